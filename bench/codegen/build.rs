@@ -35,6 +35,9 @@ fn main() {
         .include(&folder)
         .opt_level(2)
         .flag("-fno-tree-vectorize")
+        // As compilers build programs; in shared objects memory of a thread is found by a call.
+        .pic(false)
+        .flag("-fPIE")
         .std("gnu11")
         .compile("ours");
     cc::Build::new().file("src/peers/tcc.c").opt_level(2).compile("peer_tcc");

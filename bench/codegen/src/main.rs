@@ -59,6 +59,10 @@ const VARIANTS: &[Variant] = &[
     ours("x86_64 plus1", Shape::Plus1),
     foreign("aarch64 plus1", Shape::Plus1),
     foreign("riscv64 plus1", Shape::Plus1),
+    foreign("mips plus1", Shape::Plus1),
+    foreign("sparc64 plus1", Shape::Plus1),
+    foreign("alpha plus1", Shape::Plus1),
+    foreign("ppc64le plus1", Shape::Plus1),
     ours("c plus1", Shape::Plus1),
     ours("c paper_plus1", Shape::Plus1),
     ours("dynasm plus1", Shape::Plus1),
@@ -69,6 +73,10 @@ const VARIANTS: &[Variant] = &[
     ours("x86_64 dot", Shape::Dot),
     foreign("aarch64 dot", Shape::Dot),
     foreign("riscv64 dot", Shape::Dot),
+    foreign("mips dot", Shape::Dot),
+    foreign("sparc64 dot", Shape::Dot),
+    foreign("alpha dot", Shape::Dot),
+    foreign("ppc64le dot", Shape::Dot),
     ours("c dot", Shape::Dot),
     ours("c paper_dot", Shape::Dot),
     ours("dynasm dot", Shape::Dot),
@@ -101,19 +109,21 @@ fn null_table(bytes: &mut [u8]) -> usize {
 fn run(variant: &str, times: u64, bytes: &mut [u8]) -> Option<usize> {
     let mut function = c::Function::new();
     macro_rules! variants {
-        ($($module:ident),*) => {
+        ($($module:ident),*; $($whole:ident),*) => {
             match variant {
                 $(
                     concat!(stringify!($module), " constant") => repeat(times, || ours::$module::constant(bytes)),
                     concat!(stringify!($module), " run_time") => repeat(times, || ours::$module::run_time(bytes)),
                     concat!(stringify!($module), " table") => repeat(times, || ours::$module::table(bytes)),
-                    concat!(stringify!($module), " plus1") => {
+                )*
+                $(
+                    concat!(stringify!($whole), " plus1") => {
                         let mut workspace = Workspace::new();
-                        repeat(times, || ours::$module::plus1(bytes, &mut workspace))
+                        repeat(times, || ours::$whole::plus1(bytes, &mut workspace))
                     }
-                    concat!(stringify!($module), " dot") => {
+                    concat!(stringify!($whole), " dot") => {
                         let mut workspace = Workspace::new();
-                        repeat(times, || ours::$module::dot(bytes, &mut workspace))
+                        repeat(times, || ours::$whole::dot(bytes, &mut workspace))
                     }
                 )*
                 "c constant" => repeat(times, || c::constant(bytes, &mut function)),
@@ -127,7 +137,7 @@ fn run(variant: &str, times: u64, bytes: &mut [u8]) -> Option<usize> {
             }
         };
     }
-    Some(variants!(x86_64, aarch64, riscv64))
+    Some(variants!(x86_64, aarch64, riscv64; x86_64, aarch64, riscv64, mips, sparc64, alpha, ppc64le))
 }
 
 /// What a peer offers: it writes into memory and says where the function begins.

@@ -7,6 +7,44 @@ use quaject_vcode::{Asm, Class, Core, Kind as FunctionKind, Machine, Param, Regi
 
 use crate::{Kind, OPERATIONS};
 
+/// Whole functions for one machine.
+macro_rules! functions {
+    ($marker:ident) => {
+        #[inline(never)]
+        pub fn plus1(bytes: &mut [u8], workspace: &mut Workspace<$marker>) -> usize {
+            let mut params = [Param::NONE];
+            let mut asm = Asm::<$marker>::begin(
+                Region::from(bytes),
+                workspace,
+                signature!("%i"),
+                &mut params,
+                FunctionKind::Leaf,
+            )
+            .expect("there is room");
+            let x = params[0].reg();
+            asm.addii(x, x, 1);
+            asm.reti(x);
+            asm.end().expect("plus1 is valid").entry
+        }
+
+        #[inline(never)]
+        pub fn dot(bytes: &mut [u8], workspace: &mut Workspace<$marker>) -> usize {
+            let mut params = [Param::NONE; 3];
+            let mut asm = Asm::<$marker>::begin(
+                Region::from(&mut bytes[..1024]),
+                workspace,
+                signature!("%p%p%l"),
+                &mut params,
+                FunctionKind::Leaf,
+            )
+            .expect("there is room");
+            asm.reserve(600).expect("there is room");
+            super::dot::<$marker>(&mut asm, &params);
+            asm.end().expect("dot is valid").entry
+        }
+    };
+}
+
 /// The variants of one machine.
 macro_rules! machine {
     ($module:ident, $marker:ident, $base:ident) => {
@@ -91,38 +129,7 @@ macro_rules! machine {
                 asm.end().expect("the workload is valid").entry
             }
 
-            #[inline(never)]
-            pub fn plus1(bytes: &mut [u8], workspace: &mut Workspace<$marker>) -> usize {
-                let mut params = [Param::NONE];
-                let mut asm = Asm::<$marker>::begin(
-                    Region::from(bytes),
-                    workspace,
-                    signature!("%i"),
-                    &mut params,
-                    FunctionKind::Leaf,
-                )
-                .expect("there is room");
-                let x = params[0].reg();
-                asm.addii(x, x, 1);
-                asm.reti(x);
-                asm.end().expect("plus1 is valid").entry
-            }
-
-            #[inline(never)]
-            pub fn dot(bytes: &mut [u8], workspace: &mut Workspace<$marker>) -> usize {
-                let mut params = [Param::NONE; 3];
-                let mut asm = Asm::<$marker>::begin(
-                    Region::from(&mut bytes[..1024]),
-                    workspace,
-                    signature!("%p%p%l"),
-                    &mut params,
-                    FunctionKind::Leaf,
-                )
-                .expect("there is room");
-                asm.reserve(600).expect("there is room");
-                super::dot::<$marker>(&mut asm, &params);
-                asm.end().expect("dot is valid").entry
-            }
+            functions!($marker);
         }
     };
 }
@@ -157,3 +164,20 @@ where
 machine!(x86_64, X86_64, S0);
 machine!(aarch64, Aarch64, T8);
 machine!(riscv64, Riscv64, T8);
+
+/// A machine that only whole functions are written for.
+macro_rules! whole {
+    ($module:ident, $marker:ident) => {
+        pub mod $module {
+            use super::*;
+            use quaject_vcode::$module::$marker;
+
+            functions!($marker);
+        }
+    };
+}
+
+whole!(mips, Mips);
+whole!(sparc64, Sparc64);
+whole!(alpha, Alpha);
+whole!(ppc64le, Ppc64le);

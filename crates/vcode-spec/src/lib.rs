@@ -19,6 +19,7 @@ mod print_tables;
 mod print_tests;
 mod print_vectors;
 mod read;
+mod scatter;
 
 use extension::PortableRow;
 use model::{Machine, PortableOp};

@@ -7,6 +7,7 @@ use crate::emit::{self, Form, Language, Parameter, Print};
 use crate::model::*;
 use crate::print_rust::{has, has_own, sentence};
 use crate::read::mask_of;
+use crate::scatter::{self, Term};
 
 /// The header of a machine.
 pub(crate) fn machine(ops: &[PortableOp], machine: &Machine) -> Result<String, SpecError> {
@@ -158,13 +159,18 @@ fn patch(out: &mut String, machine: &Machine) {
             continue;
         }
         let _ = write!(out, "        word = (word & 0x{:08x}u)", !mask_of(pieces));
-        let mut remaining: u32 = pieces.iter().map(|(high, low)| high - low + 1).sum();
-        for (high, low) in pieces {
-            let width = high - low + 1;
-            remaining -= width;
-            let mask = (1_u64 << width) - 1;
-            let shift = scale + remaining;
-            let _ = write!(out, " | ((uint32_t)(value >> {shift}) & 0x{mask:x}u) << {low}");
+        for term in scatter::terms(pieces, bits, scale, part == Part::Whole) {
+            let _ = match term {
+                Term::Sign => write!(out, " | ((uint32_t)value & 0x80000000u)"),
+                Term::Product { input, factor, output } => write!(
+                    out,
+                    " | (((uint32_t)value & 0x{input:x}u) * 0x{:x}u & 0x{output:x}u)",
+                    factor & u64::from(u32::MAX)
+                ),
+                Term::Piece { shift, mask, low } => {
+                    write!(out, " | ((uint32_t)(value >> {shift}) & 0x{mask:x}u) << {low}")
+                }
+            };
         }
         out.push_str(";\n        break;\n");
     }

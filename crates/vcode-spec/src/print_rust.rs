@@ -6,6 +6,7 @@ use crate::SpecError;
 use crate::emit::{self, Form, Language, Parameter, Print};
 use crate::model::*;
 use crate::read::mask_of;
+use crate::scatter::{self, Term};
 
 pub(crate) fn rust_type(ty: Type) -> &'static str {
     match ty {
@@ -424,13 +425,18 @@ fn patch(out: &mut String, machine: &Machine) {
             continue;
         }
         let _ = write!(out, "                word & !0x{:08x}", mask_of(pieces));
-        let mut remaining: u32 = pieces.iter().map(|(high, low)| high - low + 1).sum();
-        for (high, low) in pieces {
-            let width = high - low + 1;
-            remaining -= width;
-            let mask = (1_u64 << width) - 1;
-            let shift = scale + remaining;
-            let _ = write!(out, " | (((value >> {shift}) as u32 & 0x{mask:x}) << {low})");
+        for term in scatter::terms(pieces, bits, scale, part == Part::Whole) {
+            let _ = match term {
+                Term::Sign => write!(out, " | value as u32 & 0x80000000"),
+                Term::Product { input, factor, output } => write!(
+                    out,
+                    " | (value as u32 & 0x{input:x}).wrapping_mul(0x{:x}) & 0x{output:x}",
+                    factor & u64::from(u32::MAX)
+                ),
+                Term::Piece { shift, mask, low } => {
+                    write!(out, " | (((value >> {shift}) as u32 & 0x{mask:x}) << {low})")
+                }
+            };
         }
         out.push_str("\n            }\n");
     }

@@ -25,12 +25,16 @@ impl<M: Machine> Asm<'_, M> {
         // The common small function: no frame, no constants, one return, which is last.
         let ip = self.at(self.cursor.ip);
         let f = &mut *self.f;
-        let ends_in_jump = self.last_return != Fixup::NONE && self.last_return.site() + 4 == ip && f.last_bound != ip;
+        // Where a jump executes the instruction after it, that stays where it is.
+        let slot = if M::DELAY_SLOTS { 4 } else { 0 };
+        let ends_in_jump =
+            self.last_return != Fixup::NONE && self.last_return.site() + 4 + slot == ip && f.last_bound != ip;
         if ends_in_jump && !f.special && f.int.touched | f.float.touched == 0 {
             // Should a reference not be resolved here, the general path resolves all of them again.
             if self.f.resolve_plain::<M>() {
-                self.cursor.ip = self.cursor.back(M::JUMP_BYTES);
+                self.cursor.ip = self.cursor.back(M::JUMP_BYTES + slot as usize);
                 M::return_(&mut self);
+                self.cursor.ip = self.cursor.ip.wrapping_add(slot as usize);
                 let entry = M::PROLOGUE as u32;
                 let length = self.at(self.cursor.ip).wrapping_sub(entry) as usize;
                 let entry_address = self.f.execute.wrapping_add(entry as usize);

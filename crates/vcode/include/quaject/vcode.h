@@ -148,6 +148,8 @@ QJV_INLINE int qjv_reserve(qjv_asm *c, size_t bytes) {
 
 QJV_INLINE int qjv_fits_signed(int64_t value, unsigned bits, unsigned scale) {
     uint64_t half = (uint64_t)1 << (bits - 1);
+    /* No constant of 33 bits fits an instruction. */
+    if (bits == 32) return value == (int32_t)value && (value & ((1 << scale) - 1)) == 0;
     return (uint64_t)value + half < 2 * half && (value & ((1 << scale) - 1)) == 0;
 }
 
@@ -155,18 +157,21 @@ QJV_INLINE int qjv_fits_unsigned(int64_t value, unsigned bits, unsigned scale) {
     return (uint64_t)value >> bits == 0 && (value & ((1 << scale) - 1)) == 0;
 }
 
+/* Code is stored as words of a type of its own, not as bytes: a store of bytes might change the cursor itself, as far as
+   compilers know, and they would load it again after each. One type, because stores overlap. */
+typedef union __attribute__((packed, aligned(1))) { uint32_t narrow; unsigned long long wide; } qjv_code_word;
+
 QJV_INLINE uint8_t *qjv_word(uint8_t *ip, uint32_t word) {
-    memcpy(ip, &word, 4);
+    ((qjv_code_word *)ip)->narrow = word;
     return ip + 4;
 }
 #define qjv_word_big qjv_word
 
 QJV_INLINE uint8_t *qjv_bytes(uint8_t *ip, uint64_t value, unsigned length) {
     if (length <= 4) {
-        uint32_t low = (uint32_t)value;
-        memcpy(ip, &low, 4);
+        ((qjv_code_word *)ip)->narrow = (uint32_t)value;
     } else {
-        memcpy(ip, &value, 8);
+        ((qjv_code_word *)ip)->wide = value;
     }
     return ip + length;
 }

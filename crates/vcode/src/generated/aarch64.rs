@@ -477,7 +477,7 @@ impl Machine for Aarch64 {
                 if !fits_signed(value, 21, 0) {
                     return false;
                 }
-                word & !0x60ffffe0 | (((value >> 2) as u32 & 0x7ffff) << 5) | (((value >> 0) as u32 & 0x3) << 29)
+                word & !0x60ffffe0 | (value as u32 & 0x1fffff).wrapping_mul(0x20000008) & 0x60ffffe0
             }
             _ => return false,
         };

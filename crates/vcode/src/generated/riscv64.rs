@@ -416,10 +416,10 @@ impl Machine for Riscv64 {
                     return false;
                 }
                 word & !0xfffff000
-                    | (((value >> 20) as u32 & 0x1) << 31)
+                    | value as u32 & 0x80000000
                     | (((value >> 12) as u32 & 0xff) << 12)
-                    | (((value >> 11) as u32 & 0x1) << 20)
                     | (((value >> 1) as u32 & 0x3ff) << 21)
+                    | (((value >> 11) as u32 & 0x1) << 20)
             }
             3 => {
                 let value = distance - 0;
@@ -427,10 +427,9 @@ impl Machine for Riscv64 {
                     return false;
                 }
                 word & !0xfe000f80
-                    | (((value >> 12) as u32 & 0x1) << 31)
+                    | value as u32 & 0x80000000
                     | (((value >> 11) as u32 & 0x1) << 7)
-                    | (((value >> 5) as u32 & 0x3f) << 25)
-                    | (((value >> 1) as u32 & 0xf) << 8)
+                    | (value as u32 & 0x1fff).wrapping_mul(0x100080) & 0x7e000f00
             }
             _ => return false,
         };

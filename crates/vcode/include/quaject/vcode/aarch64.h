@@ -115,7 +115,7 @@ QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
     case 2:
         value = distance - (0);
         if (!qjv_fits_signed(value, 21, 0)) return 0;
-        word = (word & 0x9f00001fu) | ((uint32_t)(value >> 2) & 0x7ffffu) << 5 | ((uint32_t)(value >> 0) & 0x3u) << 29;
+        word = (word & 0x9f00001fu) | (((uint32_t)value & 0x1fffffu) * 0x20000008u & 0x60ffffe0u);
         break;
     default: return 0;
     }

@@ -603,14 +603,16 @@ QJV_OUTLINE void *qjv_end_at(qjv_function *f, uint8_t *cursor, size_t left) {
 /* Ends the function; its address, or null after an error, which is in f.error. */
 QJV_INLINE void *qjv_end(qjv_asm *c) {
     qjv_function *f = c->f;
-    uint32_t ip = qjv_at(f, c->ip);
+    /* Where a jump executes the instruction after it, that stays where it is. */
+    const uint32_t ip = qjv_at(f, c->ip), slot = QJV_DELAY_SLOTS ? 4 : 0;
     if (c->forward != QJV_NO_RETURN) qjv_wait(f, c->forward);
     /* The common small function: no frame, no constants, its last return at the end. Should a reference not be resolved
        here, the general path resolves all of them again. */
     if (__builtin_expect(!f->special && !(f->int_touched | f->float_touched) && c->last_return != QJV_NO_RETURN &&
-                             (uint32_t)c->last_return + 4 == ip && f->last_bound != ip && qjv_resolve_plain(f), 1)) {
-        c->ip -= QJV_JUMP_BYTES;
+                             (uint32_t)c->last_return + 4 + slot == ip && f->last_bound != ip && qjv_resolve_plain(f), 1)) {
+        c->ip -= QJV_JUMP_BYTES + slot;
         qjv_return(c);
+        c->ip += slot;
         f->end = c->ip;
 #if !defined(__x86_64__)
         __builtin___clear_cache((char *)(f->execute + QJV_PROLOGUE), (char *)(f->execute + qjv_at(f, c->ip)));

@@ -16,10 +16,11 @@ struct v_code {
 };
 
 #define QJV_MAGIC UINT64_C(0x71756a5f636f6465)
+enum { QJV_PAGE = 4096 };
 
 /* Memory for one function of so many bytes; null if the system refuses. */
 static inline __attribute__((unused)) struct v_code *v_code_new(size_t bytes) {
-    size_t length = (bytes + sizeof(struct v_code) + QJV_PROLOGUE + QJV_SLACK + 4095) & ~(size_t)4095;
+    size_t length = (bytes + sizeof(struct v_code) + QJV_PROLOGUE + QJV_SLACK + QJV_PAGE - 1) & ~(size_t)(QJV_PAGE - 1);
     int file = (int)syscall(SYS_memfd_create, "quaject-code", 1u);
     void *write = MAP_FAILED, *execute = MAP_FAILED;
     struct v_code *code;
@@ -67,6 +68,8 @@ QJV_INLINE void v_begin(const char *types, v_reg *args, int leaf, struct v_code 
     /* What is at ip is read before anything is written, and kept: memory from v_code_new is used again. */
     qjv_region region = {(uint8_t *)(ip + 1), (uintptr_t)(ip + 1), QJV_NO_LIMIT};
     qjv_open(&v_self, &v_function, region, leaf);
+    /* So much is free in every memory: that of v_code_new has whole pages. Compilers see it, and drop the first checks. */
+    v_self.left = QJV_PAGE - sizeof *ip - QJV_PROLOGUE - QJV_SLACK;
     if (__builtin_expect(ip->self == ip, 0)) v_open_code(&v_function, ip);
     qjv_arrive(&v_self, types, args);
 }

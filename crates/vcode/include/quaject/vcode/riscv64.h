@@ -111,12 +111,12 @@ QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
     case 2:
         value = distance - (0);
         if (!qjv_fits_signed(value, 21, 0)) return 0;
-        word = (word & 0x00000fffu) | ((uint32_t)(value >> 20) & 0x1u) << 31 | ((uint32_t)(value >> 12) & 0xffu) << 12 | ((uint32_t)(value >> 11) & 0x1u) << 20 | ((uint32_t)(value >> 1) & 0x3ffu) << 21;
+        word = (word & 0x00000fffu) | ((uint32_t)value & 0x80000000u) | ((uint32_t)(value >> 12) & 0xffu) << 12 | ((uint32_t)(value >> 1) & 0x3ffu) << 21 | ((uint32_t)(value >> 11) & 0x1u) << 20;
         break;
     case 3:
         value = distance - (0);
         if (!qjv_fits_signed(value, 13, 0)) return 0;
-        word = (word & 0x01fff07fu) | ((uint32_t)(value >> 12) & 0x1u) << 31 | ((uint32_t)(value >> 11) & 0x1u) << 7 | ((uint32_t)(value >> 5) & 0x3fu) << 25 | ((uint32_t)(value >> 1) & 0xfu) << 8;
+        word = (word & 0x01fff07fu) | ((uint32_t)value & 0x80000000u) | ((uint32_t)(value >> 11) & 0x1u) << 7 | (((uint32_t)value & 0x1fffu) * 0x100080u & 0x7e000f00u);
         break;
     default: return 0;
     }
