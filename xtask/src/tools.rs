@@ -85,6 +85,21 @@ const TOOLS: &[Tool] = &[
         needed_by: "the MQTT broker serves real clients",
     },
     Tool {
+        package: Package::Named("python3-can"),
+        probe: "/usr/bin/python3 -c 'import can'",
+        needed_by: "the CAN bus of this machine is joined by python-can",
+    },
+    Tool {
+        package: Package::Named("python3-msgpack"),
+        probe: "/usr/bin/python3 -c 'import msgpack'",
+        needed_by: "the form of frames on that bus",
+    },
+    Tool {
+        package: Package::Named("python3-scapy"),
+        probe: "/usr/bin/python3 -c 'import scapy.contrib.isotp'",
+        needed_by: "the UDS server answers scapy's ISO-TP",
+    },
+    Tool {
         package: Package::Named("netcat-openbsd"),
         probe: "nc -h",
         needed_by: "half-closed connections to the TCP that is an example",

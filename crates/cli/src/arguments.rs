@@ -114,6 +114,7 @@ pub(crate) struct Check {
 ///                          connections; `tcp:-` only makes them
 ///   file:FOLDER            files of a folder: open, read at, write at, close ...
 ///   tap:NAME, packet:NAME  Ethernet frames of a virtual or of any interface
+///   can:NAME, can:PORT     frames of a CAN interface; of a bus of this machine
 ///   exec:COMMAND           as bytes: what a shell command reads and writes
 ///   serial:PATH, serial:PATH,BAUD, pty:PATH
 ///                          as bytes: a serial line, a terminal of one's own

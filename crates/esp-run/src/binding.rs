@@ -57,6 +57,17 @@ pub enum Device {
     Tap(String),
     /// A network interface, frame by frame.
     Packet(String),
+    /// A CAN bus.
+    Can(Bus),
+}
+
+/// Which CAN bus.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Bus {
+    /// An interface of SocketCAN.
+    Interface(String),
+    /// A bus of this machine, at this UDP port of the loopback interface.
+    Loopback(u16),
 }
 
 /// Where a socket is.
@@ -90,7 +101,7 @@ pub enum Place {
 }
 
 const DRIVERS: &str = "drivers are `text:PATH`, `bytes:PATH`, `timer:10ms`, `udp:PORT`, `tcp:PORT`, `file:FOLDER`, \
-                       `tap:NAME`, `packet:NAME`, `exec:COMMAND`, `serial:PATH` and `pty:PATH`; `qj run --help` tells \
+                       `tap:NAME`, `packet:NAME`, `can:NAME`, `exec:COMMAND`, `serial:PATH` and `pty:PATH`; `qj run --help` tells \
                        more";
 
 impl Place {
@@ -141,6 +152,7 @@ impl std::str::FromStr for Driver {
             "file" => Ok(Driver::Device(Device::Files(named(text, argument, "a folder")?.into()))),
             "tap" => Ok(Driver::Device(Device::Tap(named(text, argument, "an interface")?))),
             "packet" => Ok(Driver::Device(Device::Packet(named(text, argument, "an interface")?))),
+            "can" => Ok(Driver::Device(Device::Can(bus(text, argument)?))),
             _ => Err(Trouble::usage(format!("there is no driver `{name}`")).help(DRIVERS)),
         }
     }
@@ -162,6 +174,7 @@ impl Driver {
                 Device::Files(_) => "file",
                 Device::Tap(_) => "tap",
                 Device::Packet(_) => "packet",
+                Device::Can(_) => "can",
             },
         }
     }
@@ -195,6 +208,19 @@ fn endpoint(driver: &str, argument: &str) -> Result<Endpoint, Trouble> {
         ))
     })?;
     Ok(Endpoint { address, port })
+}
+
+/// `can0`, or `43113` for a bus that is a port.
+fn bus(text: &str, argument: &str) -> Result<Bus, Trouble> {
+    let argument = named(text, argument, "a bus")?;
+    if !argument.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(Bus::Interface(argument));
+    }
+    match argument.parse() {
+        Ok(port) if port > 0 => Ok(Bus::Loopback(port)),
+        Ok(_) | Err(_) => Err(Trouble::usage(format!("`{text}` names no port"))
+            .help("write `can:NAME` for an interface, `can:43113` for a bus of this machine at that UDP port")),
+    }
 }
 
 /// `/dev/ttyUSB0` or `/dev/ttyUSB0,19200`.
@@ -380,6 +406,9 @@ mod tests {
         assert_eq!(parse("c=timer:10ms"), bind(Driver::Timer { period: Duration::from_millis(10), limit: None }));
         let endpoint = |port| super::Endpoint { address: std::net::Ipv4Addr::LOCALHOST, port };
         assert_eq!(parse("c=udp:69"), bind(Driver::Device(super::Device::Udp(endpoint(69)))));
+        let can = |bus| bind(Driver::Device(super::Device::Can(bus)));
+        assert_eq!(parse("c=can:can0"), can(super::Bus::Interface("can0".to_string())));
+        assert_eq!(parse("c=can:43113"), can(super::Bus::Loopback(43_113)));
         assert_eq!(parse("c=tcp:-"), bind(Driver::Device(super::Device::Tcp(None))));
         assert_eq!(parse("c=serial:d,9600"), bind(Driver::Bytes(Place::Serial("d".into(), Some(9600)))));
         assert_eq!(parse("c=data:-"), Ok(Binding { channel: "c".to_string(), choice: Choice::Data(Place::Standard) }));
@@ -391,7 +420,10 @@ mod tests {
         for (text, cause) in [
             ("c", "`c` names no driver"),
             ("=text:-", "`=text:-` names no channel"),
-            ("c=can:can0", "there is no driver `can`"),
+            ("c=lin:lin0", "there is no driver `lin`"),
+            ("c=can:", "driver `can:` does not name a bus"),
+            ("c=can:0", "`can:0` names no port"),
+            ("c=can:65536", "`can:65536` names no port"),
             ("c=udp:", "`udp:` names no port"),
             ("c=udp:65536", "`udp:65536` names no port"),
             ("c=tcp:localhost:80", "`tcp:localhost:80` names no port"),

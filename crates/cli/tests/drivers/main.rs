@@ -1,6 +1,7 @@
 //! The drivers of `qj run` that reach the outside world, on every engine: sockets, files, commands, terminals,
 //! interfaces, against the system's own.
 
+mod can;
 mod faults;
 mod files;
 mod frames;

@@ -11,6 +11,7 @@ mod nat;
 mod ping;
 mod tcpip;
 mod tftp;
+mod uds;
 
 use quaject_test_support::{quick_compiler, tool};
 use std::io::{Seek, Write};

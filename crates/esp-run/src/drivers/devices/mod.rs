@@ -5,6 +5,7 @@
 //! type of the channel has a case for it; as a loss that is counted, if the medium may lose (a datagram, a frame); by
 //! stopping the program with a [`Trouble`].
 
+mod can;
 mod files;
 mod frames;
 mod tcp;
@@ -67,6 +68,7 @@ pub(crate) fn open(program: &Program, name: &Name, ends: Ends<'_>) -> Result<Box
         Name::Udp(place) => Box::new(udp::Udp::open(program, *place, ends)?),
         Name::Tcp(place) => Box::new(tcp::Tcp::open(program, *place, ends)?),
         Name::Files(root) => Box::new(files::Files::open(program, root, ends)?),
+        Name::Can(bus) => Box::new(can::Can::open(program, bus, ends)?),
         Name::Tap(interface) => Box::new(frames::Frames::tap(program, interface, ends)?),
         Name::Packet(interface) => Box::new(frames::Frames::packet(program, interface, ends)?),
     })

@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags};
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// The largest datagram there is.
 const LARGEST: usize = 65_536;
@@ -210,7 +210,7 @@ impl Device for Udp {
     }
 
     fn losses(&self) -> Vec<(u64, &'static str)> {
-        let overrun = self.sockets.iter().map(dropped).sum();
+        let overrun = self.sockets.iter().map(|socket| dropped(socket.as_fd())).sum();
         vec![
             (overrun, "came faster than the program took them"),
             (self.too_long, "were longer than the channel's type holds"),
@@ -220,7 +220,7 @@ impl Device for Udp {
 }
 
 /// How many datagrams the system has dropped because the socket's buffer was full.
-fn dropped(socket: &UdpSocket) -> u64 {
+pub(super) fn dropped(socket: BorrowedFd<'_>) -> u64 {
     // SK_MEMINFO_DROPS, the last of the nine words (linux/sock_diag.h).
     const DROPS: usize = 8;
     let mut words = [0u32; DROPS + 1];
