@@ -12,6 +12,7 @@ mod ping;
 mod tcpip;
 mod tftp;
 mod uds;
+mod usb;
 
 use quaject_test_support::{quick_compiler, tool};
 use std::io::{Seek, Write};

@@ -1,0 +1,305 @@
+//! The USB device (examples/usb) behind USB/IP: enumerated, told things and asked for them by a host of our own, which
+//! takes the protocol from the kernel's documentation, and by one that sends anything.
+
+use super::{Random, engines, repository};
+use quaject_test_support::{Effort, quick_compiler};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longer than anything here takes on a machine that is busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+const STALL: i32 = -32;
+const CALLED_OFF: i32 = -104;
+
+/// A device that can be taken.
+struct Device {
+    port: u16,
+    process: Child,
+    complaints: File,
+}
+
+impl Device {
+    fn start(engine: &str) -> Device {
+        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
+        let port = free.expect("loopback has ports").port();
+        let complaints = tempfile::tempfile().expect("a temporary file");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
+        command.env("CC", quick_compiler()).args(["run", "--engine", engine]);
+        command.arg(repository("examples/usb/server.esp"));
+        for channel in ["eventC", "requestC"] {
+            command.arg("--bind").arg(format!("{channel}=tcp:{port}"));
+        }
+        let stderr = complaints.try_clone().expect("it is open");
+        let process = command.stdin(Stdio::null()).stderr(stderr).spawn().expect("cargo built qj");
+        Device { port, process, complaints }
+    }
+
+    /// A connection to it.
+    fn connect(&mut self) -> TcpStream {
+        let begun = Instant::now();
+        loop {
+            if let Ok(stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)) {
+                stream.set_read_timeout(Some(PATIENCE)).expect("the time is not zero");
+                stream.set_nodelay(true).expect("it is TCP");
+                return stream;
+            }
+            let ended = self.process.try_wait().expect("it is ours");
+            assert!(ended.is_none() && begun.elapsed() < PATIENCE, "{ended:?}: {}", self.said());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn said(&mut self) -> String {
+        let mut text = String::new();
+        self.complaints.rewind().and_then(|()| self.complaints.read_to_string(&mut text)).expect("it is readable");
+        text
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // It may have ended, which the test then tells.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn take<const N: usize>(stream: &mut TcpStream) -> [u8; N] {
+    let mut bytes = [0; N];
+    stream.read_exact(&mut bytes).expect("the device answers");
+    bytes
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// One that has taken the device.
+struct Host {
+    stream: TcpStream,
+    number: u32,
+}
+
+impl Host {
+    fn attach(device: &mut Device) -> Host {
+        let mut stream = device.connect();
+        stream.write_all(&import(b"1-1")).expect("the device listens");
+        assert_eq!(take::<8>(&mut stream), *b"\x01\x11\0\x03\0\0\0\0");
+        let description = take::<312>(&mut stream);
+        assert_eq!(description[256..260], *b"1-1\0");
+        assert_eq!(description[296..312], *b"\0\0\0\x03\x12\x09\0\x01\x01\0\x02\0\0\0\x01\x02");
+        Host { stream, number: 0 }
+    }
+
+    fn command(&mut self, kind: u32, inward: bool, endpoint: u32, more: [u8; 28], data: &[u8]) -> u32 {
+        self.number += 1;
+        let words = [kind, self.number, 0x0001_0002, u32::from(inward), endpoint];
+        let head: Vec<u8> = words.iter().flat_map(|word| word.to_be_bytes()).collect();
+        self.stream.write_all(&[&head[..], &more, data].concat()).expect("the device listens");
+        self.number
+    }
+
+    /// Begins a transfer; `length` is what may come in.
+    fn submit(&mut self, inward: bool, endpoint: u32, setup: [u8; 8], data: &[u8], length: usize) -> u32 {
+        let mut more = [0; 28];
+        more[4..8].copy_from_slice(&(length.max(data.len()) as u32).to_be_bytes());
+        more[20..].copy_from_slice(&setup);
+        self.command(1, inward, endpoint, more, data)
+    }
+
+    fn call_off(&mut self, number: u32) -> u32 {
+        let mut more = [0; 28];
+        more[..4].copy_from_slice(&number.to_be_bytes());
+        self.command(2, false, 0, more, &[])
+    }
+
+    /// The next answer: whether a transfer has ended or one was called off, its number, its status, how long it was.
+    fn answer(&mut self) -> (u32, u32, i32, usize) {
+        let head = take::<48>(&mut self.stream);
+        (word(&head, 0), word(&head, 4), word(&head, 20) as i32, word(&head, 24) as usize)
+    }
+
+    /// A transfer at endpoint 0 to its end.
+    fn control(&mut self, kind: [u8; 2], value: u16, index: u16, data: &[u8], length: usize) -> Result<Vec<u8>, i32> {
+        let (inward, wanted) = (kind[0] & 0x80 != 0, length.max(data.len()) as u16);
+        let mut setup = [kind[0], kind[1], 0, 0, 0, 0, 0, 0];
+        setup[2..4].copy_from_slice(&value.to_le_bytes());
+        setup[4..6].copy_from_slice(&index.to_le_bytes());
+        setup[6..].copy_from_slice(&wanted.to_le_bytes());
+        let number = self.submit(inward, 0, setup, data, length);
+        let (kind, answered, status, length) = self.answer();
+        assert_eq!((kind, answered), (3, number));
+        let mut said = vec![0; if inward { length } else { 0 }];
+        self.stream.read_exact(&mut said).expect("the device answers");
+        if status == 0 { Ok(said) } else { Err(status) }
+    }
+
+    /// Enumerates as a host does, and uses the port.
+    fn use_it(&mut self) {
+        let device = self.control([0x80, 6], 0x0100, 0, &[], 64).expect("every device has one");
+        assert_eq!((device.len(), device[0], device[1]), (18, 18, 1));
+        assert_eq!(self.control([0x80, 6], 0x0100, 0, &[], 8).as_deref(), Ok(&device[..8]));
+        let short = self.control([0x80, 6], 0x0200, 0, &[], 9).expect("it has a configuration");
+        let length = usize::from(u16::from_le_bytes([short[2], short[3]]));
+        let all = self.control([0x80, 6], 0x0200, 0, &[], 255).expect("it has a configuration");
+        assert_eq!((all.len(), &all[..9]), (length, &short[..]));
+        // What it is made of: each part says how long it is.
+        let (mut at, mut parts, mut endpoints) = (0, Vec::new(), Vec::new());
+        while at < all.len() {
+            parts.push(all[at + 1]);
+            if all[at + 1] == 5 {
+                endpoints.push((all[at + 2], all[at + 3]));
+            }
+            at += usize::from(all[at]);
+        }
+        assert_eq!((at, all[4]), (all.len(), 2));
+        assert_eq!(parts, [2, 4, 0x24, 0x24, 0x24, 0x24, 5, 4, 5, 5]);
+        assert_eq!(endpoints, [(0x83, 3), (0x02, 2), (0x81, 2)]);
+        for (number, text) in [(1, "Quaject"), (2, "Echo"), (3, "42")] {
+            let string = self.control([0x80, 6], 0x0300 + number, 0x0409, &[], 255).expect("it has three");
+            let units: Vec<u16> = string[2..].chunks(2).map(|unit| u16::from_le_bytes([unit[0], unit[1]])).collect();
+            assert_eq!((String::from_utf16_lossy(&units), usize::from(string[0])), (text.to_owned(), string.len()));
+        }
+        assert_eq!(self.control([0x80, 6], 0x0304, 0x0409, &[], 255), Err(STALL));
+        assert_eq!(self.control([0x80, 6], 0x0700, 0, &[], 255), Err(STALL));
+
+        assert_eq!(self.control([0, 9], 2, 0, &[], 0), Err(STALL));
+        assert_eq!(self.control([0, 9], 1, 0, &[], 0), Ok(vec![]));
+        assert_eq!(self.control([0x80, 8], 0, 0, &[], 1), Ok(vec![1]));
+        assert_eq!(self.control([0x21, 0x20], 0, 0, b"\0\xc2\x01\0\0\0\x08", 0), Ok(vec![]));
+        assert_eq!(self.control([0xa1, 0x21], 0, 0, &[], 7), Ok(b"\0\xc2\x01\0\0\0\x08".to_vec()));
+        assert_eq!(self.control([0x21, 0x22], 3, 0, &[], 0), Ok(vec![]));
+        assert_eq!(self.control([0xc0, 0xff], 0, 0, &[], 7), Err(STALL));
+        self.echo();
+        self.halt();
+    }
+
+    /// More out than the port holds, before anything is asked for.
+    fn echo(&mut self) {
+        let mut random = Random(5);
+        let told: Vec<Vec<u8>> = (0..12).map(|_| (0..1 + random.below(512)).map(|_| random.byte()).collect()).collect();
+        let mut open: Vec<u32> = told.iter().map(|data| self.submit(false, 2, [0; 8], data, 0)).collect();
+        let (all, mut said, mut asked) = (told.concat(), Vec::new(), Vec::new());
+        while said.len() < all.len() || !open.is_empty() {
+            while asked.len() < 4 && said.len() < all.len() {
+                asked.push(self.submit(true, 1, [0; 8], &[], 100 + asked.len()));
+            }
+            let (kind, number, status, length) = self.answer();
+            assert_eq!((kind, status), (3, 0));
+            if let Some(at) = open.iter().position(|open| *open == number) {
+                assert_eq!(at, 0, "transfers end in order");
+                open.remove(0);
+            } else {
+                assert_eq!(asked.remove(0), number, "transfers end in order");
+                let mut data = vec![0; length];
+                self.stream.read_exact(&mut data).expect("the device answers");
+                said.extend(data);
+            }
+        }
+        assert_eq!(said, all);
+        // Nothing more comes, so that what is asked for can be called off, once.
+        for number in asked.into_iter().rev() {
+            let question = self.call_off(number);
+            assert_eq!(self.answer(), (4, question, CALLED_OFF, 0));
+            let question = self.call_off(number);
+            assert_eq!(self.answer(), (4, question, 0, 0));
+        }
+        let notification = self.submit(true, 3, [0; 8], &[], 8);
+        let question = self.call_off(notification);
+        assert_eq!(self.answer(), (4, question, CALLED_OFF, 0));
+    }
+
+    fn halt(&mut self) {
+        assert_eq!(self.control([2, 3], 0, 0x81, &[], 0), Ok(vec![]));
+        assert_eq!(self.control([0x82, 0], 0, 0x81, &[], 2), Ok(vec![1, 0]));
+        let number = self.submit(true, 1, [0; 8], &[], 64);
+        assert_eq!(self.answer(), (3, number, STALL, 0));
+        assert_eq!(self.control([2, 1], 0, 0x81, &[], 0), Ok(vec![]));
+        let number = self.submit(true, 1, [0; 8], &[], 64);
+        let question = self.call_off(number);
+        assert_eq!(self.answer(), (4, question, CALLED_OFF, 0));
+    }
+}
+
+fn import(name: &[u8]) -> Vec<u8> {
+    let mut request = b"\x01\x11\x80\x03\0\0\0\0".to_vec();
+    request.extend(name);
+    request.resize(40, 0);
+    request
+}
+
+#[test]
+fn a_host_enumerates_and_uses_the_port() {
+    for engine in engines() {
+        let mut device = Device::start(engine);
+        let mut list = device.connect();
+        list.write_all(b"\x01\x11\x80\x05\0\0\0\0").expect("the device listens");
+        assert_eq!(take::<12>(&mut list), *b"\x01\x11\0\x05\0\0\0\0\0\0\0\x01");
+        assert_eq!(take::<320>(&mut list)[312..], *b"\x02\x02\x01\0\x0a\0\0\0");
+        drop(list);
+        let mut wrong = device.connect();
+        wrong.write_all(&import(b"1-2")).expect("the device listens");
+        assert_eq!(take::<8>(&mut wrong), *b"\x01\x11\0\x03\0\0\0\x01");
+        drop(wrong);
+        for _ in 0..2 {
+            Host::attach(&mut device).use_it();
+        }
+        assert_eq!(device.said(), "");
+    }
+}
+
+#[test]
+fn whatever_a_host_sends_the_next_one_is_served() {
+    for engine in engines() {
+        let mut device = Device::start(engine);
+        let hosts = Effort::wanted().pick(10, 60, 100_000);
+        for seed in 1..=hosts {
+            let mut random = Random(seed);
+            let mut host = Host::attach(&mut device);
+            host.stream.set_read_timeout(Some(Duration::from_millis(1))).expect("the time is not zero");
+            for _ in 0..random.below(60) {
+                let mut bytes: Vec<u8> = (0..48).map(|_| 0).collect();
+                let size = [0, 1, 8, 64, 512, 513, u32::MAX][random.below(7) as usize];
+                let words = [
+                    1 + random.below(2) as u32,
+                    random.below(40) as u32,
+                    0,
+                    random.below(2) as u32,
+                    random.below(5) as u32,
+                ];
+                for (at, word) in words.iter().chain(&[random.below(40) as u32, size]).enumerate() {
+                    bytes[4 * at..4 * at + 4].copy_from_slice(&word.to_be_bytes());
+                }
+                let known = [
+                    b"\0\x09\x01\0\0\0\0\0",
+                    b"\x80\x06\0\x02\0\0\xff\0",
+                    b"\x02\x03\0\0\x81\0\0\0",
+                    b"\xa1\x21\0\0\0\0\x07\0",
+                ];
+                bytes[40..].copy_from_slice(known[random.below(4) as usize]);
+                if words[3] == 0 && words[0] == 1 && size <= 512 {
+                    bytes.extend(vec![b'x'; size as usize]);
+                }
+                for _ in 0..u64::from(random.below(4) == 0) * random.below(4) {
+                    let at = random.below(bytes.len() as u64) as usize;
+                    bytes[at] = random.byte();
+                }
+                // It may have closed the connection.
+                if host.stream.write_all(&bytes).is_err() {
+                    break;
+                }
+                match host.stream.read(&mut [0; 4096]) {
+                    Ok(0) => break,
+                    Ok(_) => {}
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                    Err(_) => break,
+                }
+            }
+        }
+        Host::attach(&mut device).use_it();
+        assert_eq!(device.said(), "");
+    }
+}
