@@ -74,6 +74,19 @@ fn main() -> io::Result<()> {
             2.0 * own.worked / both.worked,
         );
     }
+    large(&qj, &here.join("programs/philosophers.esp"))
+}
+
+/// More than ten million states: so many philosophers have 3^15.
+fn large(qj: &Path, program: &Path) -> io::Result<()> {
+    let text = std::fs::read_to_string(program)?;
+    let folder = tempfile::tempdir()?;
+    let program = folder.path().join("philosophers.esp");
+    let larger = text.replace("const N = 12;", "const N = 15;");
+    assert_ne!(text, larger, "the program says how many philosophers there are");
+    std::fs::write(&program, larger)?;
+    let whole = show("15 philosophers, qj", &[verify(qj, &program, &["--no-reduction", "--threads", "1"])?]);
+    println!("{:<28}{:.0} MB", "", whole.bytes / 1e6);
     Ok(())
 }
 
