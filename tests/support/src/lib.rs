@@ -11,7 +11,9 @@ pub mod hostile;
 
 use std::env;
 use std::io::Write;
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How much work the tests are asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,6 +108,32 @@ fn announce(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
+/// The first of `count` ports in a row for a server that a test starts: nobody has them, for TCP or UDP. The system gives
+/// them to nobody who asks for any port, as connections do all the time, and no two tests get the same.
+///
+/// # Panics
+///
+/// If all are taken.
+pub fn free_ports(count: u16) -> u16 {
+    /// Below what Linux gives away by itself.
+    const RANGE: std::ops::Range<u32> = 10_000..32_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let is_free = |port: u16| {
+        UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).is_ok() && TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok()
+    };
+    let places = RANGE.end - RANGE.start - u32::from(count);
+    // Tests of several processes run at once.
+    let start = std::process::id().wrapping_mul(97);
+    for _ in 0..1000 {
+        let taken = NEXT.fetch_add(u32::from(count), Ordering::Relaxed);
+        let first = (RANGE.start + start.wrapping_add(taken) % places) as u16;
+        if (first..first + count).all(is_free) {
+            return first;
+        }
+    }
+    panic!("a thousand ports are taken");
+}
+
 /// Whether somebody has a UDP socket at this port. To try to take it would be in the way of whoever wants it.
 pub fn is_udp_port_taken(port: u16) -> bool {
     let ending = format!(":{port:04X}");
@@ -117,6 +145,16 @@ pub fn is_udp_port_taken(port: u16) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ports_are_free_and_different() {
+        let ports: Vec<u16> = (0..100).map(|_| free_ports(2)).collect();
+        let all: std::collections::BTreeSet<u16> = ports.iter().flat_map(|first| [*first, first + 1]).collect();
+        assert_eq!(all.len(), 200);
+        let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, ports[99] + 2));
+        assert_ne!(free_ports(1), ports[99] + 2);
+        drop(taken);
+    }
 
     #[test]
     fn the_variable_has_three_words_and_a_default() {

@@ -10,7 +10,7 @@ mod tcp;
 mod types;
 mod udp;
 
-use quaject_test_support::{quick_compiler, tool};
+use quaject_test_support::{free_ports, quick_compiler, tool};
 use std::io::Read;
 use std::net::UdpSocket;
 use std::path::Path;
@@ -93,13 +93,11 @@ fn wait_for(mut child: Child, limit: Duration) -> Output {
     child.wait_with_output().expect("it is our child")
 }
 
-/// A socket of the test's own, and a port that nobody has at the moment.
+/// A socket of the test's own, and a port that nobody has.
 fn socket_and_port() -> (UdpSocket, u16) {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
     socket.set_read_timeout(Some(Duration::from_millis(200))).expect("the time is not zero");
-    let other = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
-    let port = other.local_addr().expect("it is bound").port();
-    (socket, port)
+    (socket, free_ports(1))
 }
 
 /// Tries until it succeeds: the program takes its time to begin.

@@ -1,7 +1,7 @@
 //! `udp:`.
 
 use super::{Running, engines, eventually, qj, socket_and_port, text};
-use quaject_test_support::is_udp_port_taken;
+use quaject_test_support::{free_ports, is_udp_port_taken};
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
@@ -58,11 +58,7 @@ process echo[3] { while { in(inC, @, $peer, _); out(outC, @, peer, \"replica \" 
     for engine in engines() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (socket, _) = socket_and_port();
-        // Three ports in a row that nobody has.
-        let port = eventually("free ports", || {
-            let first = UdpSocket::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
-            (first < 65_000 && (1..3).all(|next| UdpSocket::bind(("127.0.0.1", first + next)).is_ok())).then_some(first)
-        });
+        let port = free_ports(3);
         let (input, output) = (format!("inC=udp:{port}"), format!("outC=udp:{port}"));
         let running = Running::start(&mut qj(folder.path(), engine, program, &["--bind", &input, "--bind", &output]));
         eventually("an answer", || exchange(&socket, port, b""));

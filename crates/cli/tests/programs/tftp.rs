@@ -1,7 +1,7 @@
 //! TFTP (examples/tftp) against curl and tftp-hpa, in both roles, over good and bad networks.
 
 use super::{Random, engines, repository};
-use quaject_test_support::{Effort, is_udp_port_taken, quick_compiler, tool};
+use quaject_test_support::{Effort, free_ports, is_udp_port_taken, quick_compiler, tool};
 use std::fs;
 use std::io::Write;
 use std::net::UdpSocket;
@@ -27,8 +27,7 @@ impl Bench {
         let folder = tempfile::tempdir().expect("a temporary folder");
         fs::create_dir(folder.path().join("here")).expect("the folder is writable");
         fs::create_dir(folder.path().join("there")).expect("the folder is writable");
-        let free = UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("loopback has ports");
-        Bench { folder, port: free.port(), server: None }
+        Bench { folder, port: free_ports(1), server: None }
     }
 
     fn here(&self, name: &str) -> PathBuf {

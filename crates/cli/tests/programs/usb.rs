@@ -2,10 +2,10 @@
 //! takes the protocol from the kernel's documentation, and by one that sends anything.
 
 use super::{Random, engines, repository};
-use quaject_test_support::{Effort, quick_compiler};
+use quaject_test_support::{Effort, free_ports, quick_compiler};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -23,8 +23,7 @@ struct Device {
 
 impl Device {
     fn start(engine: &str) -> Device {
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-        let port = free.expect("loopback has ports").port();
+        let port = free_ports(1);
         let complaints = tempfile::tempfile().expect("a temporary file");
         let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
         command.env("CC", quick_compiler()).args(["run", "--engine", engine]);

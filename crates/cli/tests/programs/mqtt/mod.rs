@@ -7,9 +7,9 @@ mod protocol;
 mod wire;
 
 use super::{engines, repository};
-use quaject_test_support::tool;
+use quaject_test_support::{free_ports, tool};
 use std::fs::File;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use wire::Client;
@@ -28,8 +28,7 @@ struct Broker {
 impl Broker {
     /// Starts one and waits until it answers.
     fn start(engine: &'static str) -> Broker {
-        let free = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-        let port = free.expect("loopback has ports").port();
+        let port = free_ports(1);
         let complaints = tempfile::tempfile().expect("a temporary file");
         let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
         // Each test has brokers of its own, and others need seconds for one.
