@@ -9,11 +9,12 @@ use quaject_pipe::{Error, Step, Store, reference};
 use quaject_test_support::{Effort, tool};
 use quaject_vcode::{Asm, Code, Core, Extension, Features, Machine, VectorMachine, Vectors};
 
-const CODE: u64 = 0x2000_0000;
-const TABLES: u64 = 0x2800_0000;
-const SOURCE: u64 = 0x4000_0000;
-const TARGET: u64 = 0x5000_0000;
-const KEYS: u64 = 0x6000_0000;
+// Where the runner maps what a pipe works on.
+const CODE: u64 = 0x4800_0000;
+const TABLES: u64 = 0x4c00_0000;
+const SOURCE: u64 = 0x5800_0000;
+const TARGET: u64 = 0x6000_0000;
+const KEYS: u64 = 0x6800_0000;
 /// The size of pages in the runner, which is at least that of the emulated machines.
 const PAGE: u64 = 65536;
 const RECORD: usize = 2048;

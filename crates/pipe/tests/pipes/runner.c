@@ -14,7 +14,7 @@ static void *map(uintptr_t at, size_t length, int guarded) {
     void *where = (void *)(at - (guarded ? PAGE : 0));
     int protection = guarded ? PROT_NONE : PROT_READ | PROT_WRITE | PROT_EXEC;
     size_t all = length + (guarded ? 2 * PAGE : 0);
-    if (mmap(where, all, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != where) exit(3);
+    if (mmap(where, all, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != where) exit(3);
     if (guarded && mprotect((void *)at, length, PROT_READ | PROT_WRITE)) exit(4);
     return (void *)at;
 }
@@ -36,14 +36,15 @@ int main(int argc, char **argv) {
     long length, tables_length, tests_length;
     unsigned char *code = read_all(argv[1], &length), *tables = read_all(argv[2], &tables_length);
     unsigned char *tests = read_all(argv[3], &tests_length);
-    void *code_at = map(0x20000000, length, 0);
+    /* Above the heap, which Linux begins anywhere in the GiB after the program. */
+    void *code_at = map(0x48000000, length, 0);
     memcpy(code_at, code, length);
     __builtin___clear_cache((char *)code_at, (char *)code_at + length);
-    memcpy(map(0x28000000, tables_length, 0), tables, tables_length);
-    unsigned char *frame = map(0x30000000, PAGE, 1);
-    map(0x40000000, PAGE, 1);
-    unsigned char *target_page = map(0x50000000, PAGE, 1);
-    map(0x60000000, PAGE, 1);
+    memcpy(map(0x4c000000, tables_length, 0), tables, tables_length);
+    unsigned char *frame = map(0x50000000, PAGE, 1);
+    map(0x58000000, PAGE, 1);
+    unsigned char *target_page = map(0x60000000, PAGE, 1);
+    map(0x68000000, PAGE, 1);
     for (long test = 0; test < tests_length / RECORD; test++) {
         unsigned char *record = tests + RECORD * test;
         uint64_t words[6];

@@ -112,8 +112,8 @@ pub struct Tools {
     pub table: &'static quaject_vcode::decode::Table,
 }
 
-/// Where batches are mapped when they run.
-const CODE_ADDRESS: usize = 0x2000_0000;
+/// Where batches are mapped when they run: as in `runner.c`.
+const CODE_ADDRESS: usize = 0x6000_0000;
 /// Memory of a test, in bytes; the function gets the address of its ninth word.
 const TEST_BYTES: usize = 256;
 const HEADER_BYTES: usize = 64;

@@ -25,9 +25,10 @@ int main(int argc, char **argv) {
     long code_length, test_length;
     void *code = read_all(argv[1], &code_length);
     uint64_t *tests = read_all(argv[2], &test_length);
-    void *at = (void *)0x20000000;
+    /* Above the heap, which Linux begins anywhere in the GiB after the program. */
+    void *at = (void *)0x60000000;
     void *map = mmap(at, code_length + 1, PROT_READ | PROT_WRITE | PROT_EXEC,
-                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
     if (map != at) { perror("mmap"); return 2; }
     memcpy(map, code, code_length);
     __builtin___clear_cache((char *)map, (char *)map + code_length);
