@@ -193,6 +193,13 @@ impl Schedule {
         }
     }
 
+    /// It is not on the list, where one that waits may be, to look for partners again.
+    fn unqueue(&mut self, instance: u32) {
+        if std::mem::replace(&mut self.queued[instance as usize], false) {
+            self.ready.retain(|other| *other != instance);
+        }
+    }
+
     /// Takes a step; whether the program goes on.
     fn take(&mut self, step: Step, scene: &mut Scene<'_>, fuel: &mut u64) -> bool {
         if let (Some(trace), None) = (&mut self.trace, scene.state.unfinished) {
@@ -241,6 +248,7 @@ impl Schedule {
             if scene.state.control(instance) != (Control::Waiting { wait }) {
                 let process = scene.code.instances[instance as usize].0;
                 self.unregister(scene, instance, &scene.code.processes[process.0 as usize].waits[wait as usize]);
+                self.unqueue(instance);
             }
         }
         for instance in std::mem::take(&mut scene.work.returned) {
@@ -327,9 +335,7 @@ impl Schedule {
             return None;
         }
         // It may be on the list because a guard of its has opened.
-        if std::mem::replace(&mut self.queued[next as usize], false) {
-            self.ready.retain(|instance| *instance != next);
-        }
+        self.unqueue(next);
         Some((next, operations))
     }
 

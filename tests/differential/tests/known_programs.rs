@@ -5,9 +5,11 @@ use quaject_differential::compare::{Likeness, compare};
 use quaject_differential::generate::{Outcome, Sample};
 use quaject_differential::interpret::{Local, compile, run_locally};
 use quaject_differential::world::Script;
+use quaject_esp::{Emit, File, Loader, Mode, Options, Source};
 use quaject_esp_ir::datum::{Datum, parse_message};
 use quaject_esp_ir::ir::Program;
 use quaject_esp_ir::step::Checks;
+use quaject_esp_syntax::span::FileId;
 use quaject_test_support::tool;
 use std::path::Path;
 
@@ -32,11 +34,31 @@ fn offered(source: &str, program: &Program) -> Script {
     Script { inputs, held }
 }
 
-#[test]
-fn known_programs() {
+/// A program with the fast paths that it names, all of which can be made.
+fn with_fast_paths(sample: &Sample) -> Result<Program, String> {
+    let root = File { name: "sample.esp".into(), bytes: sample.source.clone().into_bytes() };
+    let options = Options { mode: Mode::FastPath, ..Options::new(Emit::Ir) };
+    let compiled = quaject_esp::compile(Source { root, fast_paths: Vec::new() }, &mut NoImports, &options);
+    let outputs = compiled.outputs.map_err(|_| format!("{:?}", compiled.diagnostics))?;
+    match outputs.extractions.iter().find(|extraction| extraction.result.is_err()) {
+        Some(refused) => Err(refused.text(&outputs.ir)),
+        None => Ok(outputs.ir),
+    }
+}
+
+struct NoImports;
+
+impl Loader for NoImports {
+    fn load(&mut self, _path: &str, _importer: FileId) -> Result<(String, Vec<u8>), String> {
+        Err("the programs import nothing".into())
+    }
+}
+
+/// Every program of a folder behaves alike on every engine.
+fn engines_agree(folder: &str, compile: impl Fn(&Sample) -> Result<Program, String>) {
     let Some(compiler) = tool(&["cc", "gcc", "clang", "tcc"]) else { return };
     let compiler = Compiler { command: compiler.to_string(), options: vec!["-w".to_string()] };
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(folder);
     let mut paths: Vec<_> = std::fs::read_dir(folder)
         .expect("the folder is there")
         .map(|entry| entry.expect("the folder can be read").path())
@@ -50,7 +72,8 @@ fn known_programs() {
             Sample { seed: 0, source, script: Script::default(), outcome: Outcome::Open }
         })
         .collect();
-    let compiled: Vec<_> = samples.iter().map(|sample| compile(sample).expect("the program is right")).collect();
+    let compiled: Vec<_> =
+        samples.iter().map(|sample| compile(sample).unwrap_or_else(|error| panic!("{error}"))).collect();
     for (sample, program) in samples.iter_mut().zip(&compiled) {
         sample.script = offered(&sample.source, program);
     }
@@ -64,4 +87,14 @@ fn known_programs() {
         let likeness = result.and_then(|ran| compare(sample, program, &ran));
         assert_eq!(likeness, Ok(Likeness::Same), "{}", path.display());
     }
+}
+
+#[test]
+fn known_programs() {
+    engines_agree("programs", compile);
+}
+
+#[test]
+fn known_fast_paths() {
+    engines_agree("fast-paths", with_fast_paths);
 }

@@ -461,7 +461,7 @@ pub(crate) fn keep_all(
 }
 
 /// An instance that goes on at once is no longer on the ready list, where an opened guard may have put it.
-fn unqueue(code: &mut Code<'_, '_>, instance: &str) {
+pub(crate) fn unqueue(code: &mut Code<'_, '_>, instance: &str) {
     if code.plan.retries() {
         line!(code, "if (t->queued[{instance}]) tail = unqueue(t, head, tail, {instance});");
     }

@@ -6,6 +6,7 @@ use super::Style;
 use super::analysis::{Home, Pins};
 use super::code::{Code, Scope, line};
 use super::matching::blocked_bits;
+use super::meeting::unqueue;
 use super::path_functions::{call, give_back, path_functions, shared_slots};
 use super::plan::Plan;
 use super::process::{enter as enter_instance, push, reopen};
@@ -113,10 +114,6 @@ pub(crate) fn enter(
                 test = format!("{test} && ({frame}open[{}] >> {} & 1u)", branch / 32, branch % 32);
             }
         }
-        // One that may be on the ready list all the same is left there.
-        if details.is_retried() {
-            test = "false".to_string();
-        }
         let waits =
             plan.processes[process].waits.iter().map(|wait| format!("t->pc[{}] != {}", member.instance, wait.pc));
         let waits: Vec<String> = std::iter::once(format!("t->pc[{}]", member.instance)).chain(waits).collect();
@@ -183,6 +180,10 @@ fn leave_wait(code: &mut Code<'_, '_>, process: usize, trigger: u32, member: &Pa
     }
     if plan.processes[other].waits[wait].polled {
         line!(code, "waiting_remove(t, {});", member.instance);
+    }
+    // It may be on the ready list all the same, to look for partners again.
+    if plan.processes[other].waits[wait].is_retried() {
+        unqueue(code, &member.instance.to_string());
     }
     line!(code, "t->pc[{}] = 0;", member.instance);
 }
