@@ -31,6 +31,8 @@ pub struct Ports<'p> {
     channels: Vec<Port>,
     /// By channel; what stands between it and its driver, if anything does.
     media: Vec<Option<Medium>>,
+    /// Outputs that somebody found busy since the last sleep.
+    busy: Vec<ChannelId>,
     writers: Vec<Writer>,
     devices: Vec<Box<dyn Device>>,
     places: Places,
@@ -186,6 +188,7 @@ impl<'p> Ports<'p> {
             program,
             channels,
             media,
+            busy: Vec::new(),
             writers,
             devices,
             places,
@@ -273,12 +276,6 @@ impl<'p> Ports<'p> {
         }
     }
 
-    /// How much of the output nobody takes at the moment: less is a reason to look again.
-    fn held_outputs(&self) -> usize {
-        let writers = self.writers.iter().filter(|writer| !writer.is_empty()).count();
-        writers + self.devices.iter().filter(|device| !device.is_ready()).count()
-    }
-
     /// What a driver offers at a channel, whatever happens to it on the way.
     fn look(&mut self, channel: ChannelId) -> Result<State, Trouble> {
         let index = channel.0 as usize;
@@ -354,6 +351,16 @@ impl<'p> Ports<'p> {
         })
     }
 
+    /// Whether an output takes another message.
+    fn has_room(&self, channel: ChannelId) -> bool {
+        let accepts = match &self.channels[channel.0 as usize] {
+            Port::Output(output) => !self.writers[output.writer].is_full(),
+            Port::To(device) => self.devices[*device].is_ready(),
+            Port::Internal | Port::Input(_) | Port::From(_) => false,
+        };
+        accepts && self.media[channel.0 as usize].as_ref().is_none_or(|medium| medium.len() < faults::HELD)
+    }
+
     fn flush_writer(&mut self, index: usize) {
         match self.writers[index].flush() {
             Ok(Written::All | Written::Pending) => {}
@@ -368,10 +375,10 @@ impl<'p> Ports<'p> {
 
     /// Waits for data somebody asked for, room for output, `deadline_ns`, a timer, or a signal.
     pub(crate) fn sleep(&mut self, deadline_ns: Option<i64>, signals: &Signals) -> Wake {
-        let held = self.held_outputs();
         self.flush();
-        if self.held_outputs() < held {
-            // There is room again: a channel that was busy may be ready.
+        // Whatever made room since, nothing will tell of it again: a look at an input can have sent what was held.
+        if self.busy.iter().any(|channel| self.has_room(*channel)) {
+            self.forget_wishes();
             return signals.pending().map_or(Wake::Event, Wake::Signal);
         }
         if self.input_trouble.is_some() || self.output_trouble.is_some() || self.gone {
@@ -448,6 +455,7 @@ impl<'p> Ports<'p> {
     }
 
     fn forget_wishes(&mut self) {
+        self.busy.clear();
         for port in &mut self.channels {
             match port {
                 Port::Input(input) => input.wanted = false,
@@ -572,23 +580,23 @@ impl World for Ports<'_> {
     }
 
     fn readiness(&mut self, channel: ChannelId) -> Readiness {
-        let accepts = match &self.channels[channel.0 as usize] {
+        match &self.channels[channel.0 as usize] {
             Port::Output(output) => {
                 let writer = output.writer;
                 if self.writers[writer].is_full() {
                     self.flush_writer(writer);
                 }
-                !self.writers[writer].is_full()
             }
-            Port::To(device) => self.devices[*device].is_ready(),
+            Port::To(_) => {}
             Port::Internal | Port::Input(_) | Port::From(_) => return Readiness::Closed,
-        };
-        let passes = self.media[channel.0 as usize].as_ref().is_none_or(|medium| medium.len() < faults::HELD);
-        if self.gone || self.output_trouble.is_some() || !accepts || !passes {
-            Readiness::Busy
-        } else {
-            Readiness::Ready
         }
+        if !self.gone && self.output_trouble.is_none() && self.has_room(channel) {
+            return Readiness::Ready;
+        }
+        if !self.busy.contains(&channel) {
+            self.busy.push(channel);
+        }
+        Readiness::Busy
     }
 
     fn put(&mut self, channel: ChannelId, message: &[Datum]) {

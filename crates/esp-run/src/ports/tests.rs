@@ -4,10 +4,12 @@ use super::{Ports, Wake};
 use crate::clock::Time;
 use crate::externs::Externs;
 use crate::signals::Signals;
+use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::{ChannelId, Program};
-use quaject_esp_ir::world::{Offer, World};
+use quaject_esp_ir::world::{Offer, Readiness, World};
 use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -28,32 +30,76 @@ block1:
 /// What sleeps are compared with: far longer than a sleep that ends at once, and the end of one that does not.
 const LONG: Duration = Duration::from_secs(20);
 
-/// A program that reads bytes from a named pipe, and the pipe's other end.
-fn reader<'p>(program: &'p Program, folder: &Path) -> (Ports<'p>, File) {
+const WRITER: &str = r#"esp-ir 1
+memory auto
+file "a.esp"
+channel a(int) to_world @0:1:9
+process p @0:2:9 {
+  site0 out a @0:2:21
+block0:
+  jump block1 @0:2:13
+block1:
+  v0: int = constant 1 @0:2:21
+  wait fair @0:2:21
+    out site0 a ready(keep v0) -> block0 @0:2:21
+}
+"#;
+
+/// A program that reads or writes bytes at a named pipe, and the pipe's other end, where nothing waits.
+fn at_pipe<'p>(program: &'p Program, folder: &Path) -> (Ports<'p>, File) {
     let pipe = folder.join("pipe");
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0)
         .expect("a named pipe can be made");
     // Both ends: opening the writing end alone waits for a reader.
-    let writer = OpenOptions::new().read(true).write(true).open(&pipe).expect("the pipe can be opened");
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).custom_flags(rustix::fs::OFlags::NONBLOCK.bits() as i32);
+    let other = options.open(&pipe).expect("the pipe can be opened");
     let binding = format!("a=bytes:{}", pipe.display()).parse().expect("the binding is right");
     let ports = Ports::open(program, &[binding], &[], Externs::none(), Time::Real).expect("the pipe is there");
-    (ports, writer)
+    (ports, other)
+}
+
+/// Asserts that there is something to wake up for already.
+fn does_not_sleep(ports: &mut Ports<'_>) {
+    let signals = Signals::listen().expect("signals can be listened to");
+    let started = Instant::now();
+    let deadline_ns = ports.now_ns() + i64::try_from(LONG.as_nanos()).expect("seconds are few");
+    assert_eq!(ports.sleep(Some(deadline_ns), &signals), Wake::Event);
+    assert!(started.elapsed() < LONG / 2, "it slept for {:?}", started.elapsed());
 }
 
 #[test]
 fn a_message_that_was_looked_for_too_early_ends_the_sleep() {
     let program = quaject_esp_ir::read::read(READER).expect("the program is right");
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let (mut ports, mut writer) = reader(&program, folder.path());
-    let signals = Signals::listen().expect("signals can be listened to");
+    let (mut ports, mut writer) = at_pipe(&program, folder.path());
     let a = ChannelId(0);
     assert_eq!(ports.peek(a), Offer::Pending);
     writer.write_all(b"x").expect("the pipe takes a byte");
     // Somebody else looks and leaves it: the byte has left the pipe, which will not wake anybody any more.
     assert!(matches!(ports.peek(a), Offer::Message(_)));
-    let started = Instant::now();
-    let deadline_ns = ports.now_ns() + i64::try_from(LONG.as_nanos()).expect("seconds are few");
-    assert_eq!(ports.sleep(Some(deadline_ns), &signals), Wake::Event);
-    assert!(started.elapsed() < LONG / 2, "it slept for {:?}", started.elapsed());
+    does_not_sleep(&mut ports);
     assert!(matches!(ports.peek(a), Offer::Message(_)));
+}
+
+#[test]
+fn room_that_was_made_before_the_sleep_ends_it() {
+    let program = quaject_esp_ir::read::read(WRITER).expect("the program is right");
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (mut ports, mut reader) = at_pipe(&program, folder.path());
+    let a = ChannelId(0);
+    let mut sent = 0;
+    while ports.readiness(a) == Readiness::Ready {
+        ports.put(a, &[Datum::Int(1)]);
+        sent += 1;
+        assert!(sent < 100_000_000, "no end of what is held");
+    }
+    // What was held goes out as a matter of course, as when an input is looked at: nothing is left to wait for.
+    let (mut read, mut bytes) = (0, [0; 65536]);
+    while read < sent {
+        read += reader.read(&mut bytes).expect("there is more to read");
+        ports.flush();
+    }
+    does_not_sleep(&mut ports);
+    assert_eq!(ports.readiness(a), Readiness::Ready);
 }
