@@ -8,6 +8,7 @@ mod line_editor;
 mod modbus;
 mod mqtt;
 mod nat;
+mod network;
 mod ping;
 mod tcpip;
 mod tftp;

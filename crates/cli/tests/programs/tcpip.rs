@@ -1,11 +1,12 @@
 //! IPv4, ARP, ICMP, UDP, TCP and HTTP on them (examples/tcpip) against the kernel, curl and nc, in a network of their own;
 //! and against damaged frames, without a network.
 
-use super::{Random, engines, repository, run};
-use quaject_test_support::{Effort, quick_compiler, tool};
+use super::network::{HTTP, assert_said, folder, in_own_network, tools_are_there};
+use super::{Random, engines, run};
+use quaject_test_support::Effort;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 const HOST: &str = "examples/tcpip/host.esp";
 
@@ -14,17 +15,6 @@ const SIZES: &[usize] = &[0, 1, 1_459, 1_460, 1_461, 11_680, 23_361, 65_536, 1_0
 
 /// What real networks do, at a rate at which it happens in every transfer.
 const BAD: &str = "--fault tap:loss=4%,dup=4%,reorder=4%,flip=1%,seed=3";
-
-/// A folder with files of these sizes, named after them.
-fn folder(sizes: &[usize]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    for size in sizes {
-        let mut random = Random(*size as u64 + 1);
-        let content: Vec<u8> = (0..*size).map(|_| random.byte()).collect();
-        fs::write(folder.path().join(size.to_string()), content).expect("the folder is writable");
-    }
-    folder
-}
 
 /// Runs a script in a network where the host is at 10.77.0.2, in its folder.
 fn beside_host(engine: &str, options: &str, folder: &Path, script: &str) -> Output {
@@ -36,26 +26,7 @@ fn beside_host(engine: &str, options: &str, folder: &Path, script: &str) -> Outp
          ip address add 10.77.0.1/24 dev tap0 && ip link set tap0 up || exit 1\n\
          {script}"
     );
-    Command::new("unshare")
-        .args(["--net", "bash", "-c", &script])
-        .env("QJ", env!("CARGO_BIN_EXE_qj"))
-        .env("CC", quick_compiler())
-        .env("HOST", repository(HOST))
-        .current_dir(folder)
-        .output()
-        .expect("every Linux has `unshare`")
-}
-
-/// Asserts that a script did what it should, that the host outlived it, and what the script said.
-fn assert_said(output: &Output, expected: &str, what: &str) {
-    let (said, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{what}: {said}{complaint}");
-    assert_eq!(said, expected, "{what}: {complaint}");
-    assert!(!complaint.contains("fault["), "{what}: {complaint}");
-}
-
-fn tools_are_there() -> bool {
-    ["ip", "ping", "curl", "nc"].iter().all(|name| tool(&[name]).is_some())
+    in_own_network(&script, folder, &[("HOST", HOST)])
 }
 
 #[test]
@@ -189,14 +160,7 @@ fn http_does_not_mind_whose_tcp_it_is() {
              for size in 0 1461 1048576; do curl -sS -m 60 http://127.0.0.1:8080/$size | cmp - $size || exit 1; done\n\
              curl -s -m 60 -o /dev/null -w '%{{http_code}}' http://127.0.0.1:8080/missing\n"
         );
-        let output = Command::new("unshare")
-            .args(["--net", "bash", "-c", &script])
-            .env("QJ", env!("CARGO_BIN_EXE_qj"))
-            .env("CC", quick_compiler())
-            .env("HTTP", repository("examples/tcpip/kernel.esp"))
-            .current_dir(folder.path())
-            .output()
-            .expect("every Linux has `unshare`");
+        let output = in_own_network(&script, folder.path(), &[("HTTP", HTTP)]);
         assert_said(&output, "404", engine);
     }
 }

@@ -3,8 +3,9 @@
 
 mod packets;
 
-use super::{Random, engines, repository};
-use quaject_test_support::{Effort, quick_compiler, tool};
+use super::network::{HTTP, assert_said, folder, in_own_network, tools_are_there};
+use super::{engines, repository};
+use quaject_test_support::{Effort, quick_compiler};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -15,7 +16,7 @@ fn between(engine: &str, options: &str, folder: &Path, script: &str) -> Output {
         "unshare --net sleep 1000 & inside=$!\n\
          unshare --net sleep 1000 & outside=$!\n\
          $QJ run $NAT --engine {engine} {options} & nat=$!\n\
-         trap 'kill $inside $outside; kill -TERM $nat; wait $nat; test $? = 143 || echo the router has ended' EXIT\n\
+         trap 'kill -TERM $nat; wait $nat; test $? = 143 || echo the router has ended; kill $inside $outside' EXIT\n\
          for i in $(seq 600); do\n\
              ip link show nat1 >/dev/null 2>&1 && break; kill -0 $nat || exit 1; sleep 0.05\n\
          done\n\
@@ -29,20 +30,13 @@ fn between(engine: &str, options: &str, folder: &Path, script: &str) -> Output {
          # Servers outside: files of this folder, and who sends datagrams to 7001 and 7002.\n\
          nsenter --net=/proc/$outside/ns/net $QJ run $HTTP --bind eventC=tcp:0.0.0.0:8080 --bind requestC=tcp:0.0.0.0:8080 & servers=$!\n\
          for port in 7001 7002; do nsenter --net=/proc/$outside/ns/net $QJ run who.esp --bind inC=udp:0.0.0.0:$port & servers=\"$servers $!\"; done\n\
-         trap 'kill $servers $inside $outside; kill -TERM $nat; wait $nat; test $? = 143 || echo the router has ended' EXIT\n\
+         # Their networks end with them, and the interfaces of the router with those.\n\
+         trap 'kill -TERM $nat; wait $nat; test $? = 143 || echo the router has ended; kill $servers $inside $outside' EXIT\n\
          for i in $(seq 600); do outside nc -z 198.51.100.1 8080 && break; sleep 0.05; done\n\
          {script}"
     );
     fs::write(folder.join("who.esp"), WHO).expect("the folder is writable");
-    Command::new("unshare")
-        .args(["--net", "bash", "-c", &script])
-        .env("QJ", env!("CARGO_BIN_EXE_qj"))
-        .env("CC", quick_compiler())
-        .env("NAT", repository("examples/nat/nat.esp"))
-        .env("HTTP", repository("examples/tcpip/kernel.esp"))
-        .current_dir(folder)
-        .output()
-        .expect("every Linux has `unshare`")
+    in_own_network(&script, folder, &[("NAT", "examples/nat/nat.esp"), ("HTTP", HTTP)])
 }
 
 /// Writes who has sent what into a file.
@@ -52,51 +46,30 @@ channel sayC(u32, u16, bytes[<=80]) external in = \"text:-\";
 process who { while { in(inC, $address, $port, $what); out(sayC, address, port, what); } }
 ";
 
-fn tools_are_there() -> bool {
-    ["ip", "ping", "curl", "nc"].iter().all(|name| tool(&[name]).is_some())
-}
-
-fn folder(sizes: &[usize]) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    for size in sizes {
-        let mut random = Random(*size as u64 + 1);
-        let content: Vec<u8> = (0..*size).map(|_| random.byte()).collect();
-        fs::write(folder.path().join(size.to_string()), content).expect("the folder is writable");
-    }
-    folder
-}
-
-fn assert_said(output: &Output, expected: &str, what: &str) {
-    let (said, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{what}: {said}{complaint}");
-    assert_eq!(said, expected, "{what}: {complaint}");
-    assert!(!complaint.contains("fault["), "{what}: {complaint}");
-}
-
 #[test]
 fn ping_curl_and_nc_reach_what_is_outside() {
     if !tools_are_there() {
         return;
     }
-    let folder = folder(&[0, 1_461, 100_000]);
+    let folder = folder(&[0, 1_461, 1_048_576]);
     for engine in engines() {
         let script = "
             for size in 0 56 1472; do inside ping -q -c 2 -i 0.1 -W 20 -s $size 198.51.100.1 | grep -o '2 received'; done
             inside ping -q -c 1 -W 20 10.78.0.1 | grep -o '1 received'
             inside ping -c 1 -W 20 -t 1 198.51.100.1 | grep -o 'From 10.78.0.1 .*'
-            for size in 0 1461 100000; do
+            for size in 0 1461 1048576; do
                 inside curl -sS -m 60 http://198.51.100.1:8080/$size | cmp - $size || echo $size differs
             done
             # Two hosts, one port each, the same, at once.
             for host in 2 3; do
-                (inside curl -sS -m 60 --interface 10.78.0.$host --local-port 4000 http://198.51.100.1:8080/100000 |
-                    cmp - 100000 || echo $host differs) & all=\"$all $!\"
+                (inside curl -sS -m 60 --interface 10.78.0.$host --local-port 4000 http://198.51.100.1:8080/1048576 |
+                    cmp - 1048576 || echo $host differs) & all=\"$all $!\"
             done
             wait $all
             # The other way, and a half-closed connection.
             outside nc -l 198.51.100.1 9000 > got & all=$!
             for i in $(seq 600); do outside ss -ltn | grep -q :9000 && break; sleep 0.05; done
-            inside timeout 60 nc -N 198.51.100.1 9000 < 100000; wait $all; cmp got 100000
+            inside timeout 60 nc -N 198.51.100.1 9000 < 1048576; wait $all; cmp got 1048576
             # One port outside for a port inside, whoever it talks to.
             for host in 2 3; do
                 for port in 7001 7002; do echo $host | inside nc -u -w 1 -s 10.78.0.$host -p 5000 198.51.100.1 $port; done

@@ -1,7 +1,8 @@
 //! Random packets from both sides, whole, damaged, cut short, quoted in errors: whatever comes out is compared with what came
 //! in. What a checksum should be is told by summing up, where the router only adds differences.
 
-use super::{Random, engines, folder, repository};
+use super::{engines, folder, repository};
+use crate::Random;
 use crate::tcpip::{checksum, damage};
 use quaject_test_support::Effort;
 use std::collections::{HashMap, HashSet};

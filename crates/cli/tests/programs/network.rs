@@ -1,0 +1,46 @@
+//! What tests of programs at the network share: a network of their own, files to ask for, tools of the kernel's side.
+
+use super::{Random, repository};
+use quaject_test_support::{quick_compiler, tool};
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// The HTTP server on the system's own TCP.
+pub(super) const HTTP: &str = "examples/tcpip/kernel.esp";
+
+pub(super) fn tools_are_there() -> bool {
+    ["ip", "ping", "curl", "nc"].iter().all(|name| tool(&[name]).is_some())
+}
+
+/// A folder with files of these sizes, named after them.
+pub(super) fn folder(sizes: &[usize]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for size in sizes {
+        let mut random = Random(*size as u64 + 1);
+        let content: Vec<u8> = (0..*size).map(|_| random.byte()).collect();
+        fs::write(folder.path().join(size.to_string()), content).expect("the folder is writable");
+    }
+    folder
+}
+
+/// Runs a script in a network of its own and in this folder. It finds `$QJ`, and the programs of the repository by the
+/// names given here.
+pub(super) fn in_own_network(script: &str, folder: &Path, programs: &[(&str, &str)]) -> Output {
+    Command::new("unshare")
+        .args(["--net", "bash", "-c", script])
+        .env("QJ", env!("CARGO_BIN_EXE_qj"))
+        .env("CC", quick_compiler())
+        .envs(programs.iter().map(|(name, path)| (name, repository(path))))
+        .current_dir(folder)
+        .output()
+        .expect("every Linux has `unshare`")
+}
+
+/// Asserts that a script did what it should, that no program failed, and what the script said.
+pub(super) fn assert_said(output: &Output, expected: &str, what: &str) {
+    let (said, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{what}: {said}{complaint}");
+    assert_eq!(said, expected, "{what}: {complaint}");
+    assert!(!complaint.contains("fault["), "{what}: {complaint}");
+}
