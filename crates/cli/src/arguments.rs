@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Init(Init),
     Verify(Verify),
     Replay(Replay),
+    Profile(Profile),
+    Fastpath(Fastpath),
     Asm(Asm),
     Pipe(Pipe),
     Filter(Filter),
@@ -533,6 +535,76 @@ pub(crate) struct Replay {
     /// What `qj run --record` or `qj verify --trace` wrote
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) file: PathBuf,
+}
+
+/// Run a program and tell what it communicates again and again
+///
+/// The program runs on the interpreter, with its drivers, as with `qj run`, and its
+/// exit status is told. What it has communicated is written as JSON: how often each
+/// operation was done; the operation that a round begins with, which is a message
+/// from the world if there are many; the most frequent rounds, of the first million
+/// communications. `qj fastpath suggest` reads it.
+#[derive(Args, Debug)]
+#[command(
+    args_override_self = true,
+    after_help = "Examples:\n  \
+    qj profile pairs.esp -o pairs.profile < numbers\n  \
+    qj profile server.esp -o server.profile --bind linesC=text:requests.txt\n  \
+    qj fastpath suggest pairs.esp --profile pairs.profile"
+)]
+pub(crate) struct Profile {
+    /// The program; `-` is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// Where to write the profile
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) options: RunOptions,
+}
+
+/// Find fast paths
+#[derive(Args, Debug)]
+#[command(
+    disable_help_subcommand = true,
+    after_help = "Examples:\n  \
+    qj profile pairs.esp -o pairs.profile < numbers\n  \
+    qj fastpath suggest pairs.esp --profile pairs.profile -o pairs.fp"
+)]
+pub(crate) struct Fastpath {
+    #[command(subcommand)]
+    pub(crate) command: FastpathCommand,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum FastpathCommand {
+    Suggest(Suggest),
+}
+
+/// Write a fast path for what a program does most
+///
+/// Of a profile, the round that is most frequent becomes a fast path of at most ten
+/// lines, to be read and edited: a line for each process that takes part. What is
+/// done less than once in 64 rounds leads off the path. A path that cannot be made
+/// is not suggested: whoever is farthest from the first process is left out then.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  \
+    qj profile pairs.esp -o pairs.profile < numbers\n  \
+    qj fastpath suggest pairs.esp --profile pairs.profile -o pairs.fp\n  \
+    qj run pairs.esp --mode fastpath --fast-paths pairs.fp < numbers")]
+pub(crate) struct Suggest {
+    /// The program; `-` is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// What `qj profile` has written
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) profile: PathBuf,
+    /// Where to write the fast path, instead of standard output
+    #[arg(short, long, value_name = "FILE.fp", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+    /// Write the suggestion as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Print the completions of a shell

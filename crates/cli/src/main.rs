@@ -24,6 +24,8 @@ fn main() -> ExitCode {
         Command::Init(arguments) => commands::init::init(arguments),
         Command::Verify(arguments) => commands::verify::verify(&terminal, arguments),
         Command::Replay(arguments) => commands::replay::replay(&terminal, arguments),
+        Command::Profile(arguments) => commands::profile::profile(&terminal, arguments),
+        Command::Fastpath(arguments) => commands::profile::fastpath(&terminal, arguments),
         Command::Asm(arguments) => commands::asm::asm(&terminal, arguments),
         Command::Pipe(arguments) => commands::pipe::pipe(&terminal, arguments),
         Command::Filter(arguments) => commands::filter::filter(&terminal, arguments),

@@ -250,7 +250,7 @@ fn documents_name_every_command() {
         .take_while(|line| !line.is_empty())
         .filter_map(|line| line.split_whitespace().next())
         .filter(|command| *command != "help")
-        .chain(["filter fuzz", "filter corpus"])
+        .chain(["filter fuzz", "filter corpus", "fastpath suggest"])
         .collect();
     assert!(commands.contains(&"check"), "{help}");
     for command in commands {

@@ -15,6 +15,7 @@
 use crate::code::{BranchCode, GuardCode, OperationCode, WaitCode};
 use crate::ir::{AltOrder, Direction, Policy, Program};
 use crate::native::Native;
+use crate::profile::Profile;
 use crate::report::Outcome;
 use crate::rest::direction;
 use crate::step::Checks;
@@ -55,6 +56,7 @@ struct Schedule {
     /// How many instances have been looked at again since the last turn from the list, as everything rests.
     asked_again: u32,
     trace: Option<Vec<Step>>,
+    profile: Option<Box<Profile>>,
     over: Option<Outcome>,
 }
 
@@ -99,6 +101,7 @@ impl<'p> Interpreter<'p> {
             turns: 0,
             asked_again: 0,
             trace: None,
+            profile: None,
             over: None,
         };
         Ok(Interpreter { machine, state, schedule })
@@ -117,6 +120,16 @@ impl<'p> Interpreter<'p> {
     /// The choices recorded since the last call.
     pub fn take_trace(&mut self) -> Vec<Step> {
         self.schedule.trace.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Notes from now on what is communicated.
+    pub fn profile(&mut self) {
+        self.schedule.profile = Some(Box::new(Profile::new(self.machine.program())));
+    }
+
+    /// What has been communicated since [`Interpreter::profile`]; none if nobody asked.
+    pub fn take_profile(&mut self) -> Option<Profile> {
+        self.schedule.profile.take().map(|profile| *profile)
     }
 
     /// The state the program is in.
@@ -204,6 +217,9 @@ impl Schedule {
     fn take(&mut self, step: Step, scene: &mut Scene<'_>, fuel: &mut u64) -> bool {
         if let (Some(trace), None) = (&mut self.trace, scene.state.unfinished) {
             trace.push(step);
+        }
+        if let Some(profile) = &mut self.profile {
+            profile.note(step, scene);
         }
         match step {
             Step::Local { .. } => {}

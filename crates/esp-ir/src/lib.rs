@@ -25,6 +25,7 @@ pub mod native;
 mod outside;
 mod path;
 pub mod priority;
+pub mod profile;
 pub mod read;
 pub mod replay;
 pub mod report;

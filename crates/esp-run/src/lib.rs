@@ -33,6 +33,6 @@ pub use faults::Faults;
 pub use machine_code::MachineCode;
 pub use ports::Ports;
 pub use record::{Header, Recording};
-pub use run::{Ended, Ending, Engine, Memory, Settings, c_options, record, replay, run};
+pub use run::{Ended, Ending, Engine, Memory, Settings, c_options, profile, record, replay, run};
 pub use signals::{Interrupts, Signals, die_of};
 pub use trouble::{Blame, Trouble};

@@ -15,9 +15,10 @@ use quaject_esp_gen::c;
 use quaject_esp_ir::footprint::data_bytes;
 use quaject_esp_ir::interpreter::Interpreter;
 use quaject_esp_ir::ir::Program;
+use quaject_esp_ir::profile::Profile;
 use quaject_esp_ir::replay::RandomScheduler;
 use quaject_esp_ir::report::{FaultReport, Outcome, fault_name};
-use quaject_esp_ir::step::Checks;
+use quaject_esp_ir::step::{Checks, TooLarge};
 use quaject_esp_ir::world::World;
 use std::io::Write;
 use std::path::PathBuf;
@@ -150,6 +151,26 @@ pub fn run(program: &Program, settings: &Settings) -> Result<Ended, Trouble> {
             Ok(close(ports, ending))
         }
     }
+}
+
+/// Runs a program on the interpreter and notes what it communicates. A random scheduler's seed has no meaning here.
+pub fn profile(program: &Program, settings: &Settings) -> Result<(Ended, Profile), Trouble> {
+    if settings.seed.is_some() {
+        return Err(Trouble::usage("a profile is of the order of execution that programs have by themselves")
+            .help("leave out `--seed`"));
+    }
+    reserve(program, settings)?;
+    let mut interpreter = Interpreter::new(program, settings.checks).map_err(too_large)?;
+    interpreter.profile();
+    let mut scheduler = Scheduler::Reference(Box::new(interpreter));
+    let mut ports = open(program, settings)?;
+    let signals = Signals::listen()?;
+    let ending = drive(&mut scheduler, &mut ports, &signals);
+    let profile = match &mut scheduler {
+        Scheduler::Reference(interpreter) => interpreter.take_profile(),
+        Scheduler::Random(_) => None,
+    };
+    Ok((close(ports, ending), profile.expect("it was asked for")))
 }
 
 /// Runs a program on the interpreter and writes down what it learns and says.
@@ -296,7 +317,7 @@ enum Scheduler<'p> {
     Random(Box<RandomScheduler<'p>>),
 }
 
-/// Runs the interpreter until the program ends or something ends it.
+/// Runs a program on the interpreter until it ends or something ends it.
 fn interpret(program: &Program, settings: &Settings, place: &mut impl Place, signals: &Signals) -> Ending {
     let scheduler = match settings.seed {
         None => {
@@ -308,9 +329,7 @@ fn interpret(program: &Program, settings: &Settings, place: &mut impl Place, sig
     };
     let mut scheduler = match scheduler {
         Ok(scheduler) => scheduler,
-        Err(large) => {
-            return Ending::Trouble(Trouble::new(large.to_string()).help("make its arrays, pools or replicas smaller"));
-        }
+        Err(large) => return Ending::Trouble(too_large(large)),
     };
     match settings.engine {
         Engine::Jit => match MachineCode::compile(program, settings.checks) {
@@ -322,8 +341,18 @@ fn interpret(program: &Program, settings: &Settings, place: &mut impl Place, sig
         },
         Engine::Interpreter | Engine::C => {}
     }
+    drive(&mut scheduler, place, signals)
+}
+
+/// What to say of a program that no interpreter can hold.
+fn too_large(large: TooLarge) -> Trouble {
+    Trouble::new(large.to_string()).help("make its arrays, pools or replicas smaller")
+}
+
+/// Runs until the program ends or something ends it.
+fn drive(scheduler: &mut Scheduler<'_>, place: &mut impl Place, signals: &Signals) -> Ending {
     loop {
-        let outcome = match &mut scheduler {
+        let outcome = match scheduler {
             Scheduler::Reference(interpreter) => interpreter.run(place, BUDGET),
             Scheduler::Random(random) => random.run(place, BUDGET),
         };

@@ -7,16 +7,20 @@ mod graph;
 mod layout;
 mod models;
 mod paths;
+mod profile;
+mod suggest;
 
 pub use describe::type_name;
 pub use graph::graph;
 pub use models::{
     Modelled, NoSuch, Part, Subject, bad_property, missing_ranges, models, models_with_variables, unsayable, whole,
 };
+pub use profile::{Operation, Profile};
 pub use quaject_esp_opt::fuse::{Limits, Refusal};
 pub use quaject_esp_opt::groups::{Attempt, Outcome};
 pub use quaject_esp_opt::path::{Cuts, Exit, Extraction, Made, Why};
 pub use quaject_esp_syntax::check::Loader;
+pub use suggest::{NoSuggestion, Suggestion, suggest};
 
 use quaject_esp_gen::c;
 use quaject_esp_ir::{ir, lower, text, verify};

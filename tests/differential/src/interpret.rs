@@ -6,6 +6,7 @@ use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::interpreter::Interpreter;
 use quaject_esp_ir::ir::{ChannelId, MemoryMode, PoolId, Program};
 use quaject_esp_ir::lower::lower;
+use quaject_esp_ir::profile::Profile;
 use quaject_esp_ir::report::Outcome;
 use quaject_esp_ir::step::{Checks, Control, Step};
 use quaject_esp_ir::verify::verify;
@@ -79,6 +80,14 @@ impl Shown {
 pub fn interpret(sample: &Sample, program: &Program) -> Result<Shown, String> {
     let mut interpreter = Interpreter::new(program, Checks::Off).map_err(|error| format!("{error:?}"))?;
     run(sample, program, &mut interpreter)
+}
+
+/// What a run under the reference schedule communicates.
+pub fn profile(sample: &Sample, program: &Program) -> Result<Profile, String> {
+    let mut interpreter = Interpreter::new(program, Checks::Off).map_err(|error| format!("{error:?}"))?;
+    interpreter.profile();
+    run(sample, program, &mut interpreter)?;
+    interpreter.take_profile().ok_or_else(|| "nobody asked".to_string())
 }
 
 /// The choices of a run under the reference schedule.

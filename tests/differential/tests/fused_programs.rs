@@ -3,9 +3,10 @@
 
 use quaject_differential::c::Compiler;
 use quaject_differential::generate::generate;
-use quaject_differential::interpret::{compile, interpret};
+use quaject_differential::interpret::{compile, interpret, profile};
 use quaject_differential::modes::{Mode, agree, transform};
 use quaject_differential::prove::{Plan, prove};
+use quaject_esp_syntax::span::FileId;
 use quaject_test_support::{Effort, tool};
 
 /// Whether the seed's program has this form, or why the form is wrong.
@@ -43,6 +44,46 @@ fn fused_programs_do_the_same() {
 #[test]
 fn programs_with_random_fast_paths_do_the_same() {
     interpreted(Mode::FastPath);
+}
+
+/// The seed's program with the fast path that is suggested for what it does, if there is one: it does the same.
+fn check_suggested(seed: u64) -> Result<bool, String> {
+    let sample = generate(seed);
+    let program = compile(&sample)?;
+    let profile = quaject_esp::Profile::new(&program, &profile(&sample, &program)?);
+    let root = quaject_esp::File { name: "sample.esp".into(), bytes: sample.source.clone().into_bytes() };
+    let mut source = quaject_esp::Source { root, fast_paths: Vec::new() };
+    let Ok(suggestion) = quaject_esp::suggest(&source, &mut NoImports, &profile) else { return Ok(false) };
+    source.root.bytes.extend(suggestion.text.bytes());
+    let options =
+        quaject_esp::Options { mode: quaject_esp::Mode::FastPath, ..quaject_esp::Options::new(quaject_esp::Emit::Ir) };
+    let compiled = quaject_esp::compile(source, &mut NoImports, &options);
+    let made = compiled.outputs.map_err(|_| format!("{}\n{:?}", suggestion.text, compiled.diagnostics))?.ir;
+    let (plain, shown) = (interpret(&sample, &program)?, interpret(&sample, &made)?);
+    agree(&sample, &program, &plain, &shown).map_err(|error| format!("{}\n{error}", suggestion.text))?;
+    Ok(true)
+}
+
+#[test]
+fn programs_with_suggested_fast_paths_do_the_same() {
+    let count = Effort::wanted().pick(200, 2_000, 50_000);
+    let mut suggested = 0;
+    for seed in 0..count {
+        match check_suggested(seed) {
+            Ok(has_one) => suggested += u64::from(has_one),
+            Err(error) => panic!("seed {seed}: {error}\n{}", generate(seed).source),
+        }
+    }
+    println!("{suggested} were suggested");
+    assert!(suggested > count / 20, "only {suggested} of {count} programs have one");
+}
+
+struct NoImports;
+
+impl quaject_esp::Loader for NoImports {
+    fn load(&mut self, _path: &str, _importer: FileId) -> Result<(String, Vec<u8>), String> {
+        Err("samples import nothing".into())
+    }
 }
 
 #[test]

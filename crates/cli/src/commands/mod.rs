@@ -10,6 +10,7 @@ pub(crate) mod fmt;
 pub(crate) mod graph;
 pub(crate) mod init;
 pub(crate) mod pipe;
+pub(crate) mod profile;
 pub(crate) mod promela;
 pub(crate) mod replay;
 pub(crate) mod run;

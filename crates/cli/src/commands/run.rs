@@ -7,7 +7,7 @@ use quaject_esp::{Emit, Limits, Mode, Options};
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_ir::step::Checks;
 use quaject_esp_run::files::NewFile;
-use quaject_esp_run::{Ending, Engine, Header, Settings, Trouble, die_of, render_fault};
+use quaject_esp_run::{Ended, Ending, Engine, Header, Settings, Trouble, die_of, render_fault};
 use quaject_esp_syntax::span::SourceMap;
 
 pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
@@ -42,10 +42,15 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
             ended
         }
     };
+    tell_notes(&ended);
+    Ok(tell(terminal, program, &sources, ended.ending))
+}
+
+/// Says what people should know beside how a run ended.
+pub(super) fn tell_notes(ended: &Ended) {
     for note in &ended.notes {
         say(&format!("note: {note}\n"));
     }
-    Ok(tell(terminal, program, &sources, ended.ending))
 }
 
 /// What to compile a program to, as it was asked for.
@@ -72,7 +77,7 @@ pub(crate) fn checks(checked: bool) -> Checks {
     if checked { Checks::On } else { Checks::Off }
 }
 
-fn settings(options: &RunOptions, engine: arguments::Engine) -> Settings {
+pub(super) fn settings(options: &RunOptions, engine: arguments::Engine) -> Settings {
     Settings {
         engine: match engine {
             arguments::Engine::Interp => Engine::Interpreter,

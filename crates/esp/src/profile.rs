@@ -1,0 +1,247 @@
+//! What a run has communicated, in the words of its program: how often each operation was done, what happened again and
+//! again behind the operation that sets the pace, and where everybody else was then. Kept as JSON, so that one run can
+//! be profiled and another program text be asked.
+
+use quaject_esp_ir::ir::{Boundary, Direction, Program, Site, SiteId};
+use quaject_esp_ir::profile::{Communication, Done, Profile as Run};
+use serde_json::{Value, json};
+use std::collections::HashMap;
+
+/// An operation that is done less than once in so many rounds is off the path.
+pub(crate) const RARE: u64 = 64;
+
+/// What is told of a round has at most so many communications.
+const MOST_STEPS: usize = 64;
+
+/// So many different rounds are told apart, and so many of them are kept.
+const MOST_ROUNDS: usize = 10_000;
+const KEPT_ROUNDS: usize = 8;
+
+/// What a profile is called in its text.
+const KIND: &str = "qj profile 1";
+
+/// An operation in the words of the program.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Operation {
+    /// The instance: `read`, `worker[2]`.
+    pub process: String,
+    /// As fast paths name it: `readC`, `readC/out@2`.
+    pub statement: String,
+}
+
+/// What a run has communicated.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Profile {
+    /// The operation that a round begins with; none if nothing was communicated.
+    pub entry: Option<Operation>,
+    /// How often each operation was done, in order of text.
+    pub operations: Vec<(Operation, u64)>,
+    /// What each other instance did first in a round, and how often: there it waits before one.
+    pub first: Vec<(Operation, u64)>,
+    /// The most frequent rounds: how often, and what was communicated.
+    pub rounds: Vec<(u64, Vec<String>)>,
+}
+
+impl Profile {
+    /// What a run of this program has communicated.
+    pub fn new(program: &Program, run: &Run) -> Profile {
+        let entry = entry(program, run);
+        let named = |done: Done| operation(program, done);
+        let (first, rounds) = entry.map_or_else(Default::default, |entry| rounds(program, run.order(), entry));
+        Profile {
+            entry: entry.map(named),
+            operations: run.operations().map(|(done, count)| (named(done), count)).collect(),
+            first: first.into_iter().map(|(done, count)| (named(done), count)).collect(),
+            rounds,
+        }
+    }
+
+    /// Its JSON.
+    pub fn text(&self) -> String {
+        let one = |operation: &Operation| json!({ "process": operation.process, "statement": operation.statement });
+        let counted = |all: &[(Operation, u64)]| -> Vec<Value> {
+            let with = |(operation, count): &(Operation, u64)| json!({ "process": operation.process, "statement": operation.statement, "count": count });
+            all.iter().map(with).collect()
+        };
+        let rounds: Vec<Value> =
+            self.rounds.iter().map(|(count, steps)| json!({ "count": count, "steps": steps })).collect();
+        let value = json!({
+            "kind": KIND,
+            "entry": self.entry.as_ref().map(one),
+            "operations": counted(&self.operations),
+            "first": counted(&self.first),
+            "rounds": rounds,
+        });
+        format!("{value:#}\n")
+    }
+
+    /// Reads what [`Profile::text`] has written.
+    ///
+    /// # Errors
+    /// Why it is none, in words.
+    pub fn parse(text: &str) -> Result<Profile, String> {
+        let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if value["kind"] != KIND {
+            return Err(format!("its `kind` is not `{KIND}`"));
+        }
+        let one = |value: &Value| -> Option<Operation> {
+            let (process, statement) = (value["process"].as_str()?, value["statement"].as_str()?);
+            Some(Operation { process: process.to_string(), statement: statement.to_string() })
+        };
+        let counted = |name: &str| -> Result<Vec<(Operation, u64)>, String> {
+            let all = value[name].as_array().ok_or(format!("it has no list `{name}`"))?;
+            let counted = all.iter().map(|value| Some((one(value)?, value["count"].as_u64()?)));
+            counted.collect::<Option<_>>().ok_or(format!("`{name}` needs `process`, `statement` and `count` in each"))
+        };
+        let entry = match &value["entry"] {
+            Value::Null => None,
+            entry => Some(one(entry).ok_or("`entry` needs `process` and `statement`")?),
+        };
+        let round = |value: &Value| -> Option<(u64, Vec<String>)> {
+            let steps = value["steps"].as_array()?.iter().map(|step| step.as_str().map(str::to_string));
+            Some((value["count"].as_u64()?, steps.collect::<Option<_>>()?))
+        };
+        let rounds = value["rounds"].as_array().map(|rounds| rounds.iter().map(round).collect::<Option<_>>());
+        let rounds = rounds.flatten().ok_or("`rounds` needs `count` and `steps` in each")?;
+        Ok(Profile { entry, operations: counted("operations")?, first: counted("first")?, rounds })
+    }
+
+    /// What people want to know first.
+    pub fn summary(&self) -> String {
+        let Some(entry) = &self.entry else { return "nothing was communicated".to_string() };
+        let count = self.operations.iter().find(|(operation, _)| operation == entry).map_or(0, |(_, count)| *count);
+        let mut text = format!("{count} rounds begin with `{}` of `{}`", entry.statement, entry.process);
+        if let Some((count, steps)) = self.rounds.first() {
+            text += &format!("; the most frequent, {count} times: {}", steps.join(", "));
+        }
+        text
+    }
+}
+
+/// An operation in the words of the program.
+fn operation(program: &Program, done: Done) -> Operation {
+    Operation { process: program.instance_name(done.instance), statement: statement(program, done) }
+}
+
+/// An operation as fast paths name it.
+pub(crate) fn statement(program: &Program, done: Done) -> String {
+    let (process, _) = program.process_of(done.instance).expect("a profile names instances of its program");
+    let sites = &program.processes[process.0 as usize].sites;
+    let site = &sites[done.site.0 as usize];
+    let channel = &program.channels[site.channel.0 as usize].name;
+    let same = || sites.iter().filter(|other| other.channel == site.channel);
+    let is_alike = |other: &&Site| (other.channel, other.direction) == (site.channel, site.direction);
+    let number = sites[..=done.site.0 as usize].iter().filter(is_alike).count();
+    let word = match site.direction {
+        Direction::In => "in",
+        Direction::Out => "out",
+    };
+    match (same().count(), same().filter(|other| other.direction == site.direction).count()) {
+        (1, _) => channel.to_string(),
+        (_, 1) => format!("{channel}/{word}"),
+        (_, _) => format!("{channel}/{word}@{number}"),
+    }
+}
+
+/// The operations of a program by their words.
+pub(crate) fn by_name(program: &Program) -> HashMap<Operation, Done> {
+    let mut all = HashMap::new();
+    for instance in 0..program.instance_count() {
+        let (process, _) = program.process_of(instance).expect("instances are counted");
+        for site in 0..program.processes[process.0 as usize].sites.len() as u32 {
+            let done = Done { instance, site: SiteId(site) };
+            all.insert(operation(program, done), done);
+        }
+    }
+    all
+}
+
+/// What an operation is done with, and how.
+pub(crate) fn end(program: &Program, done: Done) -> (u32, Direction, Boundary) {
+    let (process, _) = program.process_of(done.instance).expect("a profile names instances of its program");
+    let site = &program.processes[process.0 as usize].sites[done.site.0 as usize];
+    (site.channel.0, site.direction, program.channels[site.channel.0 as usize].boundary)
+}
+
+/// The operation that sets the pace: a message from the world, if those are not rare beside the rest; else what somebody
+/// does who waits for nobody; else what is done most. Of several the most frequent, of those the first in the text.
+fn entry(program: &Program, run: &Run) -> Option<Done> {
+    let most = run.operations().map(|(_, count)| count).max().filter(|most| *most > 0)?;
+    let often: Vec<(Done, u64)> = run.operations().filter(|(_, count)| count.saturating_mul(RARE) >= most).collect();
+    let takes = |done: Done| match end(program, done) {
+        (_, Direction::In, Boundary::Internal) => true,
+        (_, Direction::In | Direction::Out, _) => false,
+    };
+    let waits_for_some = |instance: u32| often.iter().any(|(done, _)| done.instance == instance && takes(*done));
+    let comes = |done: Done| match end(program, done) {
+        (_, Direction::In, Boundary::FromWorld) => 3,
+        _ if !waits_for_some(done.instance) => 2,
+        (_, Direction::In, _) => 1,
+        (_, Direction::Out, _) => 0,
+    };
+    let better = |(done, count): &(Done, u64)| (comes(*done), *count, std::cmp::Reverse(*done));
+    often.iter().max_by_key(|one| better(one)).map(|(done, _)| *done)
+}
+
+type Counted<T> = Vec<(T, u64)>;
+
+/// What each other instance does first in a round, and how often; and the most frequent rounds.
+///
+/// Rounds overlap in a run: whoever begins one may begin the next before the others are through. A communication belongs
+/// to the last round that anybody who takes part in it has had to do with, so that rounds are what they would be if each
+/// began when nobody else could go on.
+fn rounds(program: &Program, order: &[Communication], entry: Done) -> (Counted<Done>, Vec<(u64, Vec<String>)>) {
+    let mut begun = 0u64;
+    let mut last = vec![0u64; program.instance_count() as usize];
+    let mut first: HashMap<Done, u64> = HashMap::new();
+    let mut by_round: Vec<(u64, Communication)> = Vec::with_capacity(order.len());
+    for communication in order {
+        let ends = [communication.0, communication.1];
+        if ends.contains(&Some(entry)) {
+            begun += 1;
+            last[entry.instance as usize] = begun;
+        }
+        let rounds = ends.iter().flatten().map(|done| last[done.instance as usize]);
+        let round = rounds.max().unwrap_or_default();
+        for done in ends.into_iter().flatten() {
+            if std::mem::replace(&mut last[done.instance as usize], round) < round {
+                *first.entry(done).or_default() += 1;
+            }
+        }
+        by_round.push((round, *communication));
+    }
+    // Stable: in a round they stay in order.
+    by_round.sort_by_key(|(round, _)| *round);
+    let by_round = by_round.chunk_by(|a, b| a.0 == b.0).filter(|round| round[0].0 > 0);
+    let mut rounds: HashMap<Vec<Communication>, u64> = HashMap::new();
+    for round in by_round {
+        let round: Vec<Communication> = round.iter().map(|(_, communication)| *communication).collect();
+        if rounds.len() < MOST_ROUNDS || rounds.contains_key(&round) {
+            *rounds.entry(round).or_default() += 1;
+        }
+    }
+    let mut first: Vec<(Done, u64)> = first.into_iter().collect();
+    first.sort_unstable();
+    let mut rounds: Vec<(Vec<Communication>, u64)> = rounds.into_iter().collect();
+    rounds.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.len().cmp(&b.0.len())).then_with(|| a.0.cmp(&b.0)));
+    let told = rounds.into_iter().take(KEPT_ROUNDS).map(|(round, count)| {
+        let mut steps: Vec<String> = round.iter().take(MOST_STEPS).map(|step| told(program, step)).collect();
+        if round.len() > MOST_STEPS {
+            steps.push("...".to_string());
+        }
+        (count, steps)
+    });
+    (first, told.collect())
+}
+
+/// `read readC/out@1 -> evener readC`
+fn told(program: &Program, communication: &Communication) -> String {
+    let end = |done: Option<Done>| match done {
+        Some(done) => {
+            let Operation { process, statement } = operation(program, done);
+            format!("{process} {statement}")
+        }
+        None => "the world".to_string(),
+    };
+    format!("{} -> {}", end(communication.0), end(communication.1))
+}

@@ -1,0 +1,166 @@
+//! Fast paths that are found do as well as those that were written by hand: on the filter programs of the fast-paths paper
+//! and on its Figure 2, counted in steps of the flow IR, and they show the same as the program without.
+
+use quaject_esp::{Emit, File, Loader, Mode, NoSuggestion, Operation, Options, Profile, Source, compile, suggest};
+use quaject_esp_ir::interpreter::Interpreter;
+use quaject_esp_ir::ir::Program;
+use quaject_esp_ir::report::Outcome;
+use quaject_esp_ir::step::Checks;
+use quaject_esp_syntax::span::FileId;
+use quaject_test_world::{Script, act};
+use std::path::{Path, PathBuf};
+
+const BUDGET: u64 = 1_000_000_000;
+
+struct Folder(PathBuf);
+
+impl Loader for Folder {
+    fn load(&mut self, path: &str, _: FileId) -> Result<(String, Vec<u8>), String> {
+        let bytes = std::fs::read(self.0.join(path)).map_err(|error| error.to_string())?;
+        Ok((path.to_string(), bytes))
+    }
+}
+
+fn file(path: &Path) -> File {
+    let bytes = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    File { name: path.display().to_string(), bytes }
+}
+
+/// The program with these fast paths, all of which can be made.
+fn with(root: &File, paths: Option<File>, folder: &Path) -> Program {
+    let mode = if paths.is_some() { Mode::FastPath } else { Mode::Process };
+    let source = Source { root: root.clone(), fast_paths: paths.into_iter().collect() };
+    let options = Options { mode, ..Options::new(Emit::Ir) };
+    let compiled = compile(source, &mut Folder(folder.to_path_buf()), &options);
+    let outputs = compiled.outputs.unwrap_or_else(|_| panic!("{:?}", compiled.diagnostics));
+    for extraction in &outputs.extractions {
+        assert!(extraction.result.is_ok(), "{}", extraction.text(&outputs.ir));
+    }
+    outputs.ir
+}
+
+/// What a run shows, how many steps it takes, and what it communicates.
+fn run(program: &Program, script: &str) -> (Vec<String>, u64, Profile) {
+    let mut world = Script::new(program, script);
+    let mut interpreter = Interpreter::new(program, Checks::Off).expect("the programs are small");
+    interpreter.profile();
+    loop {
+        let outcome = interpreter.run(&mut world, BUDGET);
+        assert_ne!(outcome, Outcome::Budget, "the programs end");
+        if !act(&mut world, &outcome) {
+            break;
+        }
+    }
+    let run = interpreter.take_profile().expect("it was asked for");
+    (world.log, interpreter.executed(), Profile::new(program, &run))
+}
+
+/// Profiles with one input, suggests, and compares with the path written by hand on another: ten lines, the same shown,
+/// at most 1.1 times the steps.
+fn check(program: &str, by_hand: &str, profiled: &str, script: &str) {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path = here.join(program);
+    let folder = path.parent().expect("a program lies in a folder");
+    let root = file(&path);
+    let plain = with(&root, None, folder);
+    let (_, _, profile) = run(&plain, profiled);
+    assert_eq!(Profile::parse(&profile.text()).as_ref(), Ok(&profile), "the text says everything");
+    let source = Source { root: root.clone(), fast_paths: Vec::new() };
+    let suggestion = suggest(&source, &mut Folder(folder.to_path_buf()), &profile).expect("a path can be made");
+    assert!(suggestion.text.lines().count() <= 10, "{}", suggestion.text);
+    let suggested = File { name: "suggested.fp".into(), bytes: suggestion.text.clone().into_bytes() };
+    let (shown, in_processes, _) = run(&plain, script);
+    let (shown_by_hand, steps_by_hand, _) = run(&with(&root, Some(file(&here.join(by_hand))), folder), script);
+    let (shown_suggested, steps, _) = run(&with(&root, Some(suggested), folder), script);
+    assert_eq!(shown_by_hand, shown);
+    assert_eq!(shown_suggested, shown, "{}", suggestion.text);
+    println!("{program}: {in_processes} steps, by hand {steps_by_hand}, suggested {steps}");
+    assert!(steps * 10 <= steps_by_hand * 11, "{steps}, by hand {steps_by_hand}:\n{}", suggestion.text);
+    assert!(steps < in_processes, "{steps}, in processes {in_processes}:\n{}", suggestion.text);
+}
+
+/// An offer of so many bytes, of which no two neighbours are equal, so that the filters have much to do.
+fn array(length: u32) -> String {
+    let bytes: String = (0..length).map(|index| format!("\\x{:02x}", 1 + index * 7 % 15)).collect();
+    format!("// offer inputC \"{bytes}\" 3\n")
+}
+
+#[test]
+fn filters() {
+    for number in 1..=4 {
+        let folder = "bench/filters-process/esp";
+        let program = format!("{folder}/program{number}.esp");
+        let by_hand = format!("{folder}/program{number}.fp");
+        check(&program, &by_hand, &array(500), &array(2_000));
+    }
+}
+
+#[test]
+fn figure_2() {
+    let requests = |count: u32| -> String {
+        let one = |index: u32| format!("// offer hostSendRequestC {} {}\n", index % 8 * 4096, index % 4 * 4096);
+        let externs = "// extern translationUnavailable 0\n// extern translate 7\n// extern preparePacket 1\n";
+        (0..count).map(one).collect::<String>() + externs
+    };
+    check("examples/vmmc-send/figure2.esp", "examples/vmmc-send/figure5.fp", &requests(20), &requests(200));
+}
+
+/// The path of the whole chain would be far too large.
+#[test]
+fn who_makes_a_path_too_large_is_left_out() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let root = file(&folder.join("sieve.esp"));
+    let plain = with(&root, None, &folder);
+    let (shown, _, profile) = run(&plain, "");
+    let source = Source { root: root.clone(), fast_paths: Vec::new() };
+    let suggestion = suggest(&source, &mut Folder(folder.clone()), &profile).expect("a path can be made");
+    let members: Vec<&str> = suggestion.members.iter().map(String::as_str).collect();
+    assert_eq!(members[..3], ["numbers", "sieve[0]", "sieve[1]"]);
+    assert_eq!(suggestion.left_out.last().map(String::as_str), Some("sieve[6]"), "at most eight take part");
+    let suggested = File { name: "suggested.fp".into(), bytes: suggestion.text.into_bytes() };
+    let (mut primes, mut primes_suggested) = (shown, run(&with(&root, Some(suggested), &folder), "").0);
+    // Which of two processes tells its prime first is the schedule's.
+    primes.sort();
+    primes_suggested.sort();
+    assert_eq!(primes_suggested, primes);
+}
+
+/// What is said of a profile of one run of this program.
+fn refused(text: &str, change: impl Fn(&mut Profile)) -> NoSuggestion {
+    let root = File { name: "p.esp".into(), bytes: text.into() };
+    let plain = with(&root, None, Path::new("."));
+    let (_, _, mut profile) = run(&plain, text);
+    change(&mut profile);
+    let source = Source { root, fast_paths: Vec::new() };
+    suggest(&source, &mut Folder(PathBuf::from(".")), &profile).expect_err("there is nothing to suggest")
+}
+
+#[test]
+fn nothing_to_suggest() {
+    let echo = "// offer i 1\nchannel i(int) external out;\nchannel o(int) external in;\n\
+                process P { while { in(i, $x); out(o, x); } }\n";
+    assert_eq!(refused(&echo.replace("// offer", "// not"), |_| {}), NoSuggestion::Silence);
+    assert_eq!(refused(echo, |_| {}), NoSuggestion::Alone("P".into()));
+    let other = Operation { process: "P".into(), statement: "o/in@7".into() };
+    let foreign = refused(echo, |profile| profile.operations.push((other.clone(), 1)));
+    assert_eq!(foreign, NoSuggestion::Foreign(other));
+    assert_eq!(refused("process P { }", |_| {}), NoSuggestion::Silence);
+}
+
+#[test]
+fn texts_that_are_no_profile() {
+    let root = File {
+        name: "p.esp".into(),
+        bytes: b"channel c(int); process P { out(c, 1); } process Q { in(c, _); }".into(),
+    };
+    let (_, _, profile) = run(&with(&root, None, Path::new(".")), "");
+    let text = profile.text();
+    for end in 0..text.trim_end().len() {
+        assert!(Profile::parse(&text[..end]).is_err(), "{}", &text[..end]);
+    }
+    for (old, new) in
+        [("profile 1", "profile 2"), ("\"count\": 1", "\"count\": -1"), ("\"steps\"", "\"step\""), ("operations", "x")]
+    {
+        assert!(Profile::parse(&text.replace(old, new)).is_err(), "{new}");
+    }
+}
