@@ -361,6 +361,17 @@ fn a_reader_that_goes_away_ends_the_program_in_peace() {
 }
 
 #[test]
+fn a_program_goes_on_when_what_it_has_sent_is_written() {
+    let program = "channel o(int) external in;\nprocess p { for n in 0..20000 { out(o, n); } }\n";
+    let folder = Folder::with(&[("a.esp", program)]);
+    let all: String = (0..20_000).map(|number| format!("{number}\n")).collect();
+    for engine in ENGINES {
+        let run = folder.qj(&format!("run a.esp --engine {engine}")).timeout(Duration::from_secs(60));
+        run.assert().success().stdout_eq(all.as_str());
+    }
+}
+
+#[test]
 fn a_recorded_run_runs_again_without_its_world() {
     let program = "extern fn roll(#bytes[<=4]) -> int;\nchannel i(int) external out;\nchannel o(int, int) external in;\n\
                    process p {\n  while {\n    alt {\n      in(i, $n) { var b: #bytes[<=4] = #\"\"; out(o, n, roll(b)); \

@@ -206,10 +206,12 @@ impl Library {
                 // What extern functions have printed comes before what the program sent after they returned.
                 self.flush_c();
             }
+            let mut is_full = false;
             for (batch, output) in sinks.iter_mut().zip(&output[1..]) {
                 // SAFETY: All but the first were made sinks above.
-                let count = unsafe { output.sink.count };
+                let Sink { count, capacity, .. } = unsafe { output.sink };
                 batch.drain(program, layouts, ports, count);
+                is_full |= count > 0 && count == capacity;
             }
             if has_effects {
                 ports.flush();
@@ -229,7 +231,7 @@ impl Library {
             }
             let wake = match status {
                 // There is room for more messages, which may be there already.
-                ESP_SLEEP if refill => Wake::Event,
+                ESP_SLEEP if refill || is_full => Wake::Event,
                 // A wrong message is one only when the program has taken those before it.
                 ESP_SLEEP if let Some(trouble) = ports.take_trouble() => return Ending::Trouble(trouble),
                 ESP_SLEEP => match ports.sleep((head.wake != i64::MAX).then_some(head.wake), signals) {
