@@ -1,7 +1,7 @@
 //! The states of one level of a search, which are still to be looked at: by reference, and where the store keeps only
 //! their signatures by their numbers too.
 
-use crate::store::{StateRef, Store, pack, unpack};
+use crate::store::{StateRef, Store, unpack};
 
 /// The states of one level.
 #[derive(Debug, Default)]
@@ -17,27 +17,13 @@ impl Level {
         self.states.len()
     }
 
-    pub(crate) fn clear(&mut self) {
-        self.states.clear();
-        self.words.clear();
-        self.ends.clear();
-    }
-
-    /// Adds a state with these numbers.
-    pub(crate) fn push(&mut self, store: &Store, state: StateRef, numbers: &[u32]) {
+    /// Adds a state with these packed numbers.
+    pub(crate) fn push(&mut self, store: &Store, state: StateRef, words: &[u32]) {
         self.states.push(state);
         if !store.is_whole() {
-            pack(numbers, &mut self.words);
+            self.words.extend_from_slice(words);
             self.ends.push(self.words.len());
         }
-    }
-
-    /// Moves all states of another one here.
-    pub(crate) fn append(&mut self, other: &mut Level) {
-        let base = self.words.len();
-        self.states.append(&mut other.states);
-        self.words.append(&mut other.words);
-        self.ends.extend(other.ends.drain(..).map(|end| base + end));
     }
 
     /// A state by its place here, its numbers read.

@@ -11,7 +11,7 @@ use crate::reduce::actors;
 use crate::retrace::{Chosen, Goes, try_step_to};
 use crate::search::BETWEEN_PROGRESS;
 use crate::space::{MOST_IN_SETS, Space, bit};
-use crate::store::{Added, Pen, StateRef, Store, hash};
+use crate::store::{Added, Bundle, StateRef, Store, hash, signature};
 use quaject_esp_ir::ir::Rest;
 use quaject_esp_ir::model::Role;
 use quaject_esp_ir::step::{Step, TooLarge};
@@ -108,7 +108,7 @@ pub(crate) fn search(
     let mut mover = Mover::new(space)?;
     let started = Instant::now();
     mover.limit(limits, started);
-    let store = Store::new(space.width + BESIDE, Compaction::Off);
+    let store = Store::new(space.width + BESIDE, Compaction::Off, 1);
     let mut clock = Clock { limits, started, told: started, progress };
     let graph = match Graph::build(&mut mover, &store, &mut goal, guide, &mut clock) {
         Ok(graph) => graph,
@@ -193,8 +193,7 @@ impl Graph {
         let width = mover.space.width;
         let mut graph = Graph { nodes: Vec::new(), edges: Vec::new(), parents: Vec::new() };
         let mut numbers_of: FxHashMap<StateRef, u32> = FxHashMap::default();
-        let mut pen = Pen::default();
-        let mut book = store.open();
+        let mut bundle = Bundle::default();
         let bound = match goal {
             Goal::Accepted(_) => Bound::but_outside(mover.space),
             Goal::Starved(_) => Bound::All,
@@ -202,7 +201,7 @@ impl Graph {
         let mut waiting = Waiting::default();
         let mut add = |graph: &mut Graph, numbers: &[u32], from: Option<u32>| -> Result<u32, Limit> {
             let parent = from.map(|from| graph.nodes[from as usize].state);
-            match book.add(&mut pen, parent, numbers, hash(numbers)) {
+            match store.add(&mut bundle, parent, numbers, signature(hash(numbers))) {
                 Added::New(state) => {
                     let node = graph.nodes.len() as u32;
                     numbers_of.insert(state, node);

@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 
-/// How often a thread looks before it sleeps: some tens of microseconds.
-const LOOKS: u32 = 2_000;
+/// How often a thread looks before it sleeps: some hundred microseconds.
+const LOOKS: u32 = 8_000;
 
 /// A place where so many threads meet, again and again.
 #[derive(Debug)]

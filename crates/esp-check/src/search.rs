@@ -1,12 +1,17 @@
-//! Visits every state that a program can reach, level by level, so that what it finds is found on a shortest way; with
-//! several threads, each level is divided among them. Ends early at its limits, and says so.
+//! Visits every state that a program can reach, level by level, so that what it finds is found on a shortest way. Ends
+//! early at its limits, and says so.
+//!
+//! Each thread has a shard of the store: it adds the states that belong there, and hands over those that do not. So
+//! each works in memory of its own, and what passes between them is written and read from front to back. It looks at
+//! the states that it has added, then at those of others that nobody has taken yet. Where the reduction wants to know at
+//! once what is new, and in small levels, which one thread does alone, states are added to whatever shard.
 
 use crate::level::Level;
 use crate::meeting::Meeting;
 use crate::moves::{Move, MoveEnd, MoveRef, Mover};
 use crate::options::{Limit, Limits, Options, Progress, Reduction};
 use crate::space::Space;
-use crate::store::{Added, BUNDLE, Book, Pen, StateRef, Store, hash};
+use crate::store::{Added, Bundle, StateRef, Store, WINDOW, hash, signature};
 use quaject_esp_ir::coverage::Coverage;
 use quaject_esp_ir::ir::PoolId;
 use quaject_esp_ir::report::{FaultReport, Outcome};
@@ -16,10 +21,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, RwLock};
 use std::time::{Duration, Instant};
 
-/// States that a thread takes at once.
-const BATCH: usize = 64;
+/// States that a thread takes at once; fewer in small levels, at whose end it would be waited for.
+const BATCH: Range<usize> = 8..64;
 /// Levels with fewer states are not divided.
-const WORTH_DIVIDING: usize = 4 * BATCH;
+const WORTH_DIVIDING: usize = 256;
+/// States that are handed to another thread at once.
+const PARCEL: usize = 512;
+/// Parcels that wait for a thread, after which others add such states themselves.
+const MOST_PARCELS: usize = 32;
 /// How often progress is told.
 pub(crate) const BETWEEN_PROGRESS: Duration = Duration::from_millis(200);
 
@@ -57,9 +66,7 @@ struct Shared<'s> {
     limits: Limits,
     reduction: Reduction,
     started: Instant,
-    /// The states of the level under way, and how many of them have been taken.
-    level: RwLock<Level>,
-    taken: AtomicUsize,
+    desks: Vec<Desk>,
     stop: AtomicBool,
     over: AtomicBool,
     /// What is looked for.
@@ -69,6 +76,19 @@ struct Shared<'s> {
     transitions: AtomicU64,
     /// What threads remember besides the states, in bytes.
     remembered: AtomicUsize,
+}
+
+/// What others find of one thread, in memory apart from that of the rest.
+#[derive(Default)]
+#[repr(align(128))]
+struct Desk {
+    /// Its states of the level under way, and how many of them have been taken.
+    level: RwLock<Level>,
+    taken: AtomicUsize,
+    /// Those that it has found for the next one.
+    next: Mutex<Level>,
+    /// Parcels of states that belong into its shard.
+    inbox: Mutex<Vec<Bundle>>,
 }
 
 impl Shared<'_> {
@@ -96,28 +116,36 @@ impl Shared<'_> {
 
 struct Worker<'s, 'm> {
     shared: &'s Shared<'s>,
+    /// Its desk and its shard.
+    number: usize,
+    /// Whether the others rest.
+    is_alone: bool,
     mover: Mover<'m>,
-    pen: Pen,
     next: Level,
     numbers: Vec<u32>,
-    /// Where the moves under way lead: a bundle of states, one after the other, and their hashes.
-    successors: Vec<u32>,
-    hashes: Vec<u64>,
+    successor: Vec<u32>,
+    /// By shard: states to which moves lead, and that are still to be added.
+    bundles: Vec<Bundle>,
+    /// Parcels of others, emptied: the next ones for them.
+    spares: Vec<Bundle>,
     transitions: u64,
     remembered: usize,
 }
 
 impl<'s, 'm> Worker<'s, 'm> {
-    fn new(shared: &'s Shared<'s>, space: &'m Space<'m>, mover: Mover<'m>) -> Worker<'s, 'm> {
-        let (numbers, successors) = (vec![0; space.width], vec![0; BUNDLE * space.width]);
+    fn new(shared: &'s Shared<'s>, number: usize, space: &'m Space<'m>, mover: Mover<'m>) -> Worker<'s, 'm> {
+        let mut bundles = Vec::new();
+        bundles.resize_with(shared.desks.len(), Bundle::default);
         Worker {
             shared,
+            number,
+            is_alone: false,
             mover,
-            pen: Pen::default(),
             next: Level::default(),
-            numbers,
-            successors,
-            hashes: Vec::with_capacity(BUNDLE),
+            numbers: vec![0; space.width],
+            successor: vec![0; space.width],
+            bundles,
+            spares: Vec::new(),
             transitions: 0,
             remembered: 0,
         }
@@ -125,23 +153,41 @@ impl<'s, 'm> Worker<'s, 'm> {
 
     /// Takes its share of the level under way.
     fn work(&mut self, progress: &mut dyn FnMut()) {
+        let desks = &self.shared.desks;
+        for desk in desks[self.number..].iter().chain(&desks[..self.number]) {
+            if self.work_at(desk, progress) {
+                return;
+            }
+        }
+        for shard in 0..self.bundles.len() {
+            self.pass_on(shard);
+        }
+    }
+
+    /// Takes states of one desk until there are none; true if the search is over.
+    fn work_at(&mut self, desk: &Desk, progress: &mut dyn FnMut()) -> bool {
         let shared = self.shared;
-        let level = shared.level.read().expect("no thread panics with the level");
+        let level = desk.level.read().expect("no thread panics with a level");
+        let batch = (level.len() / 16).clamp(BATCH.start, BATCH.end);
         loop {
-            let first = shared.taken.fetch_add(BATCH, Ordering::Relaxed);
-            if first >= level.len() || shared.stop.load(Ordering::Relaxed) {
-                break;
+            let first = desk.taken.fetch_add(batch, Ordering::Relaxed);
+            if shared.stop.load(Ordering::Relaxed) {
+                return true;
+            }
+            if first >= level.len() {
+                return false;
             }
             self.mover.trim();
-            let mut book = shared.store.open();
-            for index in first..level.len().min(first + BATCH) {
-                let state = level.read(shared.store, index, &mut self.numbers);
-                if self.expand(state, &mut book) {
-                    return;
+            for index in first..level.len().min(first + batch) {
+                let mut numbers = std::mem::take(&mut self.numbers);
+                let state = level.read(shared.store, index, &mut numbers);
+                let over = self.take_moves(state, &numbers);
+                self.numbers = numbers;
+                if over {
+                    return true;
                 }
             }
-            drop(book);
-            self.pen.count(shared.store);
+            self.receive();
             shared.transitions.fetch_add(std::mem::take(&mut self.transitions), Ordering::Relaxed);
             self.check_limits();
             progress();
@@ -173,21 +219,8 @@ impl<'s, 'm> Worker<'s, 'm> {
         self.shared.store.bytes() + parts + self.next.bytes()
     }
 
-    /// Visits one state; true if the search is over.
-    fn expand<'b>(&mut self, state: StateRef, book: &mut Book<'b>) -> bool
-    where
-        's: 'b,
-    {
-        let numbers = std::mem::take(&mut self.numbers);
-        let over = self.take_moves(state, &numbers, book);
-        self.numbers = numbers;
-        over
-    }
-
-    fn take_moves<'b>(&mut self, state: StateRef, numbers: &[u32], book: &mut Book<'b>) -> bool
-    where
-        's: 'b,
-    {
+    /// Takes the moves of a state; true if the search is over.
+    fn take_moves(&mut self, state: StateRef, numbers: &[u32]) -> bool {
         self.mover.find(numbers);
         if let Some(limit) = self.mover.cut {
             self.shared.reach(limit);
@@ -213,66 +246,48 @@ impl<'s, 'm> Worker<'s, 'm> {
             Reduction::Communications | Reduction::Off => self.mover.found.len(),
         };
         let all = self.mover.found.len();
-        match self.take(state, numbers, 0..enough, book) {
+        match self.take(state, numbers, 0..enough) {
             Taken::Over => true,
             Taken::Progress => false,
             // Everything that is enough leads back to where the search has been.
-            Taken::Nothing => enough < all && self.take(state, numbers, enough..all, book) == Taken::Over,
+            Taken::Nothing => enough < all && self.take(state, numbers, enough..all) == Taken::Over,
         }
     }
 
-    /// Takes some of the moves found, in bundles.
-    fn take<'b>(&mut self, state: StateRef, numbers: &[u32], moves: Range<usize>, book: &mut Book<'b>) -> Taken
-    where
-        's: 'b,
-    {
+    /// Takes some of the moves found. What they have come to is known at once only if the reduction asks.
+    fn take(&mut self, state: StateRef, numbers: &[u32], moves: Range<usize>) -> Taken {
         let base = hash(numbers);
         let mut taken = Taken::Nothing;
-        for start in moves.clone().step_by(BUNDLE) {
-            self.hashes.clear();
-            for index in start..moves.end.min(start + BUNDLE) {
-                let found = self.mover.found[index];
-                self.transitions += 1;
-                match &self.mover.get(found).end {
-                    MoveEnd::Goes => self.lead(found, numbers, base),
-                    MoveEnd::Exits => taken = Taken::Progress,
-                    MoveEnd::Fails(_) | MoveEnd::Endless(_) => {
-                        let what = Wrong::Move(self.mover.get(found).clone());
-                        if self.shared.find(Finding { state, what }) {
-                            return Taken::Over;
-                        }
-                        taken = Taken::Progress;
+        for index in moves {
+            let found = self.mover.found[index];
+            self.transitions += 1;
+            match &self.mover.get(found).end {
+                MoveEnd::Goes => taken = taken.max(self.lead(state, found, numbers, base)),
+                MoveEnd::Exits => taken = taken.max(Taken::Progress),
+                MoveEnd::Fails(_) | MoveEnd::Endless(_) => {
+                    let what = Wrong::Move(self.mover.get(found).clone());
+                    if self.shared.find(Finding { state, what }) {
+                        return Taken::Over;
                     }
+                    taken = taken.max(Taken::Progress);
                 }
             }
-            if let Some(limit) = self.mover.cut {
-                self.shared.reach(limit);
-                return Taken::Over;
-            }
-            let (width, next, store) = (numbers.len(), &mut self.next, self.shared.store);
-            let successors = &self.successors;
-            book.add_all(&mut self.pen, Some(state), successors, &self.hashes, &mut |index, added| match added {
-                Added::New(new) => {
-                    if taken == Taken::Nothing {
-                        taken = Taken::Progress;
-                    }
-                    next.push(store, new, &successors[index * width..(index + 1) * width]);
-                }
-                Added::Known(_) => {}
-                Added::Full => taken = Taken::Over,
-            });
-            if taken == Taken::Over {
-                self.shared.reach(Limit::Memory);
-                return taken;
+        }
+        if let Some(limit) = self.mover.cut {
+            self.shared.reach(limit);
+            return Taken::Over;
+        }
+        if self.shared.reduction == Reduction::On {
+            for shard in 0..self.bundles.len() {
+                taken = taken.max(self.add(shard));
             }
         }
         taken
     }
 
-    /// Adds where a move leads to the bundle.
-    fn lead(&mut self, found: MoveRef, numbers: &[u32], base: u64) {
-        let start = self.hashes.len() * numbers.len();
-        let successor = &mut self.successors[start..start + numbers.len()];
+    /// Puts a state to which a move leads into its bundle.
+    fn lead(&mut self, from: StateRef, found: MoveRef, numbers: &[u32], base: u64) -> Taken {
+        let successor = &mut self.successor[..];
         let mut hashed = self.mover.apply(found, numbers, base, successor);
         if !self.mover.space.groups.is_empty() {
             for group in &self.mover.space.groups {
@@ -280,14 +295,80 @@ impl<'s, 'm> Worker<'s, 'm> {
             }
             hashed = hash(successor);
         }
-        self.hashes.push(hashed);
+        let signature = signature(hashed);
+        let shard = self.shared.store.shard(signature);
+        self.bundles[shard].push(Some(from), successor, signature);
+        let enough = if shard == self.number || self.adds_itself() { WINDOW } else { PARCEL };
+        if self.bundles[shard].len() == enough { self.pass_on(shard) } else { Taken::Nothing }
+    }
+
+    /// Whether it adds states to shards that are not its own.
+    fn adds_itself(&self) -> bool {
+        self.is_alone || self.shared.reduction == Reduction::On
+    }
+
+    /// Adds the states of a bundle, or hands them to the thread whose they are.
+    fn pass_on(&mut self, shard: usize) -> Taken {
+        if shard != self.number && !self.adds_itself() {
+            let mut inbox = self.shared.desks[shard].inbox.lock().expect("no thread panics with an inbox");
+            if inbox.len() < MOST_PARCELS {
+                let spare = self.spares.pop().unwrap_or_default();
+                inbox.push(std::mem::replace(&mut self.bundles[shard], spare));
+                return Taken::Nothing;
+            }
+        }
+        self.add(shard)
+    }
+
+    /// Adds the states of a bundle.
+    fn add(&mut self, shard: usize) -> Taken {
+        let mut bundle = std::mem::take(&mut self.bundles[shard]);
+        let taken = self.add_all(shard, &bundle);
+        bundle.clear();
+        self.bundles[shard] = bundle;
+        taken
+    }
+
+    /// Adds what others have found in its shard.
+    fn receive(&mut self) {
+        let parcels =
+            std::mem::take(&mut *self.shared.desks[self.number].inbox.lock().expect("no thread panics with an inbox"));
+        for mut parcel in parcels {
+            self.add_all(self.number, &parcel);
+            parcel.clear();
+            self.spares.push(parcel);
+        }
+    }
+
+    /// Adds states to a shard, and to the next level those that are new.
+    fn add_all(&mut self, shard: usize, bundle: &Bundle) -> Taken {
+        let (store, next, mut taken) = (self.shared.store, &mut self.next, Taken::Nothing);
+        store.add_all(shard, bundle, &mut |index, added| match added {
+            Added::New(new) => {
+                taken = taken.max(Taken::Progress);
+                next.push(store, new, bundle.words(index));
+            }
+            Added::Known(_) => {}
+            Added::Full => taken = Taken::Over,
+        });
+        if taken == Taken::Over {
+            self.shared.reach(Limit::Memory);
+        }
+        taken
+    }
+
+    /// Ends its share of a level, when all others have handed over what they have found.
+    fn end_level(&mut self) {
+        self.receive();
+        let next = std::mem::take(&mut self.next);
+        *self.shared.desks[self.number].next.lock().expect("no thread panics with a level") = next;
     }
 }
 
-/// What taking moves has come to.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// What taking moves has come to, in rising order: of several, the greatest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Taken {
-    /// They all lead to states that were known.
+    /// They all lead to states that were known, as far as is known.
     Nothing,
     /// One is new, or ends the run.
     Progress,
@@ -295,7 +376,8 @@ enum Taken {
     Over,
 }
 
-/// Searches a space for what is wrong and wanted; what is not wanted ends a run.
+/// Searches a space for what is wrong and wanted, with a thread for each shard of the store; what is not wanted ends a
+/// run.
 pub(crate) fn search<'m>(
     space: &'m Space<'m>,
     store: &Store,
@@ -303,13 +385,14 @@ pub(crate) fn search<'m>(
     wanted: &(dyn Fn(&Wrong) -> bool + Sync),
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Searched, TooLarge> {
+    let mut desks = Vec::new();
+    desks.resize_with(store.shards(), Desk::default);
     let shared = Shared {
         store,
         limits: options.limits.clone(),
         reduction: options.reduction,
         started: Instant::now(),
-        level: RwLock::new(Level::default()),
-        taken: AtomicUsize::new(0),
+        desks,
         stop: AtomicBool::new(false),
         over: AtomicBool::new(false),
         wanted,
@@ -324,24 +407,24 @@ pub(crate) fn search<'m>(
     if let Some(limit) = mover.cut {
         shared.reach(limit);
     }
-    let mut main = Worker::new(&shared, space, mover);
-    if let Added::New(first) = store.open().add(&mut main.pen, None, &start, hash(&start)) {
-        main.next.push(store, first, &start);
-    }
+    let mut main = Worker::new(&shared, 0, space, mover);
+    let first = signature(hash(&start));
+    let shard = store.shard(first);
+    main.bundles[shard].push(None, &start, first);
+    main.add(shard);
     let mut others = Vec::new();
-    for _ in 1..options.threads.max(1) {
+    for number in 1..shared.desks.len() {
         let mut mover = Mover::new(space)?;
         mover.limit(&options.limits, shared.started);
         mover.start();
-        others.push(Worker::new(&shared, space, mover));
+        others.push(Worker::new(&shared, number, space, mover));
     }
-    let meeting = Meeting::new(others.len() + 1);
-    let collected: Mutex<Level> = Mutex::new(Level::default());
+    let meeting = Meeting::new(shared.desks.len());
     let coverages: Mutex<Vec<Coverage>> = Mutex::new(Vec::new());
     let mut depth = 0;
     std::thread::scope(|scope| {
         for mut worker in others {
-            let (shared, meeting, collected, coverages) = (&shared, &meeting, &collected, &coverages);
+            let (shared, meeting, coverages) = (&shared, &meeting, &coverages);
             scope.spawn(move || {
                 loop {
                     meeting.wait();
@@ -349,14 +432,15 @@ pub(crate) fn search<'m>(
                         break;
                     }
                     worker.work(&mut || {});
-                    collected.lock().expect("no thread panics with it").append(&mut worker.next);
+                    meeting.wait();
+                    worker.end_level();
                     meeting.wait();
                 }
                 let coverage = worker.mover.coverage();
                 coverages.lock().expect("no thread panics with it").extend(coverage);
             });
         }
-        depth = run_levels(&shared, &mut main, &meeting, &collected, options.threads > 1, progress);
+        depth = run_levels(&shared, &mut main, &meeting, progress);
         shared.over.store(true, Ordering::Relaxed);
         meeting.wait();
     });
@@ -373,24 +457,22 @@ fn run_levels(
     shared: &Shared<'_>,
     main: &mut Worker<'_, '_>,
     meeting: &Meeting,
-    collected: &Mutex<Level>,
-    divides: bool,
     progress: &mut dyn FnMut(Progress),
 ) -> u32 {
     let mut depth = 0;
     let mut told = shared.started;
+    main.end_level();
     loop {
-        {
-            let mut level = shared.level.write().expect("no thread panics with the level");
-            level.clear();
-            level.append(&mut main.next);
-            level.append(&mut collected.lock().expect("no thread panics with it"));
-            if level.len() == 0 || shared.stop.load(Ordering::Relaxed) {
-                return depth;
-            }
-            shared.taken.store(0, Ordering::Relaxed);
+        let mut waiting = 0;
+        for desk in &shared.desks {
+            let next = std::mem::take(&mut *desk.next.lock().expect("no thread panics with a level"));
+            waiting += next.len();
+            *desk.level.write().expect("no thread panics with a level") = next;
+            desk.taken.store(0, Ordering::Relaxed);
         }
-        let waiting = shared.level.read().expect("no thread panics with the level").len();
+        if waiting == 0 || shared.stop.load(Ordering::Relaxed) {
+            return depth;
+        }
         let mut tell = || {
             if told.elapsed() > BETWEEN_PROGRESS {
                 told = Instant::now();
@@ -399,12 +481,16 @@ fn run_levels(
                 progress(Progress { states, depth, bytes: bytes as u64, elapsed: shared.started.elapsed() });
             }
         };
-        if divides && waiting >= WORTH_DIVIDING {
-            meeting.wait();
+        main.is_alone = shared.desks.len() == 1 || waiting < WORTH_DIVIDING;
+        if main.is_alone {
             main.work(&mut tell);
-            meeting.wait();
+            main.end_level();
         } else {
+            meeting.wait();
             main.work(&mut tell);
+            meeting.wait();
+            main.end_level();
+            meeting.wait();
         }
         depth += 1;
     }

@@ -1,37 +1,33 @@
-//! The states that have been visited: packed one after the other, found by an open-addressing table. Several threads
-//! add to it at once; all shared memory is atomics, so that no lock is taken for a state.
+//! The states that have been visited: packed one after the other, found by open-addressing tables. Each belongs to one
+//! of several shards, by its signature. A thread that adds to a shard has it for itself, and with a shard of its own its
+//! table and records stay in the caches of its processor; anybody reads records at any time.
 //!
 //! ```text
-//!   chunk      65,536 words of 32 bits; each thread fills chunks of its own
+//!   chunk      65,536 words of 32 bits; each shard fills chunks of its own
 //!   record     word 0       the state it was first reached from (its own reference for the first state)
 //!              words 1 ..   the numbers of its parts, 7 bits a byte, padded with zero bytes to whole words;
 //!                           with compaction the lower half of the signature instead
 //!   table      64 bits a slot, 0 is empty; at most three quarters full, then rebuilt twice as large
 //!   slot       upper half of the signature | reference: chunk and word
-//!   signature  64 bits, the state's hash mixed once more; its upper bits say where in the table to look first, so
-//!              that a larger table is filled from front to back without looking at records
+//!   signature  64 bits, the state's hash mixed once more; its lower half says to which shard it belongs, its upper bits
+//!              where in the table to look first, so that a larger table is filled from front to back without looking
+//!              at records
 //! ```
 
 use crate::options::Compaction;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{OnceLock, RwLock, RwLockReadGuard};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 const CHUNK_WORDS: usize = 1 << 16;
 const MOST_CHUNKS: usize = 1 << 16;
-/// Logarithm of the first table's length. An eighth of it holds what all threads together have not yet counted.
+/// Logarithm of a table's first length.
 const FIRST_BITS: u32 = 15;
-/// A thread adds so many states before it counts them for all to see, more in a large table: 64 threads stay below an
-/// eighth of it.
-const UNCOUNTED: usize = 16;
 /// States that are looked for together.
-pub(crate) const BUNDLE: usize = 32;
+pub(crate) const WINDOW: usize = 32;
 
 /// A visited state. No state has the reference 0.
 pub(crate) type StateRef = u32;
-
-/// Something that threads change often, in memory apart from what they only read.
-#[repr(align(128))]
-struct Apart<T>(T);
 
 /// All visited states.
 pub(crate) struct Store {
@@ -39,38 +35,42 @@ pub(crate) struct Store {
     width: usize,
     compaction: Compaction,
     chunks: Vec<OnceLock<Box<[AtomicU32]>>>,
-    taken: Apart<AtomicUsize>,
-    table: Apart<RwLock<Table>>,
-    count: Apart<AtomicUsize>,
+    /// How many chunks are taken.
+    taken: AtomicUsize,
+    shards: Vec<Shard>,
 }
 
+/// In memory apart from others that other threads change.
+#[repr(align(128))]
+struct Shard {
+    table: Mutex<Table>,
+    /// Its states and its slots, for those who do not have the table.
+    states: AtomicUsize,
+    slots: AtomicUsize,
+}
+
+/// What is known of the states of one shard, and where its next one goes.
 struct Table {
-    slots: Box<[AtomicU64]>,
+    slots: Vec<u64>,
     /// 32 less the logarithm of its length.
     shift: u32,
-}
-
-/// One thread's place to add states.
-#[derive(Debug, Default)]
-pub(crate) struct Pen {
+    states: usize,
     chunk: usize,
-    /// The next free word; 0 if there is no chunk yet.
+    /// The next free word of the chunk; 0 if there is none yet.
     next: usize,
-    /// States added and not yet counted.
-    added: usize,
-    /// The bundle of states to be added: their words, where each one's end, their signatures.
-    words: Vec<u32>,
-    ends: Vec<usize>,
-    signatures: Vec<u64>,
-    /// What was found in each one's first slot.
+    /// What was found in the first slot of each state of a window.
     first: Vec<u64>,
 }
 
-/// The table as it is while a thread works on a batch of states; it does not grow meanwhile.
-pub(crate) struct Book<'s> {
-    store: &'s Store,
-    /// None only while it grows.
-    table: Option<RwLockReadGuard<'s, Table>>,
+/// States that are to be added, packed.
+#[derive(Debug, Default)]
+pub(crate) struct Bundle {
+    /// 0 for a state without one.
+    parents: Vec<StateRef>,
+    signatures: Vec<u64>,
+    words: Vec<u32>,
+    /// Where each one's words end.
+    ends: Vec<u32>,
 }
 
 /// What became of a state that was to be added.
@@ -84,6 +84,35 @@ pub(crate) enum Added {
     Full,
 }
 
+impl Bundle {
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.parents.clear();
+        self.signatures.clear();
+        self.words.clear();
+        self.ends.clear();
+    }
+
+    /// A state with these numbers; its parent is where it is reached from, none for the first of a search.
+    #[inline]
+    pub(crate) fn push(&mut self, parent: Option<StateRef>, numbers: &[u32], signature: u64) {
+        self.parents.push(parent.unwrap_or(0));
+        self.signatures.push(signature);
+        pack(numbers, &mut self.words);
+        self.ends.push(self.words.len() as u32);
+    }
+
+    /// A state's packed numbers.
+    #[inline]
+    pub(crate) fn words(&self, index: usize) -> &[u32] {
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.words[start as usize..self.ends[index] as usize]
+    }
+}
+
 fn zeroed(length: usize) -> Box<[AtomicU32]> {
     let mut words = Vec::new();
     words.resize_with(length, || AtomicU32::new(0));
@@ -91,16 +120,28 @@ fn zeroed(length: usize) -> Box<[AtomicU32]> {
 }
 
 impl Table {
-    fn new(bits: u32) -> Table {
-        let mut slots = Vec::new();
-        slots.resize_with(1 << bits, || AtomicU64::new(0));
-        Table { slots: slots.into_boxed_slice(), shift: 32 - bits }
-    }
-
     /// Where to look first.
     #[inline]
     fn position(&self, signature: u64) -> usize {
         (signature >> 32 >> self.shift) as usize
+    }
+
+    /// Makes it large enough for another window.
+    fn make_room(&mut self) {
+        if (self.states + WINDOW) * 4 <= self.slots.len() * 3 {
+            return;
+        }
+        let bits = if self.slots.is_empty() { FIRST_BITS } else { 33 - self.shift };
+        let smaller = std::mem::replace(&mut self.slots, vec![0; 1 << bits]);
+        self.shift = 32 - bits;
+        let mask = self.slots.len() - 1;
+        for entry in smaller.into_iter().filter(|entry| *entry != 0) {
+            let mut at = self.position(entry);
+            while self.slots[at] != 0 {
+                at = (at + 1) & mask;
+            }
+            self.slots[at] = entry;
+        }
     }
 }
 
@@ -125,23 +166,22 @@ pub(crate) fn signature(hash: u64) -> u64 {
 }
 
 impl Store {
-    /// An empty store for states of so many numbers.
-    pub(crate) fn new(width: usize, compaction: Compaction) -> Store {
+    /// An empty store for states of so many numbers, in so many shards.
+    pub(crate) fn new(width: usize, compaction: Compaction, shards: usize) -> Store {
         let mut chunks = Vec::new();
         chunks.resize_with(MOST_CHUNKS, OnceLock::new);
-        Store {
-            width,
-            compaction,
-            chunks,
-            taken: Apart(AtomicUsize::new(0)),
-            table: Apart(RwLock::new(Table::new(FIRST_BITS))),
-            count: Apart(AtomicUsize::new(0)),
-        }
+        let shard = || Shard {
+            table: Mutex::new(Table { slots: Vec::new(), shift: 32, states: 0, chunk: 0, next: 0, first: Vec::new() }),
+            states: AtomicUsize::new(0),
+            slots: AtomicUsize::new(0),
+        };
+        let shards = std::iter::repeat_with(shard).take(shards.max(1)).collect();
+        Store { width, compaction, chunks, taken: AtomicUsize::new(0), shards }
     }
 
-    /// How many states there are, but for those that threads have not counted yet.
+    /// How many states there are.
     pub(crate) fn count(&self) -> usize {
-        self.count.0.load(Ordering::Relaxed)
+        self.shards.iter().map(|shard| shard.states.load(Ordering::Relaxed)).sum()
     }
 
     /// Whether its records can be read.
@@ -149,42 +189,25 @@ impl Store {
         self.compaction == Compaction::Off
     }
 
-    /// How much memory they take, table included.
+    /// How much memory they take, tables included.
     pub(crate) fn bytes(&self) -> usize {
-        let slots = self.table.0.read().expect("no thread panics with the table").slots.len();
-        4 * self.taken.0.load(Ordering::Relaxed) * CHUNK_WORDS + 8 * slots
+        let slots: usize = self.shards.iter().map(|shard| shard.slots.load(Ordering::Relaxed)).sum();
+        4 * self.taken.load(Ordering::Relaxed) * CHUNK_WORDS + 8 * slots
     }
 
-    /// Opens the table for a batch, larger if it has become too full.
-    pub(crate) fn open(&self) -> Book<'_> {
-        let table = self.table.0.read().expect("no thread panics with the table");
-        if self.count() * 4 < table.slots.len() * 3 {
-            return Book { store: self, table: Some(table) };
-        }
-        drop(table);
-        self.grow();
-        Book { store: self, table: Some(self.table.0.read().expect("no thread panics with the table")) }
+    /// In how many shards it is.
+    pub(crate) fn shards(&self) -> usize {
+        self.shards.len()
     }
 
-    fn grow(&self) {
-        let mut table = self.table.0.write().expect("no thread panics with the table");
-        if self.count() * 4 < table.slots.len() * 3 {
-            return;
-        }
-        let larger = Table::new(33 - table.shift);
-        let mask = larger.slots.len() - 1;
-        for slot in table.slots.iter() {
-            let entry = slot.load(Ordering::Relaxed);
-            if entry == 0 {
-                continue;
-            }
-            let mut at = larger.position(entry);
-            while larger.slots[at].load(Ordering::Relaxed) != 0 {
-                at = (at + 1) & mask;
-            }
-            larger.slots[at].store(entry, Ordering::Relaxed);
-        }
-        *table = larger;
+    /// The shard of a state.
+    #[inline]
+    pub(crate) fn shard(&self, signature: u64) -> usize {
+        (((signature & 0xffff_ffff) * self.shards.len() as u64) >> 32) as usize
+    }
+
+    fn table(&self, shard: usize) -> MutexGuard<'_, Table> {
+        self.shards[shard].table.lock().expect("no thread panics with a table")
     }
 
     fn chunk(&self, chunk: usize) -> &[AtomicU32] {
@@ -217,15 +240,129 @@ impl Store {
                 *found = signature(hash(&numbers));
             }
         } else {
-            for slot in self.table.0.read().expect("no thread panics with the table").slots.iter() {
-                let entry = slot.load(Ordering::Relaxed);
-                if let Some(found) = found.get_mut(&(entry as u32)) {
-                    let lower = self.record(entry as u32)[1].load(Ordering::Relaxed);
-                    *found = entry >> 32 << 32 | u64::from(lower);
+            for shard in 0..self.shards.len() {
+                for entry in &self.table(shard).slots {
+                    if let Some(found) = found.get_mut(&(*entry as u32)) {
+                        let lower = self.record(*entry as u32)[1].load(Ordering::Relaxed);
+                        *found = entry >> 32 << 32 | u64::from(lower);
+                    }
                 }
             }
         }
         states.iter().map(|state| found[state]).collect()
+    }
+
+    /// Adds one state, by way of an empty bundle, unless it is there.
+    pub(crate) fn add(&self, bundle: &mut Bundle, parent: Option<StateRef>, numbers: &[u32], signature: u64) -> Added {
+        let mut added = Added::Full;
+        bundle.clear();
+        bundle.push(parent, numbers, signature);
+        self.add_all(self.shard(signature), bundle, &mut |_, found| added = found);
+        added
+    }
+
+    /// Adds the states of a bundle, which belong to this shard, unless they are there, and tells of each. Looks into all
+    /// slots of a window, then at all records that could be theirs, before it goes on with the first: the memory that
+    /// is far away is then waited for once.
+    pub(crate) fn add_all(&self, shard: usize, bundle: &Bundle, tell: &mut dyn FnMut(usize, Added)) {
+        let mut table = self.table(shard);
+        for start in (0..bundle.len()).step_by(WINDOW) {
+            let window = start..bundle.len().min(start + WINDOW);
+            table.make_room();
+            self.look_ahead(&mut table, bundle, window.clone());
+            for index in window {
+                let first = table.first[index - start];
+                tell(index, self.add_one(&mut table, bundle, index, first));
+            }
+        }
+        self.shards[shard].states.store(table.states, Ordering::Relaxed);
+        self.shards[shard].slots.store(table.slots.len(), Ordering::Relaxed);
+    }
+
+    fn look_ahead(&self, table: &mut Table, bundle: &Bundle, window: Range<usize>) {
+        let mut first = std::mem::take(&mut table.first);
+        first.clear();
+        first.extend(bundle.signatures[window.clone()].iter().map(|signature| table.slots[table.position(*signature)]));
+        for (entry, index) in first.iter_mut().zip(window) {
+            let signature = bundle.signatures[index];
+            let same = (*entry ^ signature) >> 32 == 0 && *entry != 0;
+            // One whose first word differs is another state: with another signature, its slot is passed over.
+            if same && self.record(*entry as u32)[1].load(Ordering::Relaxed) != self.first_word(bundle, index) {
+                *entry = !signature | 1;
+            }
+        }
+        table.first = first;
+    }
+
+    #[inline]
+    fn first_word(&self, bundle: &Bundle, index: usize) -> u32 {
+        match self.compaction {
+            Compaction::Off => bundle.words(index)[0],
+            Compaction::On => bundle.signatures[index] as u32,
+        }
+    }
+
+    #[inline]
+    fn add_one(&self, table: &mut Table, bundle: &Bundle, index: usize, first: u64) -> Added {
+        let signature = bundle.signatures[index];
+        let mask = table.slots.len() - 1;
+        let mut at = table.position(signature);
+        let mut entry = first;
+        loop {
+            // What was found first may have been empty then.
+            if entry == 0 {
+                entry = table.slots[at];
+            }
+            if entry == 0 {
+                let Some(state) = self.write(table, bundle, index) else { return Added::Full };
+                table.slots[at] = signature >> 32 << 32 | u64::from(state);
+                table.states += 1;
+                return Added::New(state);
+            }
+            if (entry ^ signature) >> 32 == 0 && self.is_same(entry as u32, bundle, index) {
+                return Added::Known(entry as u32);
+            }
+            at = (at + 1) & mask;
+            entry = table.slots[at];
+        }
+    }
+
+    /// Whether a record is that of a state. No packed state is the beginning of another, so the words alone decide.
+    #[inline]
+    fn is_same(&self, state: StateRef, bundle: &Bundle, index: usize) -> bool {
+        let record = &self.record(state)[1..];
+        match self.compaction {
+            Compaction::Off => {
+                let words = bundle.words(index);
+                record.len() >= words.len()
+                    && words.iter().zip(record).all(|(own, other)| *own == other.load(Ordering::Relaxed))
+            }
+            Compaction::On => record[0].load(Ordering::Relaxed) == bundle.signatures[index] as u32,
+        }
+    }
+
+    /// Writes the record of a state.
+    fn write(&self, table: &mut Table, bundle: &Bundle, index: usize) -> Option<StateRef> {
+        let lower = [bundle.signatures[index] as u32];
+        let words = if self.is_whole() { bundle.words(index) } else { &lower };
+        let length = words.len() + 1;
+        if table.next == 0 || table.next + length > CHUNK_WORDS {
+            table.chunk = self.taken.fetch_add(1, Ordering::Relaxed);
+            if table.chunk >= MOST_CHUNKS || length + 1 > CHUNK_WORDS {
+                return None;
+            }
+            // Word 0 of the first chunk would be the reference 0.
+            table.next = 1;
+        }
+        let state = (table.chunk * CHUNK_WORDS + table.next) as StateRef;
+        let record = &self.chunk(table.chunk)[table.next..];
+        let parent = bundle.parents[index];
+        record[0].store(if parent == 0 { state } else { parent }, Ordering::Relaxed);
+        for (word, slot) in words.iter().zip(&record[1..]) {
+            slot.store(*word, Ordering::Relaxed);
+        }
+        table.next += length;
+        Some(state)
     }
 }
 
@@ -280,229 +417,5 @@ pub(crate) fn pack(numbers: &[u32], words: &mut Vec<u32>) {
     }
 }
 
-impl Pen {
-    /// Lets everybody know how many states it has added.
-    pub(crate) fn count(&mut self, store: &Store) {
-        store.count.0.fetch_add(std::mem::take(&mut self.added), Ordering::Relaxed);
-    }
-}
-
-impl<'s> Book<'s> {
-    /// Lets the table grow if there is hardly room for a bundle.
-    fn make_room(&mut self, pen: &mut Pen) {
-        loop {
-            let length = self.table.as_ref().expect("it is open but while it grows").slots.len();
-            if (self.store.count() + pen.added + BUNDLE) * 8 < length * 7 {
-                return;
-            }
-            pen.count(self.store);
-            let store = self.store;
-            self.table = None;
-            *self = store.open();
-        }
-    }
-
-    /// Adds one state whose numbers have this hash, unless it is there.
-    pub(crate) fn add(&mut self, pen: &mut Pen, parent: Option<StateRef>, numbers: &[u32], hash: u64) -> Added {
-        let mut added = Added::Full;
-        self.add_all(pen, parent, numbers, &[hash], &mut |_, found| added = found);
-        added
-    }
-
-    /// Adds up to [`BUNDLE`] states, one after the other in `numbers`, unless they are there, and tells of each.
-    /// Looks into all their slots, then at all records that could be theirs, before it goes on with the first: the
-    /// memory that is far away is then waited for once.
-    pub(crate) fn add_all(
-        &mut self,
-        pen: &mut Pen,
-        parent: Option<StateRef>,
-        numbers: &[u32],
-        hashes: &[u64],
-        tell: &mut dyn FnMut(usize, Added),
-    ) {
-        self.make_room(pen);
-        let table = self.table.as_ref().expect("it is open but while it grows");
-        pen.words.clear();
-        pen.ends.clear();
-        pen.signatures.clear();
-        pen.first.clear();
-        let width = self.store.width;
-        for (index, hash) in hashes.iter().enumerate() {
-            let (numbers, signature) = (&numbers[index * width..(index + 1) * width], signature(*hash));
-            // Pairs with the release in `add_one`: a record is written before its reference is seen.
-            pen.first.push(table.slots[table.position(signature)].load(Ordering::Acquire));
-            pen.signatures.push(signature);
-            match self.store.compaction {
-                Compaction::Off => pack(numbers, &mut pen.words),
-                Compaction::On => pen.words.push(signature as u32),
-            }
-            pen.ends.push(pen.words.len());
-        }
-        let mut start = 0;
-        for (index, end) in pen.ends.iter().enumerate() {
-            let entry = pen.first[index];
-            let same = (entry ^ pen.signatures[index]) >> 32 == 0 && entry != 0;
-            // One whose first word differs is another state: with another signature, its slot is passed over.
-            if same && self.store.record(entry as u32)[1].load(Ordering::Relaxed) != pen.words[start] {
-                pen.first[index] = !pen.signatures[index] | 1;
-            }
-            start = *end;
-        }
-        let mut start = 0;
-        for index in 0..pen.ends.len() {
-            let end = pen.ends[index];
-            let found = self.add_one(table, pen, parent, (start, end), index);
-            start = end;
-            tell(index, found);
-        }
-        if pen.added >= UNCOUNTED.max(table.slots.len() >> 11) {
-            pen.count(self.store);
-        }
-    }
-
-    #[inline]
-    fn add_one(
-        &self,
-        table: &Table,
-        pen: &mut Pen,
-        parent: Option<StateRef>,
-        (start, end): (usize, usize),
-        index: usize,
-    ) -> Added {
-        let signature = pen.signatures[index];
-        let mask = table.slots.len() - 1;
-        let mut at = table.position(signature);
-        let mut entry = pen.first[index];
-        let mut own = None;
-        loop {
-            if entry == 0 {
-                let state = match own {
-                    Some(state) => state,
-                    None => match self.write(pen, parent, start, end) {
-                        Some(state) => *own.insert(state),
-                        None => return Added::Full,
-                    },
-                };
-                let new = signature >> 32 << 32 | u64::from(state);
-                match table.slots[at].compare_exchange(0, new, Ordering::Release, Ordering::Acquire) {
-                    Ok(_) => {
-                        pen.next += end - start + 1;
-                        pen.added += 1;
-                        return Added::New(state);
-                    }
-                    Err(other) => entry = other,
-                }
-            }
-            if (entry ^ signature) >> 32 == 0 && self.is_same(entry as u32, &pen.words[start..end]) {
-                return Added::Known(entry as u32);
-            }
-            at = (at + 1) & mask;
-            entry = table.slots[at].load(Ordering::Acquire);
-        }
-    }
-
-    /// Whether a record has these words. No packed state is the beginning of another, so the words alone decide.
-    #[inline]
-    fn is_same(&self, state: StateRef, words: &[u32]) -> bool {
-        let record = &self.store.record(state)[1..];
-        record.len() >= words.len()
-            && words.iter().zip(record).all(|(own, other)| *own == other.load(Ordering::Relaxed))
-    }
-
-    /// Writes the packed state where nobody looks yet.
-    fn write(&self, pen: &mut Pen, parent: Option<StateRef>, start: usize, end: usize) -> Option<StateRef> {
-        let length = end - start + 1;
-        if pen.next == 0 || pen.next + length > CHUNK_WORDS {
-            pen.chunk = self.store.taken.0.fetch_add(1, Ordering::Relaxed);
-            if pen.chunk >= MOST_CHUNKS || length + 1 > CHUNK_WORDS {
-                return None;
-            }
-            // Word 0 of the first chunk would be the reference 0.
-            pen.next = 1;
-        }
-        let state = (pen.chunk * CHUNK_WORDS + pen.next) as StateRef;
-        let record = &self.store.chunk(pen.chunk)[pen.next..];
-        record[0].store(parent.unwrap_or(state), Ordering::Relaxed);
-        for (word, slot) in pen.words[start..end].iter().zip(&record[1..]) {
-            slot.store(*word, Ordering::Relaxed);
-        }
-        Some(state)
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn add(store: &Store, pen: &mut Pen, parent: Option<StateRef>, numbers: &[u32]) -> Added {
-        store.open().add(pen, parent, numbers, hash(numbers))
-    }
-
-    fn states_and_parents(compaction: Compaction) {
-        let store = Store::new(3, compaction);
-        let mut pen = Pen::default();
-        let mut added = Vec::new();
-        let numbers_of = |number: u32| [number, number % 7 * 1000, u32::MAX - number];
-        for number in 0..100_000u32 {
-            let parent = added.last().copied();
-            match add(&store, &mut pen, parent, &numbers_of(number)) {
-                Added::New(state) => added.push(state),
-                other => panic!("{number} {other:?}"),
-            }
-        }
-        let mut read = [0; 3];
-        let signatures = store.signatures(&added);
-        for (number, state) in added.iter().enumerate() {
-            let numbers = numbers_of(number as u32);
-            if store.is_whole() {
-                store.read(*state, &mut read);
-                assert_eq!(read, numbers);
-            }
-            assert_eq!(signatures[number], signature(hash(&numbers)));
-            assert_eq!(add(&store, &mut pen, None, &numbers), Added::Known(*state));
-            assert_eq!(store.parent(*state), added[number.saturating_sub(1)]);
-        }
-        pen.count(&store);
-        assert_eq!(store.count(), 100_000);
-    }
-
-    #[test]
-    fn states_are_found_again_with_their_numbers_and_parents() {
-        states_and_parents(Compaction::Off);
-    }
-
-    #[test]
-    fn states_are_found_again_by_their_signatures() {
-        states_and_parents(Compaction::On);
-    }
-
-    #[test]
-    fn the_same_state_twice_in_a_bundle_is_added_once() {
-        let store = Store::new(1, Compaction::Off);
-        let (mut pen, mut found) = (Pen::default(), Vec::new());
-        let hashes = [hash(&[5]), hash(&[6]), hash(&[5])];
-        store.open().add_all(&mut pen, None, &[5, 6, 5], &hashes, &mut |_, added| found.push(added));
-        let [Added::New(five), Added::New(_), Added::Known(known)] = found[..] else { panic!("{found:?}") };
-        assert_eq!(five, known);
-    }
-
-    #[test]
-    fn threads_agree_on_who_was_first() {
-        let store = Store::new(2, Compaction::Off);
-        let new = AtomicUsize::new(0);
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    let mut pen = Pen::default();
-                    for number in 0..20_000u32 {
-                        if let Added::New(_) = add(&store, &mut pen, None, &[number / 3, number * 5]) {
-                            new.fetch_add(1, Ordering::Relaxed);
-                        }
-                    }
-                    pen.count(&store);
-                });
-            }
-        });
-        assert_eq!((store.count(), new.into_inner()), (20_000, 20_000));
-    }
-}
+mod tests;

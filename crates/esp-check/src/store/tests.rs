@@ -1,0 +1,77 @@
+//! States are found again, by whatever shards and threads.
+
+use super::*;
+
+fn add(store: &Store, parent: Option<StateRef>, numbers: &[u32]) -> Added {
+    store.add(&mut Bundle::default(), parent, numbers, signature(hash(numbers)))
+}
+
+fn states_and_parents(compaction: Compaction, shards: usize) {
+    let store = Store::new(3, compaction, shards);
+    let mut added = Vec::new();
+    let numbers_of = |number: u32| [number, number % 7 * 1000, u32::MAX - number];
+    for number in 0..100_000u32 {
+        let parent = added.last().copied();
+        match add(&store, parent, &numbers_of(number)) {
+            Added::New(state) => added.push(state),
+            other => panic!("{number} {other:?}"),
+        }
+    }
+    let mut read = [0; 3];
+    let signatures = store.signatures(&added);
+    for (number, state) in added.iter().enumerate() {
+        let numbers = numbers_of(number as u32);
+        if store.is_whole() {
+            store.read(*state, &mut read);
+            assert_eq!(read, numbers);
+        }
+        assert_eq!(signatures[number], signature(hash(&numbers)));
+        assert_eq!(add(&store, None, &numbers), Added::Known(*state));
+        assert_eq!(store.parent(*state), added[number.saturating_sub(1)]);
+    }
+    assert_eq!(store.count(), 100_000);
+    let shares: Vec<usize> = store.shards.iter().map(|shard| shard.states.load(Ordering::Relaxed)).collect();
+    assert!(shares.iter().all(|share| share * shards > 90_000), "{shares:?}");
+}
+
+#[test]
+fn states_are_found_again_with_their_numbers_and_parents() {
+    states_and_parents(Compaction::Off, 1);
+    states_and_parents(Compaction::Off, 3);
+}
+
+#[test]
+fn states_are_found_again_by_their_signatures() {
+    states_and_parents(Compaction::On, 1);
+    states_and_parents(Compaction::On, 3);
+}
+
+#[test]
+fn the_same_state_twice_in_a_bundle_is_added_once() {
+    let store = Store::new(1, Compaction::Off, 1);
+    let (mut bundle, mut found) = (Bundle::default(), Vec::new());
+    for number in [5, 6, 5] {
+        bundle.push(None, &[number], signature(hash(&[number])));
+    }
+    store.add_all(0, &bundle, &mut |_, added| found.push(added));
+    let [Added::New(five), Added::New(_), Added::Known(known)] = found[..] else { panic!("{found:?}") };
+    assert_eq!(five, known);
+}
+
+#[test]
+fn threads_agree_on_who_was_first() {
+    let store = Store::new(2, Compaction::Off, 2);
+    let new = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for number in 0..20_000u32 {
+                    if let Added::New(_) = add(&store, None, &[number / 3, number * 5]) {
+                        new.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!((store.count(), new.into_inner()), (20_000, 20_000));
+}
