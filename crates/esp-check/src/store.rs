@@ -394,27 +394,33 @@ pub(crate) fn unpack(mut words: impl Iterator<Item = u32>, numbers: &mut [u32]) 
 /// Appends numbers as whole words.
 #[inline]
 pub(crate) fn pack(numbers: &[u32], words: &mut Vec<u32>) {
-    let mut word = 0u32;
-    let mut filled = 0;
+    let (mut pending, mut filled) = (0u64, 0);
     for number in numbers {
-        let mut rest = *number;
-        loop {
-            let byte = if rest >= 0x80 { rest & 0x7f | 0x80 } else { rest };
-            word |= byte << filled;
-            filled += 8;
-            if filled == 32 {
-                words.push(word);
-                (word, filled) = (0, 0);
-            }
-            if rest < 0x80 {
-                break;
-            }
-            rest >>= 7;
+        // Less than a word is pending, so that the five bytes of the largest number fit.
+        let (bytes, bits) = if *number < 0x80 { (u64::from(*number), 8) } else { spread(*number) };
+        pending |= bytes << filled;
+        filled += bits;
+        while filled >= 32 {
+            words.push(pending as u32);
+            pending >>= 32;
+            filled -= 32;
         }
     }
     if filled > 0 {
-        words.push(word);
+        words.push(pending as u32);
     }
+}
+
+/// The bytes of one number, and how many bits they are.
+#[inline]
+fn spread(number: u32) -> (u64, u32) {
+    let (mut bytes, mut bits, mut rest) = (0u64, 0, number);
+    while rest >= 0x80 {
+        bytes |= u64::from(rest & 0x7f | 0x80) << bits;
+        bits += 8;
+        rest >>= 7;
+    }
+    (bytes | u64::from(rest) << bits, bits + 8)
 }
 
 #[cfg(test)]

@@ -6,6 +6,23 @@ fn add(store: &Store, parent: Option<StateRef>, numbers: &[u32]) -> Added {
     store.add(&mut Bundle::default(), parent, numbers, signature(hash(numbers)))
 }
 
+/// Numbers of every length at every place of a word, beside each other.
+#[test]
+fn packed_numbers_are_read_again() {
+    let numbers: Vec<u32> = (0..32).flat_map(|bits| [1u32 << bits, (1u32 << bits) - 1, 0, u32::MAX >> bits]).collect();
+    for start in 0..numbers.len() {
+        for end in start..=numbers.len() {
+            let mut words = vec![7];
+            pack(&numbers[start..end], &mut words);
+            let mut read = vec![0; end - start];
+            unpack(words[1..].iter().copied(), &mut read);
+            assert_eq!(read, numbers[start..end]);
+            let bytes: u32 = read.iter().map(|number| (32 - (number | 1).leading_zeros()).div_ceil(7)).sum();
+            assert_eq!(words.len() - 1, bytes.div_ceil(4) as usize);
+        }
+    }
+}
+
 fn states_and_parents(compaction: Compaction, shards: usize) {
     let store = Store::new(3, compaction, shards);
     let mut added = Vec::new();
