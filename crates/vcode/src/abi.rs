@@ -130,10 +130,16 @@ fn overflow_to_int(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type
 }
 
 /// Position decides; integers and floats have a register each per position (Alpha).
+// A match on the kind, not a choice of list and of constructor: the compiler then folds all of it for a signature that
+// it knows, and with it what registers are free.
 #[inline(always)]
 fn by_position(int: &Lists, float: &Lists, counters: &mut Counters, ty: Type) -> Place {
-    let list = if ty.is_float() { float.args } else { int.args };
-    next(list, &mut counters.int).map_or_else(|| stack(counters), if ty.is_float() { Place::Float } else { Place::Int })
+    let register = if ty.is_float() {
+        next(float.args, &mut counters.int).map(Place::Float)
+    } else {
+        next(int.args, &mut counters.int).map(Place::Int)
+    };
+    register.unwrap_or_else(|| stack(counters))
 }
 
 /// Position decides, and every position has its place on the stack (SPARC V9).
