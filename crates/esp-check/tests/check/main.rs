@@ -7,3 +7,4 @@ mod patience;
 mod planted;
 mod runs;
 mod support;
+mod threads;
