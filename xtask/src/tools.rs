@@ -119,12 +119,12 @@ const TOOLS: &[Tool] = &[
     Tool {
         package: Package::Named("g++-12-aarch64-linux-gnu"),
         probe: "aarch64-linux-gnu-g++-12 --version",
-        needed_by: "C++ exceptions through tasks on AArch64",
+        needed_by: "C++ exceptions through tasks and generated code on AArch64",
     },
     Tool {
         package: Package::Named("g++-12-riscv64-linux-gnu"),
         probe: "riscv64-linux-gnu-g++-12 --version",
-        needed_by: "C++ exceptions through tasks on RISC-V",
+        needed_by: "C++ exceptions through tasks and generated code on RISC-V",
     },
     Tool { package: Package::Named("bsdutils"), probe: "script --version", needed_by: "qj replay in a terminal" },
     Tool {

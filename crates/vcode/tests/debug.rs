@@ -77,7 +77,7 @@ fn generate() -> Generated {
         memory,
         entry: installed.entry,
         bytes: buffer[code.offset..code.offset + code.instructions].to_vec(),
-        prologue: prologue_bytes(&code),
+        prologue: prologue_bytes::<Native>(&code),
         lines,
     }
 }

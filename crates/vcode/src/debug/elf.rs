@@ -106,8 +106,8 @@ pub(super) fn object(described: &Described<'_>) -> Vec<u8> {
         Section::plain(".debug_info", information(described)),
         Section::plain(".debug_line", lines(described)),
     ];
-    if cfg!(target_arch = "x86_64") {
-        sections.push(Section { flags: ALLOC, align: 8, ..Section::plain(".eh_frame", eh_frame(described)) });
+    if let Some(frames) = eh_frame::<crate::Native>(described) {
+        sections.push(Section { flags: ALLOC, align: 8, ..Section::plain(".eh_frame", frames) });
     }
     write(sections)
 }

@@ -7,6 +7,11 @@ pub mod gdb;
 pub mod perf;
 mod unwind;
 
+use std::vec::Vec;
+
+use crate::asm::Code;
+use crate::machine::Machine;
+
 /// A finished function, as tools are told of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Described<'a> {
@@ -25,7 +30,16 @@ pub struct Described<'a> {
     pub lines: &'a [(usize, usize)],
 }
 
-/// How many bytes of a function for this machine come before its body.
-pub fn prologue_bytes(code: &crate::Code) -> usize {
-    <crate::Native as crate::abi::Abi>::PROLOGUE.saturating_sub(code.offset)
+/// How many bytes of a function for machine `M` come before its body.
+pub fn prologue_bytes<M: Machine>(code: &Code) -> usize {
+    M::PROLOGUE.saturating_sub(code.offset)
+}
+
+/// How a function for machine `M` is unwound: a section `.eh_frame` with it alone. Given to `__register_frame` of libgcc in
+/// the program that runs the function, exceptions and backtraces go through it, until `__deregister_frame`; both want the
+/// bytes where they stay.
+///
+/// `None` if it is not known how frames of the machine are unwound: it is for x86-64, AArch64 and RISC-V 64.
+pub fn call_frames<M: Machine>(described: &Described<'_>) -> Option<Vec<u8>> {
+    unwind::eh_frame::<M>(described)
 }

@@ -1,42 +1,140 @@
 //! How to find the caller at every instruction: call frame information for `.eh_frame`, read off the code itself by the
-//! decoder. The prologue, calls with arguments on the stack and the epilogue are all that moves the stack pointer.
+//! decoder. The prologue, calls with arguments on the stack and the epilogues are all that moves the stack pointer.
 
 use std::string::{String, ToString};
 use std::vec::Vec;
 
 use super::Described;
 use super::elf::{put_u32, put_uleb};
-use crate::decode;
+use crate::decode::{self, Table};
+use crate::machine::Machine;
 
-/// What DWARF calls the registers of x86-64, by their names.
-const REGISTERS: [(&str, u8); 17] = [
-    ("rax", 0),
-    ("rdx", 1),
-    ("rcx", 2),
-    ("rbx", 3),
-    ("rsi", 4),
-    ("rdi", 5),
-    ("rbp", 6),
-    ("rsp", 7),
-    ("r8", 8),
-    ("r9", 9),
-    ("r10", 10),
-    ("r11", 11),
-    ("r12", 12),
-    ("r13", 13),
-    ("r14", 14),
-    ("r15", 15),
-    ("return address", 16),
-];
+/// What an unwinder has to know of a machine, and how its code says what happens to the stack.
+struct Frames {
+    table: &'static Table,
+    /// What DWARF calls the stack pointer.
+    stack: u64,
+    /// What DWARF calls the return address: the register that it arrives in, or one of its own.
+    return_address: u8,
+    /// How many bytes a call pushes: the return address, if it is in no register.
+    pushed: u64,
+    /// What an instruction does to the frame. The number is what the scratch register holds, by which a large frame is
+    /// entered.
+    effect: fn(&str, u64) -> Option<Effect>,
+}
 
-const STACK: u64 = 7;
-const RETURN_ADDRESS: u8 = 16;
+/// What an instruction does to the frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// The stack pointer is lowered by so many bytes, or raised by the complement.
+    Lower(u64),
+    /// A register, by what DWARF calls it, is stored so many bytes above the stack pointer.
+    Store(u8, u64),
+    /// The scratch register holds this.
+    Scratch(u64),
+    /// The function returns.
+    Return,
+}
 
+impl Frames {
+    /// Those of the machines that have code memory.
+    fn of(machine: &str) -> Option<Frames> {
+        match machine {
+            "x86_64" => {
+                Some(Frames { table: &decode::X86_64, stack: 7, return_address: 16, pushed: 8, effect: effect_x86_64 })
+            }
+            "aarch64" => Some(Frames {
+                table: &decode::AARCH64,
+                stack: 31,
+                return_address: 30,
+                pushed: 0,
+                effect: effect_aarch64,
+            }),
+            "riscv64" => {
+                Some(Frames { table: &decode::RISCV64, stack: 2, return_address: 1, pushed: 0, effect: effect_riscv64 })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The register by its place in the list of DWARF.
+fn effect_x86_64(text: &str, _: u64) -> Option<Effect> {
+    const REGISTERS: [&str; 16] =
+        ["rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"];
+    let (operation, operands) = text.split_once(' ').unwrap_or((text, ""));
+    let moved = || operands.strip_prefix('$')?.strip_suffix(",%rsp")?.parse::<u64>().ok();
+    match operation {
+        "subq" => Some(Effect::Lower(moved()?)),
+        "ret" => Some(Effect::Return),
+        "addq" => Some(Effect::Lower(moved()?.wrapping_neg())),
+        "movq" => {
+            let (register, place) = operands.strip_prefix('%')?.split_once(',')?;
+            let number = REGISTERS.iter().position(|name| *name == register)?;
+            Some(Effect::Store(number as u8, place.strip_suffix("(%rsp)")?.parse().ok()?))
+        }
+        _ => None,
+    }
+}
+
+/// `x` registers have their numbers, `d` registers those from 64.
+fn effect_aarch64(text: &str, scratch: u64) -> Option<Effect> {
+    let (operation, operands) = text.split_once(' ').unwrap_or((text, ""));
+    let moved = || match operands.strip_prefix("sp,sp,")? {
+        "x16" => Some(scratch),
+        bytes => bytes.parse::<u64>().ok(),
+    };
+    let part = |register: &str| {
+        let (bits, shift) = operands.strip_prefix(register)?.split_once(",lsl ")?;
+        Some(bits.parse::<u64>().ok()? << shift.parse::<u32>().ok().filter(|shift| *shift < 64)?)
+    };
+    match operation {
+        "sub" => Some(Effect::Lower(moved()?)),
+        "add" => Some(Effect::Lower(moved()?.wrapping_neg())),
+        "ret" => Some(Effect::Return),
+        "movz" => Some(Effect::Scratch(part("w16,")?)),
+        "movk" => Some(Effect::Scratch(scratch | part("x16,")?)),
+        "str" => {
+            let (register, place) = operands.split_once(",[sp,")?;
+            let number = match register.split_at_checked(1)? {
+                ("x", number) => number.parse().ok()?,
+                ("d", number) => number.parse::<u8>().ok()?.checked_add(64)?,
+                _ => return None,
+            };
+            Some(Effect::Store(number, place.strip_suffix(']')?.parse().ok()?))
+        }
+        _ => None,
+    }
+}
+
+/// Integer registers have their numbers, floating ones those from 32.
+fn effect_riscv64(text: &str, scratch: u64) -> Option<Effect> {
+    let (operation, operands) = text.split_once(' ')?;
+    let number = |text: &str| text.parse::<i64>().ok().map(|number| number as u64);
+    match operation {
+        "addi" => Some(Effect::Lower(number(operands.strip_prefix("sp,sp,")?)?.wrapping_neg())),
+        "add" => (operands == "sp,sp,t5").then(|| Effect::Lower(scratch.wrapping_neg())),
+        "jalr" => (operands == "zero,0(ra)").then_some(Effect::Return),
+        "lui" => Some(Effect::Scratch((number(operands.strip_prefix("t5,")?)? << 12) as i32 as u64)),
+        "addiw" => Some(Effect::Scratch(scratch.wrapping_add(number(operands.strip_prefix("t5,t5,")?)?) as i32 as u64)),
+        "sd" | "fsd" => {
+            let (register, place) = operands.split_once(',')?;
+            let names = decode::RISCV64.names.get(usize::from(operation == "fsd"))?;
+            let number = names.iter().position(|name| *name == register)? as u8;
+            let number = if operation == "fsd" { number + 32 } else { number };
+            Some(Effect::Store(number, place.strip_suffix("(sp)")?.parse().ok()?))
+        }
+        _ => None,
+    }
+}
+
+const ADVANCE: u8 = 0x04;
+const OFFSET_EXTENDED: u8 = 0x05;
+const RESTORE_EXTENDED: u8 = 0x06;
+const REMEMBER_STATE: u8 = 0x0a;
+const RESTORE_STATE: u8 = 0x0b;
 const DEFINE_CFA: u8 = 0x0c;
 const DEFINE_CFA_OFFSET: u8 = 0x0e;
-const ADVANCE: u8 = 0x04;
-const OFFSET: u8 = 0x80;
-const RESTORE: u8 = 0xc0;
 
 /// Something that changes how the caller is found, behind the instruction that ends at `at`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,23 +143,29 @@ enum Change {
     Depth(u64),
     /// A register is so many bytes above the stack pointer.
     Saved(u8, u64),
+    /// The function was left: what follows is in the body, or its end, again.
+    Left,
 }
 
-/// The section `.eh_frame` for one function.
-pub(super) fn eh_frame(described: &Described<'_>) -> Vec<u8> {
+/// The section `.eh_frame` for one function, if it is known how frames of this machine are unwound.
+pub(super) fn eh_frame<M: Machine>(described: &Described<'_>) -> Option<Vec<u8>> {
+    let frames = Frames::of(M::NAME)?;
     let mut out = Vec::new();
     // The common part: version 1, `R` says how addresses are written: as they are.
     let mut common = Vec::from(&b"\0\0\0\0\x01zR\0"[..]);
     put_uleb(&mut common, 1);
     common.push(0x78); // data is counted in units of -8
-    common.push(RETURN_ADDRESS);
+    common.push(frames.return_address);
     put_uleb(&mut common, 1);
     common.push(0);
     common.push(DEFINE_CFA);
-    put_uleb(&mut common, STACK);
-    put_uleb(&mut common, 8);
-    common.push(OFFSET | RETURN_ADDRESS);
-    put_uleb(&mut common, 1);
+    put_uleb(&mut common, frames.stack);
+    put_uleb(&mut common, frames.pushed);
+    if frames.pushed != 0 {
+        common.push(OFFSET_EXTENDED);
+        put_uleb(&mut common, u64::from(frames.return_address));
+        put_uleb(&mut common, 1);
+    }
     record(&mut out, common);
     let mut own = Vec::new();
     put_u32(&mut own, out.len() as u32 + 4);
@@ -71,29 +175,36 @@ pub(super) fn eh_frame(described: &Described<'_>) -> Vec<u8> {
     let mut before = 0;
     let mut depth = 0;
     let mut saved = Vec::new();
-    for (at, change) in changes(described) {
+    for (at, change) in changes(&frames, described) {
         own.push(ADVANCE);
         put_u32(&mut own, (at - before) as u32);
         before = at;
         match change {
+            Change::Depth(0) => {
+                own.extend([REMEMBER_STATE, DEFINE_CFA_OFFSET]);
+                put_uleb(&mut own, frames.pushed);
+                for register in &saved {
+                    own.push(RESTORE_EXTENDED);
+                    put_uleb(&mut own, u64::from(*register));
+                }
+            }
             Change::Depth(now) => {
                 own.push(DEFINE_CFA_OFFSET);
-                put_uleb(&mut own, now + 8);
-                if now == 0 {
-                    own.extend(saved.drain(..).map(|register: u8| RESTORE | register));
-                }
+                put_uleb(&mut own, now.wrapping_add(frames.pushed));
                 depth = now;
             }
             Change::Saved(register, above) => {
-                own.push(OFFSET | register);
-                put_uleb(&mut own, (depth + 8).saturating_sub(above) / 8);
+                own.push(OFFSET_EXTENDED);
+                put_uleb(&mut own, u64::from(register));
+                put_uleb(&mut own, depth.wrapping_add(frames.pushed).saturating_sub(above) / 8);
                 saved.push(register);
             }
+            Change::Left => own.push(RESTORE_STATE),
         }
     }
     record(&mut out, own);
     put_u32(&mut out, 0);
-    out
+    Some(out)
 }
 
 /// Adds a record with its length in front, padded.
@@ -105,40 +216,39 @@ fn record(out: &mut Vec<u8>, mut body: Vec<u8>) {
     out.extend(body);
 }
 
-fn changes(described: &Described<'_>) -> Vec<(usize, Change)> {
+fn changes(frames: &Frames, described: &Described<'_>) -> Vec<(usize, Change)> {
     let mut changes = Vec::new();
-    let mut depth = 0_u64;
+    let (mut depth, mut entered, mut scratch) = (0_u64, 0, 0);
     let mut at = 0;
-    while let Some(decoded) = described.code.get(at..).and_then(|rest| decode::X86_64.decode(rest)) {
+    while let Some(decoded) = described.code.get(at..).and_then(|rest| frames.table.decode(rest)) {
         let start = at;
         at += decoded.length;
         let text: String = decoded.to_string();
-        if let Some(bytes) = moved(&text, "subq $") {
-            depth = depth.wrapping_add(bytes);
-            changes.push((at, Change::Depth(depth)));
-        } else if let Some(bytes) = moved(&text, "addq $") {
-            depth = depth.wrapping_sub(bytes);
-            changes.push((at, Change::Depth(depth)));
-        } else if start < described.prologue
-            && let Some((register, above)) = saved(&text)
-        {
-            changes.push((at, Change::Saved(register, above)));
+        match (frames.effect)(&text, scratch) {
+            Some(Effect::Lower(bytes)) => {
+                depth = depth.wrapping_add(bytes);
+                if start < described.prologue {
+                    entered = depth;
+                }
+                changes.push((at, Change::Depth(depth)));
+            }
+            Some(Effect::Store(register, above)) if start < described.prologue => {
+                changes.push((at, Change::Saved(register, above)));
+            }
+            Some(Effect::Scratch(holds)) => scratch = holds,
+            // In a body that has a frame, which its epilogue has given back.
+            Some(Effect::Return) if entered != 0 && depth == 0 => {
+                depth = entered;
+                changes.push((at, Change::Left));
+            }
+            Some(Effect::Store(..) | Effect::Return) | None => {}
         }
     }
+    // Nothing follows the end of the function.
+    if matches!(changes.last(), Some((end, Change::Left)) if *end == described.code.len()) {
+        changes.pop();
+    }
     changes
-}
-
-/// By how much an instruction moves the stack pointer.
-fn moved(text: &str, operation: &str) -> Option<u64> {
-    text.strip_prefix(operation)?.strip_suffix(",%rsp")?.parse().ok()
-}
-
-/// The register that an instruction of the prologue saves, and where.
-fn saved(text: &str) -> Option<(u8, u64)> {
-    let (register, place) = text.strip_prefix("movq %")?.split_once(',')?;
-    let above = place.strip_suffix("(%rsp)")?.parse().ok()?;
-    let (_, number) = REGISTERS.iter().find(|(name, _)| *name == register)?;
-    Some((*number, above))
 }
 
 #[cfg(test)]
@@ -149,12 +259,54 @@ mod tests {
 
     #[test]
     fn what_moves_the_stack_pointer_is_seen() {
-        assert_eq!(moved("subq $72,%rsp", "subq $"), Some(72));
-        assert_eq!(moved("subq $72,%rax", "subq $"), None);
-        assert_eq!(saved("movq %rbx,16(%rsp)"), Some((3, 16)));
-        assert_eq!(saved("movq 16(%rsp),%rbx"), None);
-        let code = [0x48, 0x81, 0xec, 0x18, 0, 0, 0, 0x48, 0x81, 0xc4, 0x18, 0, 0, 0, 0xc3];
+        for (text, expected) in [
+            ("subq $72,%rsp", Some(Effect::Lower(72))),
+            ("addq $72,%rsp", Some(Effect::Lower(72_u64.wrapping_neg()))),
+            ("subq $72,%rax", None),
+            ("movq %rbx,16(%rsp)", Some(Effect::Store(3, 16))),
+            ("movq 16(%rsp),%rbx", None),
+            ("ret", Some(Effect::Return)),
+        ] {
+            assert_eq!(effect_x86_64(text, 0), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("sub sp,sp,32", Some(Effect::Lower(32))),
+            ("add sp,sp,x16", Some(Effect::Lower(0x12345_u64.wrapping_neg()))),
+            ("add x1,sp,32", None),
+            ("movz w16,18,lsl 16", Some(Effect::Scratch(0x12_0000))),
+            ("movk x16,1,lsl 16", Some(Effect::Scratch(0x12345))),
+            ("str x30,[sp,0]", Some(Effect::Store(30, 0))),
+            ("str d8,[sp,40]", Some(Effect::Store(72, 40))),
+            ("str w8,[sp,40]", None),
+            ("ret x30", Some(Effect::Return)),
+        ] {
+            assert_eq!(effect_aarch64(text, 0x12345), expected, "{text}");
+        }
+        for (text, expected) in [
+            ("addi sp,sp,-32", Some(Effect::Lower(32))),
+            ("add sp,sp,t5", Some(Effect::Lower(4096))),
+            ("addi t5,sp,32", None),
+            ("lui t5,1048575", Some(Effect::Scratch(4096_u64.wrapping_neg()))),
+            ("addiw t5,t5,-16", Some(Effect::Scratch(4112_u64.wrapping_neg()))),
+            ("sd ra,0(sp)", Some(Effect::Store(1, 0))),
+            ("fsd fs0,40(sp)", Some(Effect::Store(40, 40))),
+            ("sd s0,8(t0)", None),
+            ("jalr zero,0(ra)", Some(Effect::Return)),
+            ("jalr zero,0(t5)", None),
+        ] {
+            assert_eq!(effect_riscv64(text, 4096_u64.wrapping_neg()), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_follows_an_epilogue_is_in_the_body() {
+        let epilogue = [0x48, 0x81, 0xc4, 0x18, 0, 0, 0, 0xc3];
+        let code = [&[0x48, 0x81, 0xec, 0x18, 0, 0, 0][..], &epilogue, &epilogue].concat();
         let described = Described { name: "f", entry: 0, code: &code, prologue: 7, source: "f", lines: &[] };
-        assert_eq!(changes(&described), vec![(7, Change::Depth(24)), (14, Change::Depth(0))]);
+        let frames = Frames::of("x86_64").expect("it has code memory");
+        assert_eq!(
+            changes(&frames, &described),
+            vec![(7, Change::Depth(24)), (14, Change::Depth(0)), (15, Change::Left), (22, Change::Depth(0))]
+        );
     }
 }
