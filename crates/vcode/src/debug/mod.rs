@@ -26,7 +26,7 @@ pub struct Described<'a> {
     /// The file that lines are of; whatever the instructions came from.
     pub source: &'a str,
     /// Offsets in the code and the line each came from, by offset. [`Asm::position`](crate::Asm::position) tells them,
-    /// less the offset of the [`Code`](crate::Code).
+    /// less the offset of the [`Code`].
     pub lines: &'a [(usize, usize)],
 }
 
