@@ -14,7 +14,7 @@ fn compile(compiler: &str, language: &[&str], flags: &[&str], source: &Path, out
     let result = Command::new(compiler)
         .args(language)
         .args(flags)
-        .args(["-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-I"])
+        .args(["-Wall", "-Wextra", "-Werror", "-I"])
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/include"))
         .arg("-o")
         .arg(output)
@@ -117,7 +117,7 @@ fn including_is_quick() {
         let fastest = |source: &Path| {
             let times = (0..3).map(|_| {
                 let output = Command::new("bash")
-                    .args(["-c", "TIMEFORMAT=%U; time \"$@\" -O0 -D_GNU_SOURCE -c -o /dev/null", "-", compiler])
+                    .args(["-c", "TIMEFORMAT=%U; time \"$@\" -O0 -c -o /dev/null", "-", compiler])
                     .args(language)
                     .args(["-I", concat!(env!("CARGO_MANIFEST_DIR"), "/include")])
                     .arg(source)

@@ -1,4 +1,5 @@
 /* Figure 1 of the paper, exactly as printed, and a program that calls it with both kinds of storage. */
+#define _DEFAULT_SOURCE /* for MAP_ANONYMOUS */
 #include <quaject/vcode.h>
 
 typedef int (*iptr)(int);

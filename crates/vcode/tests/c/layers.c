@@ -1,5 +1,6 @@
 /* What stands above the core, in C: calls and tail calls, jump tables, features of the processor, vectors. Prints the
    features it found, for the Rust test to compare. */
+#define _DEFAULT_SOURCE /* for MAP_ANONYMOUS */
 #include <quaject/vcode/features.h>
 #include <quaject/vcode/vectors.h>
 #include <stdio.h>

@@ -8,6 +8,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#if defined(__STRICT_ANSI__) && !defined(__cplusplus)
+/* In strict C the system's headers have them only if asked by macros, which would have to come before any header. */
+long syscall(long number, ...);
+int ftruncate(int file, off_t length);
+#endif
+
 struct v_code {
     uint64_t magic;
     struct v_code *self;
