@@ -90,10 +90,12 @@ pub fn body(machine: &Machine, row: &Row, form: Form) -> Result<Body, SpecError>
                     if !row.register.is_empty() =>
                 {
                     let y = machine.special.y;
-                    build.alternatives(&row.register, Fixed { s, t: Some(y) }, build.last(row)).map(|mut nodes| {
-                        nodes.insert(0, Node::SetLong { register: y, value: Expr::Name("i".into()) });
-                        nodes
-                    })
+                    build.alternatives(&row.register, Fixed { s, t: Some(y) }, build.last(row, form)).map(
+                        |mut nodes| {
+                            nodes.insert(0, Node::SetLong { register: y, value: Expr::Name("i".into()) });
+                            nodes
+                        },
+                    )
                 }
                 Family::Binary
                 | Family::Load
@@ -152,18 +154,26 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    /// What is done when no register alternative applies to an immediate.
-    fn last(&self, row: &Row) -> Vec<Node> {
+    /// What is done when no register alternative applies to an immediate or to a variable on the stack.
+    fn last(&self, row: &Row, form: Form) -> Vec<Node> {
         let featured = row.register.iter().any(Alternative::asks_for_features);
-        vec![if featured { Node::Lacks } else { Node::Fail }]
+        vec![match (featured, self.is_portable(row, form)) {
+            (true, true) => Node::Portable,
+            (true, false) => Node::Lacks,
+            (false, _) => Node::Fail,
+        }]
+    }
+
+    /// Whether there is a row in terms of portable instructions for the same.
+    fn is_portable(&self, row: &Row, form: Form) -> bool {
+        self.machine.portable_row(&row.op, row.ty).is_some_and(|row| !row.form(form).is_empty())
     }
 
     /// What is done when no alternative applies.
     fn last_resort(&self, row: &Row, form: Form) -> Vec<Node> {
         let alternatives = if form == Form::Register { &row.register } else { &row.immediate };
-        let portable = self.machine.portable_row(&row.op, row.ty).is_some_and(|row| !row.form(form).is_empty());
         let featured = alternatives.iter().any(Alternative::asks_for_features);
-        vec![match (featured, portable) {
+        vec![match (featured, self.is_portable(row, form)) {
             (true, true) => Node::Portable,
             (true, false) => Node::Lacks,
             (false, _) => Node::Fail,

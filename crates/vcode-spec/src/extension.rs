@@ -8,12 +8,13 @@
 //! ```
 //!
 //! `a b c e f g` are borrowed, `L` and `K` are labels, `x` is the scratch register of rows. What follows `;;` comes
-//! after the borrowed registers are given back. A part after `||` is the form with an immediate. `%` stands for the
-//! letters of the type.
+//! after the borrowed registers are given back. A part after `||` is the form with an immediate; without it an operation
+//! of two operands loads the immediate and goes on with the form with registers. A variable on the stack is accessed
+//! at its address. `%` stands for the letters of the type.
 
 use crate::emit::{self, Form, Parameter};
 use crate::expr::{self, Defs, Expr};
-use crate::model::{Class, PortableOp, Type};
+use crate::model::{Class, Family, PortableOp, Type};
 
 /// Registers that a row may borrow.
 const BORROWED: [&str; 6] = ["a", "b", "c", "e", "f", "g"];
@@ -50,6 +51,13 @@ pub enum PortableStep {
     },
     /// Bind a label of the row.
     Bind(String),
+    /// Put the address of the variable on the stack into a register.
+    LocalAddress {
+        /// The register, by letter.
+        to: &'static str,
+        /// How many registers are borrowed: the stack pointer is lowered for them.
+        borrowed: usize,
+    },
 }
 
 /// When an alternative applies.
@@ -85,6 +93,8 @@ pub struct PortableRow {
     pub register: Vec<PortableAlternative>,
     /// The form with an immediate; empty if there is none.
     pub immediate: Vec<PortableAlternative>,
+    /// The form with a variable on the stack; empty if there is none.
+    pub local: Vec<PortableAlternative>,
 }
 
 impl PortableRow {
@@ -93,7 +103,7 @@ impl PortableRow {
         match form {
             Form::Register => &self.register,
             Form::Immediate => &self.immediate,
-            Form::Local => &[],
+            Form::Local => &self.local,
         }
     }
 }
@@ -106,6 +116,7 @@ impl PortableAlternative {
                 PortableStep::Emit { arguments, .. } => arguments
                     .iter()
                     .any(|argument| matches!(argument, Argument::Register(Register::Letter(own)) if own == letter)),
+                PortableStep::LocalAddress { to, .. } => *to == letter,
                 PortableStep::Bind(_) => false,
             })
         };
@@ -118,7 +129,7 @@ impl PortableAlternative {
         steps
             .filter_map(|step| match step {
                 PortableStep::Bind(label) => Some(label.as_str()),
-                PortableStep::Emit { .. } => None,
+                PortableStep::Emit { .. } | PortableStep::LocalAddress { .. } => None,
             })
             .collect()
     }
@@ -129,7 +140,7 @@ pub(crate) fn row(text: &str, op: &PortableOp, ty: Type, ops: &[PortableOp]) -> 
     let text = text.replace('%', ty.letters());
     let (register, immediate) = match text.split_once("||") {
         Some((register, immediate)) => (register.to_string(), immediate.to_string()),
-        None => (text, String::new()),
+        None => (text, loaded_immediate(op, ty)),
     };
     let alternatives = |text: &str| -> Result<Vec<PortableAlternative>, String> {
         if text.trim().is_empty() {
@@ -137,12 +148,44 @@ pub(crate) fn row(text: &str, op: &PortableOp, ty: Type, ops: &[PortableOp]) -> 
         }
         text.split(" | ").map(|text| alternative(text.trim(), ops)).collect()
     };
+    let immediate = alternatives(&immediate)?;
+    let has_local = matches!(op.family, Family::Load | Family::Store) && !immediate.is_empty();
     Ok(PortableRow {
         op: op.name.clone(),
         ty,
         register: alternatives(&register)?,
-        immediate: alternatives(&immediate)?,
+        immediate,
+        local: if has_local { vec![from_stack_pointer(op, ty)] } else { Vec::new() },
     })
+}
+
+/// The form with an immediate of an operation of two operands that has a row for registers alone: the immediate is
+/// loaded. Data of eight and sixteen bits are in a register like an unsigned.
+fn loaded_immediate(op: &PortableOp, ty: Type) -> String {
+    if op.family != Family::Binary || ty.class() == Class::Float {
+        return String::new();
+    }
+    let set = match ty {
+        Type::C | Type::Uc | Type::S | Type::Us => Type::U.letters(),
+        Type::I | Type::U | Type::L | Type::Ul | Type::P | Type::F | Type::D | Type::V => ty.letters(),
+    };
+    format!("set{set} a,i; {}{} d,s,a", op.name, ty.letters())
+}
+
+/// The form for a variable on the stack, by the one with an offset. That one may lower the stack pointer to borrow
+/// registers, so it is given the address in another register: a load in its destination, a store in one it borrows.
+fn from_stack_pointer(op: &PortableOp, ty: Type) -> PortableAlternative {
+    let (to, borrowed) = if op.family == Family::Load { ("d", 0) } else { ("a", 1) };
+    let letter = |letter: &str| Argument::Register(Register::Letter(letter.into()));
+    let access = PortableStep::Emit {
+        name: emit::instruction_name(op, ty, "i"),
+        arguments: vec![letter("d"), letter(to), Argument::Number(Expr::Number(0), Type::I)],
+    };
+    PortableAlternative {
+        guard: None,
+        steps: vec![PortableStep::LocalAddress { to, borrowed }, access],
+        after: Vec::new(),
+    }
 }
 
 fn alternative(text: &str, ops: &[PortableOp]) -> Result<PortableAlternative, String> {

@@ -206,7 +206,8 @@ pub(crate) fn immediate_type(ty: Type) -> &'static str {
 
 /// Registers for rows in terms of portable instructions; defined with functions and frames.
 const BORROW: &str = "static void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);\n\
-     static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);\n\n";
+     static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);\n\
+     static int64_t qjv_lowered(size_t count);\n\n";
 
 /// The name of the paper for an emitter.
 pub(crate) fn paper_name(op: &PortableOp, ty: Type, form: Form, name: &str) -> String {
@@ -233,7 +234,8 @@ fn portable_emitter(out: &mut String, machine: &Machine, op: &PortableOp, ty: Ty
         let (text, argument) = match parameter {
             Parameter::Register(letter, _) => (format!("v_reg {letter}"), letter.to_string()),
             Parameter::Immediate(ty) => (format!("{} value", immediate_type(*ty)), "value".into()),
-            Parameter::Offset | Parameter::Local => ("int32_t value".into(), "value".into()),
+            Parameter::Offset => ("int32_t value".into(), "value".into()),
+            Parameter::Local => ("v_variable local".into(), "local".into()),
             Parameter::Label => ("v_label b".into(), "b".into()),
         };
         let _ = write!(declaration, ", {text}");
@@ -241,7 +243,8 @@ fn portable_emitter(out: &mut String, machine: &Machine, op: &PortableOp, ty: Ty
         match parameter {
             Parameter::Immediate(Type::U) => conversions.push_str("    int64_t i = (int32_t)value;\n"),
             Parameter::Immediate(_) | Parameter::Offset => conversions.push_str("    int64_t i = (int64_t)value;\n"),
-            Parameter::Register(..) | Parameter::Local | Parameter::Label => continue,
+            Parameter::Local => conversions.push_str("    int64_t i = local.offset;\n"),
+            Parameter::Register(..) | Parameter::Label => continue,
         }
         if op.family == Family::Shift {
             let _ = writeln!(conversions, "    i = qjv_count(c, i, {});", ty.bits(machine.long));

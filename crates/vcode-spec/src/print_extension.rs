@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use crate::emit::{Form, Language, Parameter, Print};
 use crate::extension::{Argument, Guard, PortableAlternative, PortableRow, PortableStep, Register};
 use crate::model::*;
+use crate::print_rust::marker;
 
 /// Prints the statements of a portable row. `operands` are the registers that must not be borrowed.
 pub(crate) fn body(print: &Print<'_>, row: &PortableRow, form: Form, parameters: &[Parameter]) -> String {
@@ -109,6 +110,19 @@ fn step(out: &mut String, print: &Print<'_>, step: &PortableStep) {
                 writeln!(out, "        qjv_bind(c, label_{name});")
             };
         }
+        PortableStep::LocalAddress { to, borrowed } => {
+            let to = self::register(to);
+            let lowered = match (*borrowed, rust) {
+                (0, _) => String::new(),
+                (count, true) => format!(" + c.lowered({count})"),
+                (count, false) => format!(" + qjv_lowered({count})"),
+            };
+            let _ = if rust {
+                writeln!(out, "        {}::frame_address(c, {to}, i{lowered});", marker(&print.machine.name))
+            } else {
+                writeln!(out, "        qjv_frame_address(c, {to}, i{lowered});")
+            };
+        }
         PortableStep::Emit { name, arguments } => {
             let arguments: Vec<String> = arguments.iter().map(|argument| self::argument(print, argument)).collect();
             let list = arguments.join(", ");
@@ -122,11 +136,15 @@ fn step(out: &mut String, print: &Print<'_>, step: &PortableStep) {
     }
 }
 
+/// A register, by letter: an operand or a borrowed one.
+fn register(letter: &str) -> String {
+    if matches!(letter, "d" | "s" | "t") { letter.into() } else { format!("lent_{letter}") }
+}
+
 fn argument(print: &Print<'_>, argument: &Argument) -> String {
     let rust = print.language == Language::Rust;
     match argument {
-        Argument::Register(Register::Letter(letter)) if matches!(letter.as_str(), "d" | "s" | "t") => letter.clone(),
-        Argument::Register(Register::Letter(letter)) => format!("lent_{letter}"),
+        Argument::Register(Register::Letter(letter)) => register(letter),
         Argument::Register(Register::Scratch) => print.fixed(print.machine.special.x, Class::Int),
         Argument::Label(label) if label == "b" => "b".into(),
         Argument::Label(label) => format!("label_{}", label.to_lowercase()),

@@ -26,6 +26,11 @@ impl<M: Machine> Asm<'_, M> {
         lent
     }
 
+    /// How far the stack pointer is lowered while `count` registers are borrowed, in bytes.
+    pub(crate) fn lowered(&self, count: usize) -> i64 {
+        Self::lent(count).0
+    }
+
     /// Gives borrowed registers back, with their values.
     pub(crate) fn give_back<const N: usize>(&mut self, lent: [M::Reg; N]) {
         let (bytes, first) = Self::lent(N);

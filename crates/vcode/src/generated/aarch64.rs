@@ -291,10 +291,11 @@ impl Machine for Aarch64 {
         20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 8, 8, 8, 8, 8, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8,
         8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 8, 8, 24, 8, 24, 8, 24, 8,
         24, 8, 24, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 8, 4, 4, 4, 4,
-        4, 8, 4, 4, 16, 16, 4, 4, 8, 8, 4, 4, 8, 4, 8, 4, 4, 4, 4, 4, 8, 8, 4, 4, 8, 8, 8, 8, 4, 4, 8, 8, 8, 8, 4, 4,
-        4, 4, 4, 4, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 0, 0, 0, 0,
-        0, 0, 0, 0, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20, 4, 20,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 28, 28, 28, 28, 28, 12, 4,
+        4, 8, 4, 4, 16, 16, 4, 4, 8, 8, 4, 4, 8, 4, 8, 4, 4, 4, 4, 4, 8, 24, 8, 24, 4, 20, 4, 20, 8, 24, 8, 24, 8, 24,
+        8, 24, 4, 4, 8, 24, 8, 24, 8, 24, 8, 24, 4, 4, 4, 20, 4, 20, 4, 20, 4, 20, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 24,
+        8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 0, 0, 0, 0, 0, 0, 0, 0, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4,
+        20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4,
+        20, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 28, 28, 28, 28, 28, 4, 4, 4, 12, 4,
     ];
     const NAME: &'static str = "aarch64";
     const LONG_BITS: u32 = 64;
@@ -3956,10 +3957,30 @@ impl Extension for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn mulhiii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9b317c00);
+        c.cursor.word((d.n & 0x1f) | (d.n & 0x3e0) | 0xd360fc00);
+    }
+
+    #[inline(always)]
     fn mulhiu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
         c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ba07c00);
+        c.cursor.word((d.n & 0x1f) | (d.n & 0x3e0) | 0xd360fc00);
+    }
+
+    #[inline(always)]
+    fn mulhiui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9bb17c00);
         c.cursor.word((d.n & 0x1f) | (d.n & 0x3e0) | 0xd360fc00);
     }
 
@@ -3971,10 +3992,27 @@ impl Extension for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn mulhili(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9b517c00);
+    }
+
+    #[inline(always)]
     fn mulhiul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
         c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9bc07c00);
+    }
+
+    #[inline(always)]
+    fn mulhiuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9bd17c00);
     }
 
     #[inline(always)]
@@ -3986,11 +4024,31 @@ impl Extension for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn minii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1a91b000);
+    }
+
+    #[inline(always)]
     fn minu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1a803000);
+    }
+
+    #[inline(always)]
+    fn minui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1a913000);
     }
 
     #[inline(always)]
@@ -4002,11 +4060,30 @@ impl Extension for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn minli(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9a91b000);
+    }
+
+    #[inline(always)]
     fn minul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9a803000);
+    }
+
+    #[inline(always)]
+    fn minuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9a913000);
     }
 
     #[inline(always)]
@@ -4032,11 +4109,31 @@ impl Extension for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn maxii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1a91c000);
+    }
+
+    #[inline(always)]
     fn maxu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6b00001f);
         c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1a808000);
+    }
+
+    #[inline(always)]
+    fn maxui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1a918000);
     }
 
     #[inline(always)]
@@ -4048,11 +4145,30 @@ impl Extension for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn maxli(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9a91c000);
+    }
+
+    #[inline(always)]
     fn maxul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
         c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0xeb00001f);
         c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9a808000);
+    }
+
+    #[inline(always)]
+    fn maxuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9a918000);
     }
 
     #[inline(always)]
@@ -4081,6 +4197,20 @@ impl Extension for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn crc32cuci(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let given = i;
+        let i = i64::from(i);
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad15000);
+        } else {
+            c.portable_crc32cuci(d, s, given);
+        }
+    }
+
+    #[inline(always)]
     fn crc32cus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -4088,6 +4218,20 @@ impl Extension for Asm<'_, Aarch64> {
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac05400);
         } else {
             c.portable_crc32cus(d, s, t);
+        }
+    }
+
+    #[inline(always)]
+    fn crc32cusi(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let given = i;
+        let i = i64::from(i);
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad15400);
+        } else {
+            c.portable_crc32cusi(d, s, given);
         }
     }
 
@@ -4103,6 +4247,20 @@ impl Extension for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn crc32cui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let given = i;
+        let i = i64::from(i as i32);
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad15800);
+        } else {
+            c.portable_crc32cui(d, s, given);
+        }
+    }
+
+    #[inline(always)]
     fn crc32cul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -4110,6 +4268,20 @@ impl Extension for Asm<'_, Aarch64> {
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac05c00);
         } else {
             c.portable_crc32cul(d, s, t);
+        }
+    }
+
+    #[inline(always)]
+    fn crc32culi(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let given = i;
+        let i = i as i64;
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(17), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9ad15c00);
+        } else {
+            c.portable_crc32culi(d, s, given);
         }
     }
 
@@ -4589,6 +4761,21 @@ impl Extension for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn uldus_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 13, 1) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 1) as u32 & 0xfff) << 10) | 0x794003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x784003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0x78716be0);
+        }
+    }
+
+    #[inline(always)]
     fn ulds(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -4607,6 +4794,21 @@ impl Extension for Asm<'_, Aarch64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x78f16800);
+        }
+    }
+
+    #[inline(always)]
+    fn ulds_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 13, 1) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 1) as u32 & 0xfff) << 10) | 0x79c003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x78c003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0x78f16be0);
         }
     }
 
@@ -4633,6 +4835,21 @@ impl Extension for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn uldu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb94003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xb84003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0xb8716be0);
+        }
+    }
+
+    #[inline(always)]
     fn uldi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -4651,6 +4868,21 @@ impl Extension for Asm<'_, Aarch64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xb8716800);
+        }
+    }
+
+    #[inline(always)]
+    fn uldi_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb94003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xb84003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0xb8716be0);
         }
     }
 
@@ -4677,6 +4909,21 @@ impl Extension for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn uldul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf94003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf84003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0xf8716be0);
+        }
+    }
+
+    #[inline(always)]
     fn uldl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -4695,6 +4942,21 @@ impl Extension for Asm<'_, Aarch64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xf8716800);
+        }
+    }
+
+    #[inline(always)]
+    fn uldl_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf94003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf84003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0xf8716be0);
         }
     }
 
@@ -4721,6 +4983,21 @@ impl Extension for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn uldp_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf94003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf84003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0xf8716be0);
+        }
+    }
+
+    #[inline(always)]
     fn ustus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -4739,6 +5016,21 @@ impl Extension for Asm<'_, Aarch64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x78316800);
+        }
+    }
+
+    #[inline(always)]
+    fn ustus_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 13, 1) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 1) as u32 & 0xfff) << 10) | 0x790003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x780003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0x78316be0);
         }
     }
 
@@ -4765,6 +5057,21 @@ impl Extension for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn usts_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 13, 1) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 1) as u32 & 0xfff) << 10) | 0x790003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x780003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0x78316be0);
+        }
+    }
+
+    #[inline(always)]
     fn ustu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -4783,6 +5090,21 @@ impl Extension for Asm<'_, Aarch64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xb8316800);
+        }
+    }
+
+    #[inline(always)]
+    fn ustu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb90003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xb80003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0xb8316be0);
         }
     }
 
@@ -4809,6 +5131,21 @@ impl Extension for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn usti_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb90003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xb80003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0xb8316be0);
+        }
+    }
+
+    #[inline(always)]
     fn ustul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -4827,6 +5164,21 @@ impl Extension for Asm<'_, Aarch64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xf8316800);
+        }
+    }
+
+    #[inline(always)]
+    fn ustul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf90003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf80003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0xf8316be0);
         }
     }
 
@@ -4853,6 +5205,21 @@ impl Extension for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn ustl_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf90003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf80003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0xf8316be0);
+        }
+    }
+
+    #[inline(always)]
     fn ustp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -4871,6 +5238,21 @@ impl Extension for Asm<'_, Aarch64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0xf8316800);
+        }
+    }
+
+    #[inline(always)]
+    fn ustp_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf90003e0);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf80003e0);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(17), i);
+            c.cursor.word((d.n & 0x1f) | 0xf8316be0);
         }
     }
 
@@ -4900,6 +5282,19 @@ impl Extension for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn bldus_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Aarch64::frame_address(c, d, i);
+                c.bldusi(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bldu(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
@@ -4925,6 +5320,19 @@ impl Extension for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn bldu_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Aarch64::frame_address(c, d, i);
+                c.bldui(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bldul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
@@ -4947,6 +5355,19 @@ impl Extension for Asm<'_, Aarch64> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bldul_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Aarch64::frame_address(c, d, i);
+                c.blduli(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -4979,6 +5400,21 @@ impl Extension for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn bstus_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Aarch64::frame_address(c, lent_a, i + c.lowered(1));
+                c.bstusi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bstu(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
@@ -5008,6 +5444,21 @@ impl Extension for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn bstu_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Aarch64::frame_address(c, lent_a, i + c.lowered(1));
+                c.bstui(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bstul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, t: Reg) {
@@ -5034,6 +5485,21 @@ impl Extension for Asm<'_, Aarch64> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bstul_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Aarch64::frame_address(c, lent_a, i + c.lowered(1));
+                c.bstuli(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5122,6 +5588,27 @@ impl Extension for Asm<'_, Aarch64> {
     }
 
     #[inline(always)]
+    fn fence(&mut self) {
+        let c = self;
+        c.space(4);
+        c.cursor.word(0xd5033bbf);
+    }
+
+    #[inline(always)]
+    fn fenceacq(&mut self) {
+        let c = self;
+        c.space(4);
+        c.cursor.word(0xd50339bf);
+    }
+
+    #[inline(always)]
+    fn fencerel(&mut self) {
+        let c = self;
+        c.space(4);
+        c.cursor.word(0xd5033bbf);
+    }
+
+    #[inline(always)]
     fn jtab(&mut self, s: Reg) {
         let c = self;
         c.space(12);
@@ -5147,133 +5634,6 @@ impl Extension for Asm<'_, Aarch64> {
 
 /// Instructions that not every machine has.
 impl Asm<'_, Aarch64> {
-    /// Multiplication, high half. Type `i`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhiii(&mut self, d: Reg, s: Reg, i: i32) {
-        let c = self;
-        let i = i64::from(i);
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9b317c00);
-        c.cursor.word((d.n & 0x1f) | (d.n & 0x3e0) | 0xd360fc00);
-    }
-
-    /// Multiplication, high half. Type `u`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhiui(&mut self, d: Reg, s: Reg, i: u32) {
-        let c = self;
-        let i = i64::from(i as i32);
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9bb17c00);
-        c.cursor.word((d.n & 0x1f) | (d.n & 0x3e0) | 0xd360fc00);
-    }
-
-    /// Multiplication, high half. Type `l`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhili(&mut self, d: Reg, s: Reg, i: i64) {
-        let c = self;
-        c.space(20);
-        c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9b517c00);
-    }
-
-    /// Multiplication, high half. Type `ul`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhiuli(&mut self, d: Reg, s: Reg, i: u64) {
-        let c = self;
-        let i = i as i64;
-        c.space(20);
-        c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9bd17c00);
-    }
-
-    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn minii(&mut self, d: Reg, s: Reg, i: i32) {
-        let c = self;
-        let i = i64::from(i);
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
-        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1a91b000);
-    }
-
-    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn minui(&mut self, d: Reg, s: Reg, i: u32) {
-        let c = self;
-        let i = i64::from(i as i32);
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
-        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1a913000);
-    }
-
-    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn minli(&mut self, d: Reg, s: Reg, i: i64) {
-        let c = self;
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
-        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9a91b000);
-    }
-
-    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn minuli(&mut self, d: Reg, s: Reg, i: u64) {
-        let c = self;
-        let i = i as i64;
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
-        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9a913000);
-    }
-
-    /// The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn maxii(&mut self, d: Reg, s: Reg, i: i32) {
-        let c = self;
-        let i = i64::from(i);
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
-        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1a91c000);
-    }
-
-    /// The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn maxui(&mut self, d: Reg, s: Reg, i: u32) {
-        let c = self;
-        let i = i64::from(i as i32);
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word((s.n & 0x3e0) | 0x6b11001f);
-        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1a918000);
-    }
-
-    /// The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn maxli(&mut self, d: Reg, s: Reg, i: i64) {
-        let c = self;
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
-        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9a91c000);
-    }
-
-    /// The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn maxuli(&mut self, d: Reg, s: Reg, i: u64) {
-        let c = self;
-        let i = i as i64;
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(17), i);
-        c.cursor.word((s.n & 0x3e0) | 0xeb11001f);
-        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9a918000);
-    }
-
     #[inline(always)]
     fn portable_crc32cuc(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
@@ -5299,18 +5659,19 @@ impl Asm<'_, Aarch64> {
         self.aside(|c| write(c, d, s, t));
     }
 
-    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`.
     #[inline(always)]
-    pub fn crc32cuci(&mut self, d: Reg, s: Reg, i: i32) {
-        let c = self;
-        let i = i64::from(i);
-        c.space(20);
-        c.cursor = set_long(c.cursor, Reg::new(17), i);
-        if c.has(0) {
-            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad15000);
-        } else {
-            c.fail(Error::Feature);
+    fn portable_crc32cuci(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cuc(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
         }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5338,18 +5699,19 @@ impl Asm<'_, Aarch64> {
         self.aside(|c| write(c, d, s, t));
     }
 
-    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`.
     #[inline(always)]
-    pub fn crc32cusi(&mut self, d: Reg, s: Reg, i: i32) {
-        let c = self;
-        let i = i64::from(i);
-        c.space(20);
-        c.cursor = set_long(c.cursor, Reg::new(17), i);
-        if c.has(0) {
-            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad15400);
-        } else {
-            c.fail(Error::Feature);
+    fn portable_crc32cusi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cus(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
         }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5376,18 +5738,19 @@ impl Asm<'_, Aarch64> {
         self.aside(|c| write(c, d, s, t));
     }
 
-    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`.
     #[inline(always)]
-    pub fn crc32cui(&mut self, d: Reg, s: Reg, i: u32) {
-        let c = self;
-        let i = i64::from(i as i32);
-        c.space(20);
-        c.cursor = set_long(c.cursor, Reg::new(17), i);
-        if c.has(0) {
-            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad15800);
-        } else {
-            c.fail(Error::Feature);
+    fn portable_crc32cui(&mut self, d: Reg, s: Reg, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: u32) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cu(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
         }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5407,242 +5770,19 @@ impl Asm<'_, Aarch64> {
         self.aside(|c| write(c, d, s, t));
     }
 
-    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`.
     #[inline(always)]
-    pub fn crc32culi(&mut self, d: Reg, s: Reg, i: u64) {
-        let c = self;
-        let i = i as i64;
-        c.space(20);
-        c.cursor = set_long(c.cursor, Reg::new(17), i);
-        if c.has(0) {
-            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | 0x9ad15c00);
-        } else {
-            c.fail(Error::Feature);
+    fn portable_crc32culi(&mut self, d: Reg, s: Reg, i: u64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Reg, s: Reg, i: u64) {
+            let i = i as i64;
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setul(lent_a, (i) as i64 as u64);
+                c.crc32cul(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
         }
-    }
-
-    /// Load from an address that need not be aligned. Type `us`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldus_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(20);
-        if fits_unsigned(i, 13, 1) {
-            c.cursor.word((d.n & 0x1f) | (((i >> 1) as u32 & 0xfff) << 10) | 0x794003e0);
-        } else if fits_signed(i, 9, 0) {
-            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x784003e0);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word((d.n & 0x1f) | 0x78716be0);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `s`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ulds_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(20);
-        if fits_unsigned(i, 13, 1) {
-            c.cursor.word((d.n & 0x1f) | (((i >> 1) as u32 & 0xfff) << 10) | 0x79c003e0);
-        } else if fits_signed(i, 9, 0) {
-            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x78c003e0);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word((d.n & 0x1f) | 0x78f16be0);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `u`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldu_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(20);
-        if fits_unsigned(i, 14, 2) {
-            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb94003e0);
-        } else if fits_signed(i, 9, 0) {
-            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xb84003e0);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word((d.n & 0x1f) | 0xb8716be0);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `i`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldi_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(20);
-        if fits_unsigned(i, 14, 2) {
-            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb94003e0);
-        } else if fits_signed(i, 9, 0) {
-            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xb84003e0);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word((d.n & 0x1f) | 0xb8716be0);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `ul`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldul_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(20);
-        if fits_unsigned(i, 15, 3) {
-            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf94003e0);
-        } else if fits_signed(i, 9, 0) {
-            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf84003e0);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word((d.n & 0x1f) | 0xf8716be0);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `l`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldl_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(20);
-        if fits_unsigned(i, 15, 3) {
-            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf94003e0);
-        } else if fits_signed(i, 9, 0) {
-            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf84003e0);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word((d.n & 0x1f) | 0xf8716be0);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `p`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldp_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(20);
-        if fits_unsigned(i, 15, 3) {
-            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf94003e0);
-        } else if fits_signed(i, 9, 0) {
-            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf84003e0);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word((d.n & 0x1f) | 0xf8716be0);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `us`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ustus_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(20);
-        if fits_unsigned(i, 13, 1) {
-            c.cursor.word((d.n & 0x1f) | (((i >> 1) as u32 & 0xfff) << 10) | 0x790003e0);
-        } else if fits_signed(i, 9, 0) {
-            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x780003e0);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word((d.n & 0x1f) | 0x78316be0);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `s`. Operands `d, local`.
-    #[inline(always)]
-    pub fn usts_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(20);
-        if fits_unsigned(i, 13, 1) {
-            c.cursor.word((d.n & 0x1f) | (((i >> 1) as u32 & 0xfff) << 10) | 0x790003e0);
-        } else if fits_signed(i, 9, 0) {
-            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x780003e0);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word((d.n & 0x1f) | 0x78316be0);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `u`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ustu_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(20);
-        if fits_unsigned(i, 14, 2) {
-            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb90003e0);
-        } else if fits_signed(i, 9, 0) {
-            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xb80003e0);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word((d.n & 0x1f) | 0xb8316be0);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `i`. Operands `d, local`.
-    #[inline(always)]
-    pub fn usti_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(20);
-        if fits_unsigned(i, 14, 2) {
-            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb90003e0);
-        } else if fits_signed(i, 9, 0) {
-            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xb80003e0);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word((d.n & 0x1f) | 0xb8316be0);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `ul`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ustul_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(20);
-        if fits_unsigned(i, 15, 3) {
-            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf90003e0);
-        } else if fits_signed(i, 9, 0) {
-            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf80003e0);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word((d.n & 0x1f) | 0xf8316be0);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `l`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ustl_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(20);
-        if fits_unsigned(i, 15, 3) {
-            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf90003e0);
-        } else if fits_signed(i, 9, 0) {
-            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf80003e0);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word((d.n & 0x1f) | 0xf8316be0);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `p`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ustp_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(20);
-        if fits_unsigned(i, 15, 3) {
-            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf90003e0);
-        } else if fits_signed(i, 9, 0) {
-            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf80003e0);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(17), i);
-            c.cursor.word((d.n & 0x1f) | 0xf8316be0);
-        }
+        self.aside(|c| write(c, d, s, i));
     }
 }
 

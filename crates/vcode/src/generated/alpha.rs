@@ -235,10 +235,11 @@ impl Machine for Alpha {
         28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 8, 28, 28, 4, 8, 8, 8, 8, 8, 8, 8, 8, 28, 8, 28,
         8, 28, 8, 28, 8, 28, 8, 8, 8, 28, 8, 28, 8, 28, 8, 28, 8, 28, 8, 8, 8, 28, 8, 28, 8, 28, 8, 28, 8, 28, 8, 8, 8,
         28, 8, 28, 8, 28, 8, 28, 8, 28, 8, 8, 8, 28, 8, 28, 8, 28, 8, 28, 8, 28, 8, 8, 8, 28, 8, 28, 8, 28, 8, 28, 8,
-        28, 8, 8, 4, 4, 4, 4, 4, 0, 0, 0, 8, 4, 12, 4, 0, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 8, 16, 0, 4, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        28, 8, 8, 4, 4, 4, 4, 4, 0, 0, 0, 8, 4, 12, 4, 0, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 8, 28, 16, 36, 0, 0, 4, 24,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4, 4,
+        4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 36, 36, 36, 36, 36, 16, 4,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 36, 36, 36, 36, 36, 4, 4, 4, 16, 4,
     ];
     const NAME: &'static str = "alpha";
     const LONG_BITS: u32 = 64;
@@ -4665,11 +4666,33 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn mulhiii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(28);
+        c.cursor = set_long(c.cursor, Reg::new(28), i);
+        c.cursor.word((s.n & 0x3e00000) | 0x4c1c041b);
+        c.cursor.word((d.n & 0x1f) | 0x4b641780);
+    }
+
+    #[inline(always)]
     fn mulhiu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(16);
         c.cursor.word((s.n & 0x3e00000) | 0x4801f63b);
         c.cursor.word((t.n & 0x3e00000) | 0x4801f63c);
+        c.cursor.word(0x4f7c041b);
+        c.cursor.word((d.n & 0x1f) | 0x4b641780);
+    }
+
+    #[inline(always)]
+    fn mulhiui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(36);
+        c.cursor = set_long(c.cursor, Reg::new(28), i);
+        c.cursor.word((s.n & 0x3e00000) | 0x4801f63b);
+        c.cursor.word(0x4b81f63c);
         c.cursor.word(0x4f7c041b);
         c.cursor.word((d.n & 0x1f) | 0x4b641780);
     }
@@ -4694,10 +4717,33 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn mulhili(&mut self, d: Reg, s: Reg, i: i64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i64) {
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setl(lent_a, (i) as i64);
+                c.mulhil(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn mulhiul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
         c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x4c000600);
+    }
+
+    #[inline(always)]
+    fn mulhiuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(28), i);
+        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x4c1c0600);
     }
 
     #[inline(always)]
@@ -4726,6 +4772,21 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn minii(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.seti(lent_a, (i) as i64 as i32);
+                c.mini(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn minu(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
@@ -4748,6 +4809,21 @@ impl Extension for Asm<'_, Alpha> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minui(&mut self, d: Reg, s: Reg, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: u32) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.minu(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4776,6 +4852,20 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn minli(&mut self, d: Reg, s: Reg, i: i64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i64) {
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setl(lent_a, (i) as i64);
+                c.minl(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn minul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
@@ -4798,6 +4888,21 @@ impl Extension for Asm<'_, Alpha> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minuli(&mut self, d: Reg, s: Reg, i: u64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: u64) {
+            let i = i as i64;
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setul(lent_a, (i) as i64 as u64);
+                c.minul(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4876,6 +4981,21 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn maxii(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.seti(lent_a, (i) as i64 as i32);
+                c.maxi(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn maxu(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
@@ -4898,6 +5018,21 @@ impl Extension for Asm<'_, Alpha> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxui(&mut self, d: Reg, s: Reg, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: u32) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.maxu(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4926,6 +5061,20 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn maxli(&mut self, d: Reg, s: Reg, i: i64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i64) {
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setl(lent_a, (i) as i64);
+                c.maxl(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn maxul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
@@ -4948,6 +5097,21 @@ impl Extension for Asm<'_, Alpha> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxuli(&mut self, d: Reg, s: Reg, i: u64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: u64) {
+            let i = i as i64;
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setul(lent_a, (i) as i64 as u64);
+                c.maxul(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5026,6 +5190,21 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn crc32cuci(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cuc(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn crc32cus(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
@@ -5048,6 +5227,21 @@ impl Extension for Asm<'_, Alpha> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cusi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cus(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5075,6 +5269,21 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn crc32cui(&mut self, d: Reg, s: Reg, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: u32) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cu(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn crc32cul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
@@ -5089,6 +5298,21 @@ impl Extension for Asm<'_, Alpha> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32culi(&mut self, d: Reg, s: Reg, i: u64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, i: u64) {
+            let i = i as i64;
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setul(lent_a, (i) as i64 as u64);
+                c.crc32cul(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5674,6 +5898,19 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn uldus_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Alpha::frame_address(c, d, i);
+                c.uldusi(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn ulds(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
@@ -5702,6 +5939,19 @@ impl Extension for Asm<'_, Alpha> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn ulds_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Alpha::frame_address(c, d, i);
+                c.uldsi(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5742,6 +5992,19 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn uldu_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Alpha::frame_address(c, d, i);
+                c.uldui(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn uldi(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
@@ -5762,6 +6025,19 @@ impl Extension for Asm<'_, Alpha> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn uldi_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Alpha::frame_address(c, d, i);
+                c.uldii(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5798,6 +6074,19 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn uldul_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Alpha::frame_address(c, d, i);
+                c.ulduli(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn uldl(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
@@ -5821,6 +6110,19 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn uldl_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Alpha::frame_address(c, d, i);
+                c.uldli(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn uldp(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
@@ -5841,6 +6143,19 @@ impl Extension for Asm<'_, Alpha> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn uldp_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Alpha::frame_address(c, d, i);
+                c.uldpi(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5874,6 +6189,21 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn ustus_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Alpha::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustusi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn usts(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
@@ -5894,6 +6224,21 @@ impl Extension for Asm<'_, Alpha> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn usts_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Alpha::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustsi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5931,6 +6276,21 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn ustu_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Alpha::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustui(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn usti(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
@@ -5951,6 +6311,21 @@ impl Extension for Asm<'_, Alpha> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn usti_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Alpha::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustii(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5986,6 +6361,21 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn ustul_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Alpha::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustuli(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn ustl(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
@@ -6009,6 +6399,21 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn ustl_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Alpha::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustli(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn ustp(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
@@ -6029,6 +6434,21 @@ impl Extension for Asm<'_, Alpha> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn ustp_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Alpha::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustpi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6057,6 +6477,19 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn bldus_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Alpha::frame_address(c, d, i);
+                c.bldusi(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bldu(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
@@ -6082,6 +6515,19 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn bldu_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Alpha::frame_address(c, d, i);
+                c.bldui(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bldul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
@@ -6104,6 +6550,19 @@ impl Extension for Asm<'_, Alpha> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bldul_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Alpha::frame_address(c, d, i);
+                c.blduli(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6136,6 +6595,21 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn bstus_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Alpha::frame_address(c, lent_a, i + c.lowered(1));
+                c.bstusi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bstu(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
@@ -6165,6 +6639,21 @@ impl Extension for Asm<'_, Alpha> {
     }
 
     #[inline(always)]
+    fn bstu_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Alpha::frame_address(c, lent_a, i + c.lowered(1));
+                c.bstui(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bstul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg) {
@@ -6191,6 +6680,21 @@ impl Extension for Asm<'_, Alpha> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bstul_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Alpha::frame_address(c, lent_a, i + c.lowered(1));
+                c.bstuli(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6265,6 +6769,27 @@ impl Extension for Asm<'_, Alpha> {
         c.cursor.word((s.n & 0x1f0000) | 0xbf800000);
         c.cursor.word(0xe79ffffa);
         c.cursor.word((d.n & 0x1f) | 0x477b0400);
+        c.cursor.word(0x60004000);
+    }
+
+    #[inline(always)]
+    fn fence(&mut self) {
+        let c = self;
+        c.space(4);
+        c.cursor.word(0x60004000);
+    }
+
+    #[inline(always)]
+    fn fenceacq(&mut self) {
+        let c = self;
+        c.space(4);
+        c.cursor.word(0x60004000);
+    }
+
+    #[inline(always)]
+    fn fencerel(&mut self) {
+        let c = self;
+        c.space(4);
         c.cursor.word(0x60004000);
     }
 
@@ -6405,39 +6930,5 @@ impl Asm<'_, Alpha> {
             }
         }
         self.aside(|c| write(c, d, s));
-    }
-
-    /// Multiplication, high half. Type `i`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhiii(&mut self, d: Reg, s: Reg, i: i32) {
-        let c = self;
-        let i = i64::from(i);
-        c.space(28);
-        c.cursor = set_long(c.cursor, Reg::new(28), i);
-        c.cursor.word((s.n & 0x3e00000) | 0x4c1c041b);
-        c.cursor.word((d.n & 0x1f) | 0x4b641780);
-    }
-
-    /// Multiplication, high half. Type `u`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhiui(&mut self, d: Reg, s: Reg, i: u32) {
-        let c = self;
-        let i = i64::from(i as i32);
-        c.space(36);
-        c.cursor = set_long(c.cursor, Reg::new(28), i);
-        c.cursor.word((s.n & 0x3e00000) | 0x4801f63b);
-        c.cursor.word(0x4b81f63c);
-        c.cursor.word(0x4f7c041b);
-        c.cursor.word((d.n & 0x1f) | 0x4b641780);
-    }
-
-    /// Multiplication, high half. Type `ul`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhiuli(&mut self, d: Reg, s: Reg, i: u64) {
-        let c = self;
-        let i = i as i64;
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(28), i);
-        c.cursor.word((d.n & 0x1f) | (s.n & 0x3e00000) | 0x4c1c0600);
     }
 }

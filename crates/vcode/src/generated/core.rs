@@ -643,44 +643,76 @@ pub trait Extension: Core {
     fn rotruli(&mut self, d: Self::Reg, s: Self::Reg, i: u64);
     /// Multiplication, high half. Type `i`. Operands `d, s, t`.
     fn mulhii(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Multiplication, high half. Type `i`. Operands `d, s, i`.
+    fn mulhiii(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
     /// Multiplication, high half. Type `u`. Operands `d, s, t`.
     fn mulhiu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Multiplication, high half. Type `u`. Operands `d, s, i`.
+    fn mulhiui(&mut self, d: Self::Reg, s: Self::Reg, i: u32);
     /// Multiplication, high half. Type `l`. Operands `d, s, t`.
     fn mulhil(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Multiplication, high half. Type `l`. Operands `d, s, i`.
+    fn mulhili(&mut self, d: Self::Reg, s: Self::Reg, i: i64);
     /// Multiplication, high half. Type `ul`. Operands `d, s, t`.
     fn mulhiul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Multiplication, high half. Type `ul`. Operands `d, s, i`.
+    fn mulhiuli(&mut self, d: Self::Reg, s: Self::Reg, i: u64);
     /// The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`.
     fn mini(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`.
+    fn minii(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
     /// The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`.
     fn minu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`.
+    fn minui(&mut self, d: Self::Reg, s: Self::Reg, i: u32);
     /// The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`.
     fn minl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`.
+    fn minli(&mut self, d: Self::Reg, s: Self::Reg, i: i64);
     /// The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`.
     fn minul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`.
+    fn minuli(&mut self, d: Self::Reg, s: Self::Reg, i: u64);
     /// The smaller of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`.
     fn minf(&mut self, d: Self::Float, s: Self::Float, t: Self::Float);
     /// The smaller of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`.
     fn mind(&mut self, d: Self::Float, s: Self::Float, t: Self::Float);
     /// The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, t`.
     fn maxi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`.
+    fn maxii(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
     /// The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`.
     fn maxu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`.
+    fn maxui(&mut self, d: Self::Reg, s: Self::Reg, i: u32);
     /// The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, t`.
     fn maxl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`.
+    fn maxli(&mut self, d: Self::Reg, s: Self::Reg, i: i64);
     /// The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`.
     fn maxul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`.
+    fn maxuli(&mut self, d: Self::Reg, s: Self::Reg, i: u64);
     /// The larger of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`.
     fn maxf(&mut self, d: Self::Float, s: Self::Float, t: Self::Float);
     /// The larger of two; undefined for a NaN, and of which zero for two. Type `d`. Operands `d, s, t`.
     fn maxd(&mut self, d: Self::Float, s: Self::Float, t: Self::Float);
     /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, t`.
     fn crc32cuc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`.
+    fn crc32cuci(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
     /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, t`.
     fn crc32cus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`.
+    fn crc32cusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
     /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, t`.
     fn crc32cu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`.
+    fn crc32cui(&mut self, d: Self::Reg, s: Self::Reg, i: u32);
     /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, t`.
     fn crc32cul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`.
+    fn crc32culi(&mut self, d: Self::Reg, s: Self::Reg, i: u64);
     /// Copy t if s is not zero; otherwise d stays. Type `i`. Operands `d, s, t`.
     fn movnzi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Copy t if s is not zero; otherwise d stays. Type `u`. Operands `d, s, t`.
@@ -753,82 +785,122 @@ pub trait Extension: Core {
     fn uldus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Load from an address that need not be aligned. Type `us`. Operands `d, s, i`.
     fn uldusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Load from an address that need not be aligned. Type `us`. Operands `d, local`.
+    fn uldus_local(&mut self, d: Self::Reg, local: Local);
     /// Load from an address that need not be aligned. Type `s`. Operands `d, s, t`.
     fn ulds(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Load from an address that need not be aligned. Type `s`. Operands `d, s, i`.
     fn uldsi(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Load from an address that need not be aligned. Type `s`. Operands `d, local`.
+    fn ulds_local(&mut self, d: Self::Reg, local: Local);
     /// Load from an address that need not be aligned. Type `u`. Operands `d, s, t`.
     fn uldu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Load from an address that need not be aligned. Type `u`. Operands `d, s, i`.
     fn uldui(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Load from an address that need not be aligned. Type `u`. Operands `d, local`.
+    fn uldu_local(&mut self, d: Self::Reg, local: Local);
     /// Load from an address that need not be aligned. Type `i`. Operands `d, s, t`.
     fn uldi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Load from an address that need not be aligned. Type `i`. Operands `d, s, i`.
     fn uldii(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Load from an address that need not be aligned. Type `i`. Operands `d, local`.
+    fn uldi_local(&mut self, d: Self::Reg, local: Local);
     /// Load from an address that need not be aligned. Type `ul`. Operands `d, s, t`.
     fn uldul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Load from an address that need not be aligned. Type `ul`. Operands `d, s, i`.
     fn ulduli(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Load from an address that need not be aligned. Type `ul`. Operands `d, local`.
+    fn uldul_local(&mut self, d: Self::Reg, local: Local);
     /// Load from an address that need not be aligned. Type `l`. Operands `d, s, t`.
     fn uldl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Load from an address that need not be aligned. Type `l`. Operands `d, s, i`.
     fn uldli(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Load from an address that need not be aligned. Type `l`. Operands `d, local`.
+    fn uldl_local(&mut self, d: Self::Reg, local: Local);
     /// Load from an address that need not be aligned. Type `p`. Operands `d, s, t`.
     fn uldp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Load from an address that need not be aligned. Type `p`. Operands `d, s, i`.
     fn uldpi(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Load from an address that need not be aligned. Type `p`. Operands `d, local`.
+    fn uldp_local(&mut self, d: Self::Reg, local: Local);
     /// Store to an address that need not be aligned. Type `us`. Operands `d, s, t`.
     fn ustus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Store to an address that need not be aligned. Type `us`. Operands `d, s, i`.
     fn ustusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Store to an address that need not be aligned. Type `us`. Operands `d, local`.
+    fn ustus_local(&mut self, d: Self::Reg, local: Local);
     /// Store to an address that need not be aligned. Type `s`. Operands `d, s, t`.
     fn usts(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Store to an address that need not be aligned. Type `s`. Operands `d, s, i`.
     fn ustsi(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Store to an address that need not be aligned. Type `s`. Operands `d, local`.
+    fn usts_local(&mut self, d: Self::Reg, local: Local);
     /// Store to an address that need not be aligned. Type `u`. Operands `d, s, t`.
     fn ustu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Store to an address that need not be aligned. Type `u`. Operands `d, s, i`.
     fn ustui(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Store to an address that need not be aligned. Type `u`. Operands `d, local`.
+    fn ustu_local(&mut self, d: Self::Reg, local: Local);
     /// Store to an address that need not be aligned. Type `i`. Operands `d, s, t`.
     fn usti(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Store to an address that need not be aligned. Type `i`. Operands `d, s, i`.
     fn ustii(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Store to an address that need not be aligned. Type `i`. Operands `d, local`.
+    fn usti_local(&mut self, d: Self::Reg, local: Local);
     /// Store to an address that need not be aligned. Type `ul`. Operands `d, s, t`.
     fn ustul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Store to an address that need not be aligned. Type `ul`. Operands `d, s, i`.
     fn ustuli(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Store to an address that need not be aligned. Type `ul`. Operands `d, local`.
+    fn ustul_local(&mut self, d: Self::Reg, local: Local);
     /// Store to an address that need not be aligned. Type `l`. Operands `d, s, t`.
     fn ustl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Store to an address that need not be aligned. Type `l`. Operands `d, s, i`.
     fn ustli(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Store to an address that need not be aligned. Type `l`. Operands `d, local`.
+    fn ustl_local(&mut self, d: Self::Reg, local: Local);
     /// Store to an address that need not be aligned. Type `p`. Operands `d, s, t`.
     fn ustp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Store to an address that need not be aligned. Type `p`. Operands `d, s, i`.
     fn ustpi(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Store to an address that need not be aligned. Type `p`. Operands `d, local`.
+    fn ustp_local(&mut self, d: Self::Reg, local: Local);
     /// Load in the other byte order. Type `us`. Operands `d, s, t`.
     fn bldus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Load in the other byte order. Type `us`. Operands `d, s, i`.
     fn bldusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Load in the other byte order. Type `us`. Operands `d, local`.
+    fn bldus_local(&mut self, d: Self::Reg, local: Local);
     /// Load in the other byte order. Type `u`. Operands `d, s, t`.
     fn bldu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Load in the other byte order. Type `u`. Operands `d, s, i`.
     fn bldui(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Load in the other byte order. Type `u`. Operands `d, local`.
+    fn bldu_local(&mut self, d: Self::Reg, local: Local);
     /// Load in the other byte order. Type `ul`. Operands `d, s, t`.
     fn bldul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Load in the other byte order. Type `ul`. Operands `d, s, i`.
     fn blduli(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Load in the other byte order. Type `ul`. Operands `d, local`.
+    fn bldul_local(&mut self, d: Self::Reg, local: Local);
     /// Store in the other byte order. Type `us`. Operands `d, s, t`.
     fn bstus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Store in the other byte order. Type `us`. Operands `d, s, i`.
     fn bstusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Store in the other byte order. Type `us`. Operands `d, local`.
+    fn bstus_local(&mut self, d: Self::Reg, local: Local);
     /// Store in the other byte order. Type `u`. Operands `d, s, t`.
     fn bstu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Store in the other byte order. Type `u`. Operands `d, s, i`.
     fn bstui(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Store in the other byte order. Type `u`. Operands `d, local`.
+    fn bstu_local(&mut self, d: Self::Reg, local: Local);
     /// Store in the other byte order. Type `ul`. Operands `d, s, t`.
     fn bstul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Store in the other byte order. Type `ul`. Operands `d, s, i`.
     fn bstuli(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
+    /// Store in the other byte order. Type `ul`. Operands `d, local`.
+    fn bstul_local(&mut self, d: Self::Reg, local: Local);
     /// Compare d with what is at s; if equal store t there; d becomes what was there. Type `i`. Operands `d, s, t`.
     fn casi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Compare d with what is at s; if equal store t there; d becomes what was there. Type `u`. Operands `d, s, t`.
@@ -839,6 +911,12 @@ pub trait Extension: Core {
     fn casul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Compare d with what is at s; if equal store t there; d becomes what was there. Type `p`. Operands `d, s, t`.
     fn casp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
+    /// Loads and stores before it are seen before those after it.
+    fn fence(&mut self);
+    /// Loads before it are seen before loads and stores after it: a load, then this, acquires.
+    fn fenceacq(&mut self);
+    /// Loads and stores before it are seen before stores after it: this, then a store, releases.
+    fn fencerel(&mut self);
     /// Jump to the jump (`j`) after this one that the unsigned long in s counts from zero. Operands `s`.
     fn jtab(&mut self, s: Self::Reg);
     /// What is at base plus offset will soon be used. Operands `s, i`.

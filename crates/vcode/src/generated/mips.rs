@@ -198,10 +198,11 @@ impl Machine for Mips {
         16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 16, 16, 8, 8, 8, 8, 8, 8, 8, 8, 12, 20, 12, 20, 12, 20, 12, 20, 12, 20,
         12, 12, 12, 20, 12, 20, 12, 20, 12, 20, 12, 20, 12, 12, 12, 20, 12, 20, 12, 20, 12, 20, 12, 20, 12, 12, 12, 20,
         12, 20, 12, 20, 12, 20, 12, 20, 12, 12, 8, 16, 8, 16, 8, 16, 8, 16, 8, 16, 12, 12, 8, 16, 8, 16, 8, 16, 8, 16,
-        8, 16, 12, 12, 8, 8, 8, 8, 4, 8, 8, 8, 0, 0, 4, 4, 0, 0, 4, 4, 8, 4, 8, 4, 4, 4, 4, 4, 8, 8, 8, 8, 0, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 24, 16, 24, 16, 24, 16, 24, 16, 24, 0, 0, 0, 0, 12, 20, 12, 20, 12,
-        20, 12, 20, 12, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 36, 36, 36, 36, 36, 36, 4,
+        8, 16, 12, 12, 8, 8, 8, 8, 4, 8, 8, 8, 0, 0, 4, 4, 0, 0, 4, 4, 8, 4, 8, 4, 4, 4, 4, 4, 8, 16, 8, 16, 8, 16, 8,
+        16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4,
+        4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 24, 24, 16,
+        24, 24, 16, 24, 24, 16, 24, 24, 16, 24, 24, 0, 0, 0, 0, 0, 0, 12, 20, 20, 12, 20, 20, 12, 20, 20, 12, 20, 20,
+        12, 20, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 36, 36, 36, 36, 36, 4, 4, 4, 36, 4,
     ];
     const NAME: &'static str = "mips";
     const LONG_BITS: u32 = 32;
@@ -3860,10 +3861,30 @@ impl Extension for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn mulhiii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(16);
+        c.cursor = set_long(c.cursor, Reg::new(1), i);
+        c.cursor.word_big((s.n & 0x3e00000) | 0x00010018);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
+    }
+
+    #[inline(always)]
     fn mulhiu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000019);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
+    }
+
+    #[inline(always)]
+    fn mulhiui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(16);
+        c.cursor = set_long(c.cursor, Reg::new(1), i);
+        c.cursor.word_big((s.n & 0x3e00000) | 0x00010019);
         c.cursor.word_big((d.n & 0xf800) | 0x00000010);
     }
 
@@ -3876,10 +3897,30 @@ impl Extension for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn mulhili(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        let i = c.long32(i);
+        c.space(16);
+        c.cursor = set_long(c.cursor, Reg::new(1), i);
+        c.cursor.word_big((s.n & 0x3e00000) | 0x00010018);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
+    }
+
+    #[inline(always)]
     fn mulhiul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
         c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x00000019);
+        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
+    }
+
+    #[inline(always)]
+    fn mulhiuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = c.unsigned32(i);
+        c.space(16);
+        c.cursor = set_long(c.cursor, Reg::new(1), i);
+        c.cursor.word_big((s.n & 0x3e00000) | 0x00010019);
         c.cursor.word_big((d.n & 0xf800) | 0x00000010);
     }
 
@@ -3909,6 +3950,21 @@ impl Extension for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn minii(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.seti(lent_a, (i) as i64 as i32);
+                c.mini(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn minu(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
@@ -3931,6 +3987,21 @@ impl Extension for Asm<'_, Mips> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minui(&mut self, d: Reg, s: Reg, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u32) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.minu(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -3959,6 +4030,21 @@ impl Extension for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn minli(&mut self, d: Reg, s: Reg, i: i64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i64) {
+            let i = c.long32(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.seti(lent_a, (i) as i64 as i32);
+                c.mini(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn minul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
@@ -3981,6 +4067,21 @@ impl Extension for Asm<'_, Mips> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minuli(&mut self, d: Reg, s: Reg, i: u64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u64) {
+            let i = c.unsigned32(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.minu(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4059,6 +4160,21 @@ impl Extension for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn maxii(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.seti(lent_a, (i) as i64 as i32);
+                c.maxi(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn maxu(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
@@ -4081,6 +4197,21 @@ impl Extension for Asm<'_, Mips> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxui(&mut self, d: Reg, s: Reg, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u32) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.maxu(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4109,6 +4240,21 @@ impl Extension for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn maxli(&mut self, d: Reg, s: Reg, i: i64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i64) {
+            let i = c.long32(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.seti(lent_a, (i) as i64 as i32);
+                c.maxi(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn maxul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
@@ -4131,6 +4277,21 @@ impl Extension for Asm<'_, Mips> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxuli(&mut self, d: Reg, s: Reg, i: u64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u64) {
+            let i = c.unsigned32(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.maxu(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4209,6 +4370,21 @@ impl Extension for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn crc32cuci(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cuc(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn crc32cus(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
@@ -4231,6 +4407,21 @@ impl Extension for Asm<'_, Mips> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cusi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cus(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4258,6 +4449,21 @@ impl Extension for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn crc32cui(&mut self, d: Reg, s: Reg, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u32) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cu(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn crc32cul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
@@ -4279,6 +4485,21 @@ impl Extension for Asm<'_, Mips> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32culi(&mut self, d: Reg, s: Reg, i: u64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, i: u64) {
+            let i = c.unsigned32(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cu(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4867,6 +5088,19 @@ impl Extension for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn uldus_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Mips::frame_address(c, d, i);
+                c.uldusi(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn ulds(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
@@ -4898,6 +5132,19 @@ impl Extension for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn ulds_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Mips::frame_address(c, d, i);
+                c.uldsi(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn uldu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(16);
@@ -4919,6 +5166,24 @@ impl Extension for Asm<'_, Mips> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big(0x8b210000);
+            c.cursor.word_big(0x9b210003);
+            c.cursor.word_big((d.n & 0xf800) | 0x00200025);
+        }
+    }
+
+    #[inline(always)]
+    fn uldu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((i as u32 & 0xffff) | 0x8bb90000);
+            c.cursor.word_big(((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0x9bb90000);
+            c.cursor.word_big((d.n & 0xf800) | 0x03200025);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big(0x03a1c821);
             c.cursor.word_big(0x8b210000);
             c.cursor.word_big(0x9b210003);
             c.cursor.word_big((d.n & 0xf800) | 0x00200025);
@@ -4954,6 +5219,24 @@ impl Extension for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn uldi_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((i as u32 & 0xffff) | 0x8bb90000);
+            c.cursor.word_big(((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0x9bb90000);
+            c.cursor.word_big((d.n & 0xf800) | 0x03200025);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big(0x03a1c821);
+            c.cursor.word_big(0x8b210000);
+            c.cursor.word_big(0x9b210003);
+            c.cursor.word_big((d.n & 0xf800) | 0x00200025);
+        }
+    }
+
+    #[inline(always)]
     fn uldul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(16);
@@ -4975,6 +5258,24 @@ impl Extension for Asm<'_, Mips> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big(0x8b210000);
+            c.cursor.word_big(0x9b210003);
+            c.cursor.word_big((d.n & 0xf800) | 0x00200025);
+        }
+    }
+
+    #[inline(always)]
+    fn uldul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((i as u32 & 0xffff) | 0x8bb90000);
+            c.cursor.word_big(((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0x9bb90000);
+            c.cursor.word_big((d.n & 0xf800) | 0x03200025);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big(0x03a1c821);
             c.cursor.word_big(0x8b210000);
             c.cursor.word_big(0x9b210003);
             c.cursor.word_big((d.n & 0xf800) | 0x00200025);
@@ -5010,6 +5311,24 @@ impl Extension for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn uldl_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((i as u32 & 0xffff) | 0x8bb90000);
+            c.cursor.word_big(((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0x9bb90000);
+            c.cursor.word_big((d.n & 0xf800) | 0x03200025);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big(0x03a1c821);
+            c.cursor.word_big(0x8b210000);
+            c.cursor.word_big(0x9b210003);
+            c.cursor.word_big((d.n & 0xf800) | 0x00200025);
+        }
+    }
+
+    #[inline(always)]
     fn uldp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(16);
@@ -5031,6 +5350,24 @@ impl Extension for Asm<'_, Mips> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big(0x8b210000);
+            c.cursor.word_big(0x9b210003);
+            c.cursor.word_big((d.n & 0xf800) | 0x00200025);
+        }
+    }
+
+    #[inline(always)]
+    fn uldp_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((i as u32 & 0xffff) | 0x8bb90000);
+            c.cursor.word_big(((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0x9bb90000);
+            c.cursor.word_big((d.n & 0xf800) | 0x03200025);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big(0x03a1c821);
             c.cursor.word_big(0x8b210000);
             c.cursor.word_big(0x9b210003);
             c.cursor.word_big((d.n & 0xf800) | 0x00200025);
@@ -5068,6 +5405,21 @@ impl Extension for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn ustus_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Mips::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustusi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn usts(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
@@ -5088,6 +5440,21 @@ impl Extension for Asm<'_, Mips> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn usts_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Mips::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustsi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5112,6 +5479,22 @@ impl Extension for Asm<'_, Mips> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
+        }
+    }
+
+    #[inline(always)]
+    fn ustu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xaba00000);
+            c.cursor.word_big((d.n & 0x1f0000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0xbba00000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big(0x03a1c821);
             c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
             c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
         }
@@ -5145,6 +5528,22 @@ impl Extension for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn usti_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xaba00000);
+            c.cursor.word_big((d.n & 0x1f0000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0xbba00000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big(0x03a1c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
+        }
+    }
+
+    #[inline(always)]
     fn ustul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(12);
@@ -5166,6 +5565,22 @@ impl Extension for Asm<'_, Mips> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
+        }
+    }
+
+    #[inline(always)]
+    fn ustul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xaba00000);
+            c.cursor.word_big((d.n & 0x1f0000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0xbba00000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big(0x03a1c821);
             c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
             c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
         }
@@ -5199,6 +5614,22 @@ impl Extension for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn ustl_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xaba00000);
+            c.cursor.word_big((d.n & 0x1f0000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0xbba00000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big(0x03a1c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
+        }
+    }
+
+    #[inline(always)]
     fn ustp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(12);
@@ -5220,6 +5651,22 @@ impl Extension for Asm<'_, Mips> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((s.n & 0x3e00000) | 0x0001c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
+        }
+    }
+
+    #[inline(always)]
+    fn ustp_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(20);
+        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xaba00000);
+            c.cursor.word_big((d.n & 0x1f0000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0xbba00000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(1), i);
+            c.cursor.word_big(0x03a1c821);
             c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
             c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
         }
@@ -5251,6 +5698,19 @@ impl Extension for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn bldus_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Mips::frame_address(c, d, i);
+                c.bldusi(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bldu(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
@@ -5276,6 +5736,19 @@ impl Extension for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn bldu_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Mips::frame_address(c, d, i);
+                c.bldui(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bldul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
@@ -5298,6 +5771,19 @@ impl Extension for Asm<'_, Mips> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bldul_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Mips::frame_address(c, d, i);
+                c.bldui(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5330,6 +5816,21 @@ impl Extension for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn bstus_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Mips::frame_address(c, lent_a, i + c.lowered(1));
+                c.bstusi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bstu(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
@@ -5359,6 +5860,21 @@ impl Extension for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn bstu_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Mips::frame_address(c, lent_a, i + c.lowered(1));
+                c.bstui(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bstul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Mips>, d: Reg, s: Reg, t: Reg) {
@@ -5385,6 +5901,21 @@ impl Extension for Asm<'_, Mips> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bstul_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Mips>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Mips::frame_address(c, lent_a, i + c.lowered(1));
+                c.bstui(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5463,6 +5994,27 @@ impl Extension for Asm<'_, Mips> {
     }
 
     #[inline(always)]
+    fn fence(&mut self) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big(0x0000000f);
+    }
+
+    #[inline(always)]
+    fn fenceacq(&mut self) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big(0x0000000f);
+    }
+
+    #[inline(always)]
+    fn fencerel(&mut self) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big(0x0000000f);
+    }
+
+    #[inline(always)]
     fn jtab(&mut self, s: Reg) {
         let c = self;
         c.space(36);
@@ -5486,233 +6038,6 @@ impl Extension for Asm<'_, Mips> {
             c.cursor.word_big((s.n & 0x3e00000) | (i as u32 & 0xffff) | 0xcc000000);
         } else {
             c.cursor.word_big(0x00000000);
-        }
-    }
-}
-
-/// Instructions that not every machine has.
-impl Asm<'_, Mips> {
-    /// Multiplication, high half. Type `i`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhiii(&mut self, d: Reg, s: Reg, i: i32) {
-        let c = self;
-        let i = i64::from(i);
-        c.space(16);
-        c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big((s.n & 0x3e00000) | 0x00010018);
-        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
-    }
-
-    /// Multiplication, high half. Type `u`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhiui(&mut self, d: Reg, s: Reg, i: u32) {
-        let c = self;
-        let i = i64::from(i as i32);
-        c.space(16);
-        c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big((s.n & 0x3e00000) | 0x00010019);
-        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
-    }
-
-    /// Multiplication, high half. Type `l`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhili(&mut self, d: Reg, s: Reg, i: i64) {
-        let c = self;
-        let i = c.long32(i);
-        c.space(16);
-        c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big((s.n & 0x3e00000) | 0x00010018);
-        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
-    }
-
-    /// Multiplication, high half. Type `ul`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhiuli(&mut self, d: Reg, s: Reg, i: u64) {
-        let c = self;
-        let i = c.unsigned32(i);
-        c.space(16);
-        c.cursor = set_long(c.cursor, Reg::new(1), i);
-        c.cursor.word_big((s.n & 0x3e00000) | 0x00010019);
-        c.cursor.word_big((d.n & 0xf800) | 0x00000010);
-    }
-
-    /// Load from an address that need not be aligned. Type `u`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldu_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
-            c.cursor.word_big((i as u32 & 0xffff) | 0x8bb90000);
-            c.cursor.word_big(((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0x9bb90000);
-            c.cursor.word_big((d.n & 0xf800) | 0x03200025);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x8b210000);
-            c.cursor.word_big(0x9b210003);
-            c.cursor.word_big((d.n & 0xf800) | 0x00200025);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `i`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldi_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
-            c.cursor.word_big((i as u32 & 0xffff) | 0x8bb90000);
-            c.cursor.word_big(((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0x9bb90000);
-            c.cursor.word_big((d.n & 0xf800) | 0x03200025);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x8b210000);
-            c.cursor.word_big(0x9b210003);
-            c.cursor.word_big((d.n & 0xf800) | 0x00200025);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `ul`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldul_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
-            c.cursor.word_big((i as u32 & 0xffff) | 0x8bb90000);
-            c.cursor.word_big(((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0x9bb90000);
-            c.cursor.word_big((d.n & 0xf800) | 0x03200025);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x8b210000);
-            c.cursor.word_big(0x9b210003);
-            c.cursor.word_big((d.n & 0xf800) | 0x00200025);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `l`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldl_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
-            c.cursor.word_big((i as u32 & 0xffff) | 0x8bb90000);
-            c.cursor.word_big(((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0x9bb90000);
-            c.cursor.word_big((d.n & 0xf800) | 0x03200025);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x8b210000);
-            c.cursor.word_big(0x9b210003);
-            c.cursor.word_big((d.n & 0xf800) | 0x00200025);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `p`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldp_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
-            c.cursor.word_big((i as u32 & 0xffff) | 0x8bb90000);
-            c.cursor.word_big(((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0x9bb90000);
-            c.cursor.word_big((d.n & 0xf800) | 0x03200025);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big(0x8b210000);
-            c.cursor.word_big(0x9b210003);
-            c.cursor.word_big((d.n & 0xf800) | 0x00200025);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `u`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ustu_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(20);
-        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
-            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xaba00000);
-            c.cursor.word_big((d.n & 0x1f0000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0xbba00000);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
-            c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `i`. Operands `d, local`.
-    #[inline(always)]
-    pub fn usti_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(20);
-        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
-            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xaba00000);
-            c.cursor.word_big((d.n & 0x1f0000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0xbba00000);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
-            c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `ul`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ustul_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(20);
-        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
-            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xaba00000);
-            c.cursor.word_big((d.n & 0x1f0000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0xbba00000);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
-            c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `l`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ustl_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(20);
-        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
-            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xaba00000);
-            c.cursor.word_big((d.n & 0x1f0000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0xbba00000);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
-            c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `p`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ustp_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(20);
-        if fits_signed(i, 16, 0) && fits_signed(i.wrapping_add(3_i64), 16, 0) {
-            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xaba00000);
-            c.cursor.word_big((d.n & 0x1f0000) | ((i.wrapping_add(3_i64)) as u32 & 0xffff) | 0xbba00000);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(1), i);
-            c.cursor.word_big(0x03a1c821);
-            c.cursor.word_big((d.n & 0x1f0000) | 0xab200000);
-            c.cursor.word_big((d.n & 0x1f0000) | 0xbb200003);
         }
     }
 }

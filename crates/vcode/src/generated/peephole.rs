@@ -69,6 +69,9 @@ pub(crate) enum Op {
     Bld,
     Bst,
     Cas,
+    Fence,
+    Fenceacq,
+    Fencerel,
     Jtab,
     Prefetch,
 }
@@ -391,25 +394,41 @@ pub(crate) static SHAPES: &[Shape] = &[
     Shape { op: Op::Rotr, family: Family::Shift, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Register },
     Shape { op: Op::Rotr, family: Family::Shift, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Immediate },
     Shape { op: Op::Mulhi, family: Family::Binary, ty: Some(Type::I), source: Some(Type::I), form: Form::Register },
+    Shape { op: Op::Mulhi, family: Family::Binary, ty: Some(Type::I), source: Some(Type::I), form: Form::Immediate },
     Shape { op: Op::Mulhi, family: Family::Binary, ty: Some(Type::U), source: Some(Type::U), form: Form::Register },
+    Shape { op: Op::Mulhi, family: Family::Binary, ty: Some(Type::U), source: Some(Type::U), form: Form::Immediate },
     Shape { op: Op::Mulhi, family: Family::Binary, ty: Some(Type::L), source: Some(Type::L), form: Form::Register },
+    Shape { op: Op::Mulhi, family: Family::Binary, ty: Some(Type::L), source: Some(Type::L), form: Form::Immediate },
     Shape { op: Op::Mulhi, family: Family::Binary, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Register },
+    Shape { op: Op::Mulhi, family: Family::Binary, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Immediate },
     Shape { op: Op::Min, family: Family::Binary, ty: Some(Type::I), source: Some(Type::I), form: Form::Register },
+    Shape { op: Op::Min, family: Family::Binary, ty: Some(Type::I), source: Some(Type::I), form: Form::Immediate },
     Shape { op: Op::Min, family: Family::Binary, ty: Some(Type::U), source: Some(Type::U), form: Form::Register },
+    Shape { op: Op::Min, family: Family::Binary, ty: Some(Type::U), source: Some(Type::U), form: Form::Immediate },
     Shape { op: Op::Min, family: Family::Binary, ty: Some(Type::L), source: Some(Type::L), form: Form::Register },
+    Shape { op: Op::Min, family: Family::Binary, ty: Some(Type::L), source: Some(Type::L), form: Form::Immediate },
     Shape { op: Op::Min, family: Family::Binary, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Register },
+    Shape { op: Op::Min, family: Family::Binary, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Immediate },
     Shape { op: Op::Min, family: Family::Binary, ty: Some(Type::F), source: Some(Type::F), form: Form::Register },
     Shape { op: Op::Min, family: Family::Binary, ty: Some(Type::D), source: Some(Type::D), form: Form::Register },
     Shape { op: Op::Max, family: Family::Binary, ty: Some(Type::I), source: Some(Type::I), form: Form::Register },
+    Shape { op: Op::Max, family: Family::Binary, ty: Some(Type::I), source: Some(Type::I), form: Form::Immediate },
     Shape { op: Op::Max, family: Family::Binary, ty: Some(Type::U), source: Some(Type::U), form: Form::Register },
+    Shape { op: Op::Max, family: Family::Binary, ty: Some(Type::U), source: Some(Type::U), form: Form::Immediate },
     Shape { op: Op::Max, family: Family::Binary, ty: Some(Type::L), source: Some(Type::L), form: Form::Register },
+    Shape { op: Op::Max, family: Family::Binary, ty: Some(Type::L), source: Some(Type::L), form: Form::Immediate },
     Shape { op: Op::Max, family: Family::Binary, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Register },
+    Shape { op: Op::Max, family: Family::Binary, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Immediate },
     Shape { op: Op::Max, family: Family::Binary, ty: Some(Type::F), source: Some(Type::F), form: Form::Register },
     Shape { op: Op::Max, family: Family::Binary, ty: Some(Type::D), source: Some(Type::D), form: Form::Register },
     Shape { op: Op::Crc32c, family: Family::Binary, ty: Some(Type::Uc), source: Some(Type::Uc), form: Form::Register },
+    Shape { op: Op::Crc32c, family: Family::Binary, ty: Some(Type::Uc), source: Some(Type::Uc), form: Form::Immediate },
     Shape { op: Op::Crc32c, family: Family::Binary, ty: Some(Type::Us), source: Some(Type::Us), form: Form::Register },
+    Shape { op: Op::Crc32c, family: Family::Binary, ty: Some(Type::Us), source: Some(Type::Us), form: Form::Immediate },
     Shape { op: Op::Crc32c, family: Family::Binary, ty: Some(Type::U), source: Some(Type::U), form: Form::Register },
+    Shape { op: Op::Crc32c, family: Family::Binary, ty: Some(Type::U), source: Some(Type::U), form: Form::Immediate },
     Shape { op: Op::Crc32c, family: Family::Binary, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Register },
+    Shape { op: Op::Crc32c, family: Family::Binary, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Immediate },
     Shape { op: Op::Movnz, family: Family::Select, ty: Some(Type::I), source: Some(Type::I), form: Form::Register },
     Shape { op: Op::Movnz, family: Family::Select, ty: Some(Type::U), source: Some(Type::U), form: Form::Register },
     Shape { op: Op::Movnz, family: Family::Select, ty: Some(Type::L), source: Some(Type::L), form: Form::Register },
@@ -446,49 +465,72 @@ pub(crate) static SHAPES: &[Shape] = &[
     Shape { op: Op::Mulo, family: Family::Checked, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Immediate },
     Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::Us), source: Some(Type::Us), form: Form::Register },
     Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::Us), source: Some(Type::Us), form: Form::Immediate },
+    Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::Us), source: Some(Type::Us), form: Form::Local },
     Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::S), source: Some(Type::S), form: Form::Register },
     Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::S), source: Some(Type::S), form: Form::Immediate },
+    Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::S), source: Some(Type::S), form: Form::Local },
     Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::U), source: Some(Type::U), form: Form::Register },
     Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::U), source: Some(Type::U), form: Form::Immediate },
+    Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::U), source: Some(Type::U), form: Form::Local },
     Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::I), source: Some(Type::I), form: Form::Register },
     Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::I), source: Some(Type::I), form: Form::Immediate },
+    Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::I), source: Some(Type::I), form: Form::Local },
     Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Register },
     Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Immediate },
+    Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Local },
     Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::L), source: Some(Type::L), form: Form::Register },
     Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::L), source: Some(Type::L), form: Form::Immediate },
+    Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::L), source: Some(Type::L), form: Form::Local },
     Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::P), source: Some(Type::P), form: Form::Register },
     Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::P), source: Some(Type::P), form: Form::Immediate },
+    Shape { op: Op::Uld, family: Family::Load, ty: Some(Type::P), source: Some(Type::P), form: Form::Local },
     Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::Us), source: Some(Type::Us), form: Form::Register },
     Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::Us), source: Some(Type::Us), form: Form::Immediate },
+    Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::Us), source: Some(Type::Us), form: Form::Local },
     Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::S), source: Some(Type::S), form: Form::Register },
     Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::S), source: Some(Type::S), form: Form::Immediate },
+    Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::S), source: Some(Type::S), form: Form::Local },
     Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::U), source: Some(Type::U), form: Form::Register },
     Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::U), source: Some(Type::U), form: Form::Immediate },
+    Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::U), source: Some(Type::U), form: Form::Local },
     Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::I), source: Some(Type::I), form: Form::Register },
     Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::I), source: Some(Type::I), form: Form::Immediate },
+    Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::I), source: Some(Type::I), form: Form::Local },
     Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Register },
     Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Immediate },
+    Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Local },
     Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::L), source: Some(Type::L), form: Form::Register },
     Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::L), source: Some(Type::L), form: Form::Immediate },
+    Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::L), source: Some(Type::L), form: Form::Local },
     Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::P), source: Some(Type::P), form: Form::Register },
     Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::P), source: Some(Type::P), form: Form::Immediate },
+    Shape { op: Op::Ust, family: Family::Store, ty: Some(Type::P), source: Some(Type::P), form: Form::Local },
     Shape { op: Op::Bld, family: Family::Load, ty: Some(Type::Us), source: Some(Type::Us), form: Form::Register },
     Shape { op: Op::Bld, family: Family::Load, ty: Some(Type::Us), source: Some(Type::Us), form: Form::Immediate },
+    Shape { op: Op::Bld, family: Family::Load, ty: Some(Type::Us), source: Some(Type::Us), form: Form::Local },
     Shape { op: Op::Bld, family: Family::Load, ty: Some(Type::U), source: Some(Type::U), form: Form::Register },
     Shape { op: Op::Bld, family: Family::Load, ty: Some(Type::U), source: Some(Type::U), form: Form::Immediate },
+    Shape { op: Op::Bld, family: Family::Load, ty: Some(Type::U), source: Some(Type::U), form: Form::Local },
     Shape { op: Op::Bld, family: Family::Load, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Register },
     Shape { op: Op::Bld, family: Family::Load, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Immediate },
+    Shape { op: Op::Bld, family: Family::Load, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Local },
     Shape { op: Op::Bst, family: Family::Store, ty: Some(Type::Us), source: Some(Type::Us), form: Form::Register },
     Shape { op: Op::Bst, family: Family::Store, ty: Some(Type::Us), source: Some(Type::Us), form: Form::Immediate },
+    Shape { op: Op::Bst, family: Family::Store, ty: Some(Type::Us), source: Some(Type::Us), form: Form::Local },
     Shape { op: Op::Bst, family: Family::Store, ty: Some(Type::U), source: Some(Type::U), form: Form::Register },
     Shape { op: Op::Bst, family: Family::Store, ty: Some(Type::U), source: Some(Type::U), form: Form::Immediate },
+    Shape { op: Op::Bst, family: Family::Store, ty: Some(Type::U), source: Some(Type::U), form: Form::Local },
     Shape { op: Op::Bst, family: Family::Store, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Register },
     Shape { op: Op::Bst, family: Family::Store, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Immediate },
+    Shape { op: Op::Bst, family: Family::Store, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Local },
     Shape { op: Op::Cas, family: Family::Exchange, ty: Some(Type::I), source: Some(Type::I), form: Form::Register },
     Shape { op: Op::Cas, family: Family::Exchange, ty: Some(Type::U), source: Some(Type::U), form: Form::Register },
     Shape { op: Op::Cas, family: Family::Exchange, ty: Some(Type::L), source: Some(Type::L), form: Form::Register },
     Shape { op: Op::Cas, family: Family::Exchange, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Register },
     Shape { op: Op::Cas, family: Family::Exchange, ty: Some(Type::P), source: Some(Type::P), form: Form::Register },
+    Shape { op: Op::Fence, family: Family::Nullary, ty: None, source: None, form: Form::Register },
+    Shape { op: Op::Fenceacq, family: Family::Nullary, ty: None, source: None, form: Form::Register },
+    Shape { op: Op::Fencerel, family: Family::Nullary, ty: None, source: None, form: Form::Register },
     Shape { op: Op::Jtab, family: Family::Register, ty: None, source: None, form: Form::Register },
     Shape { op: Op::Prefetch, family: Family::Hint, ty: None, source: None, form: Form::Immediate },
 ];
@@ -539,22 +581,25 @@ pub(crate) static NUMBERS: &[[[u16; 3]; 12]] = &[
     [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [304, u16::MAX, u16::MAX], [305, u16::MAX, u16::MAX]],
     [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [306, 307, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [308, 309, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
     [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [310, 311, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [312, 313, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [314, u16::MAX, u16::MAX], [315, u16::MAX, u16::MAX], [316, u16::MAX, u16::MAX], [317, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [318, u16::MAX, u16::MAX], [319, u16::MAX, u16::MAX], [320, u16::MAX, u16::MAX], [321, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [322, u16::MAX, u16::MAX], [323, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [324, u16::MAX, u16::MAX], [325, u16::MAX, u16::MAX], [326, u16::MAX, u16::MAX], [327, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [328, u16::MAX, u16::MAX], [329, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [330, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [331, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [332, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [333, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [334, u16::MAX, u16::MAX], [335, u16::MAX, u16::MAX], [336, u16::MAX, u16::MAX], [337, u16::MAX, u16::MAX], [338, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [339, u16::MAX, u16::MAX], [340, u16::MAX, u16::MAX], [341, u16::MAX, u16::MAX], [342, u16::MAX, u16::MAX], [343, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [344, 345, u16::MAX], [346, 347, u16::MAX], [348, 349, u16::MAX], [350, 351, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [352, 353, u16::MAX], [354, 355, u16::MAX], [356, 357, u16::MAX], [358, 359, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [314, 315, u16::MAX], [316, 317, u16::MAX], [318, 319, u16::MAX], [320, 321, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [322, 323, u16::MAX], [324, 325, u16::MAX], [326, 327, u16::MAX], [328, 329, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [330, u16::MAX, u16::MAX], [331, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [332, 333, u16::MAX], [334, 335, u16::MAX], [336, 337, u16::MAX], [338, 339, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [340, u16::MAX, u16::MAX], [341, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [342, 343, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [344, 345, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [346, 347, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [348, 349, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [350, u16::MAX, u16::MAX], [351, u16::MAX, u16::MAX], [352, u16::MAX, u16::MAX], [353, u16::MAX, u16::MAX], [354, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [355, u16::MAX, u16::MAX], [356, u16::MAX, u16::MAX], [357, u16::MAX, u16::MAX], [358, u16::MAX, u16::MAX], [359, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
     [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [360, 361, u16::MAX], [362, 363, u16::MAX], [364, 365, u16::MAX], [366, 367, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [370, 371, u16::MAX], [368, 369, u16::MAX], [374, 375, u16::MAX], [372, 373, u16::MAX], [378, 379, u16::MAX], [376, 377, u16::MAX], [380, 381, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [384, 385, u16::MAX], [382, 383, u16::MAX], [388, 389, u16::MAX], [386, 387, u16::MAX], [392, 393, u16::MAX], [390, 391, u16::MAX], [394, 395, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [396, 397, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [398, 399, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [400, 401, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [402, 403, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [404, 405, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [406, 407, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [408, u16::MAX, u16::MAX], [409, u16::MAX, u16::MAX], [410, u16::MAX, u16::MAX], [411, u16::MAX, u16::MAX], [412, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[413, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, 414, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [368, 369, u16::MAX], [370, 371, u16::MAX], [372, 373, u16::MAX], [374, 375, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [376, 377, u16::MAX], [378, 379, u16::MAX], [380, 381, u16::MAX], [382, 383, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [387, 388, 389], [384, 385, 386], [393, 394, 395], [390, 391, 392], [399, 400, 401], [396, 397, 398], [402, 403, 404], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [408, 409, 410], [405, 406, 407], [414, 415, 416], [411, 412, 413], [420, 421, 422], [417, 418, 419], [423, 424, 425], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [426, 427, 428], [u16::MAX, u16::MAX, u16::MAX], [429, 430, 431], [u16::MAX, u16::MAX, u16::MAX], [432, 433, 434], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [435, 436, 437], [u16::MAX, u16::MAX, u16::MAX], [438, 439, 440], [u16::MAX, u16::MAX, u16::MAX], [441, 442, 443], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [444, u16::MAX, u16::MAX], [445, u16::MAX, u16::MAX], [446, u16::MAX, u16::MAX], [447, u16::MAX, u16::MAX], [448, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[449, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[450, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[451, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[452, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, 453, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
 ];
 
 impl<M: Machine> Core for Peephole<'_, M>
@@ -2409,37 +2454,93 @@ where
         self.push(Held { number: 314, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn mulhiu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 315, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    fn mulhiii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 315,
+            to: d.number(),
+            from: [s.number(), NONE, NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
     }
     #[inline(always)]
-    fn mulhil(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+    fn mulhiu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
         self.push(Held { number: 316, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn mulhiul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 317, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    fn mulhiui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
+        self.push(Held {
+            number: 317,
+            to: d.number(),
+            from: [s.number(), NONE, NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
     }
     #[inline(always)]
-    fn mini(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+    fn mulhil(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
         self.push(Held { number: 318, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn minu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 319, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    fn mulhili(&mut self, d: Self::Reg, s: Self::Reg, i: i64) {
+        self.push(Held { number: 319, to: d.number(), from: [s.number(), NONE, NONE], constant: i, label: 0 });
     }
     #[inline(always)]
-    fn minl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+    fn mulhiul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
         self.push(Held { number: 320, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
+    fn mulhiuli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
+        self.push(Held { number: 321, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
+    }
+    #[inline(always)]
+    fn mini(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 322, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn minii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 323,
+            to: d.number(),
+            from: [s.number(), NONE, NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn minu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 324, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn minui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
+        self.push(Held {
+            number: 325,
+            to: d.number(),
+            from: [s.number(), NONE, NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn minl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 326, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn minli(&mut self, d: Self::Reg, s: Self::Reg, i: i64) {
+        self.push(Held { number: 327, to: d.number(), from: [s.number(), NONE, NONE], constant: i, label: 0 });
+    }
+    #[inline(always)]
     fn minul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 321, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 328, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn minuli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
+        self.push(Held { number: 329, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
     }
     #[inline(always)]
     fn minf(&mut self, d: Self::Float, s: Self::Float, t: Self::Float) {
         self.push(Held {
-            number: 322,
+            number: 330,
             to: FLOAT | d.number(),
             from: [FLOAT | s.number(), FLOAT | t.number(), NONE],
             constant: 0,
@@ -2449,7 +2550,7 @@ where
     #[inline(always)]
     fn mind(&mut self, d: Self::Float, s: Self::Float, t: Self::Float) {
         self.push(Held {
-            number: 323,
+            number: 331,
             to: FLOAT | d.number(),
             from: [FLOAT | s.number(), FLOAT | t.number(), NONE],
             constant: 0,
@@ -2458,24 +2559,52 @@ where
     }
     #[inline(always)]
     fn maxi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 324, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 332, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn maxii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 333,
+            to: d.number(),
+            from: [s.number(), NONE, NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
     }
     #[inline(always)]
     fn maxu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 325, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 334, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn maxui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
+        self.push(Held {
+            number: 335,
+            to: d.number(),
+            from: [s.number(), NONE, NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
     }
     #[inline(always)]
     fn maxl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 326, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 336, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn maxli(&mut self, d: Self::Reg, s: Self::Reg, i: i64) {
+        self.push(Held { number: 337, to: d.number(), from: [s.number(), NONE, NONE], constant: i, label: 0 });
     }
     #[inline(always)]
     fn maxul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 327, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 338, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn maxuli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
+        self.push(Held { number: 339, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
     }
     #[inline(always)]
     fn maxf(&mut self, d: Self::Float, s: Self::Float, t: Self::Float) {
         self.push(Held {
-            number: 328,
+            number: 340,
             to: FLOAT | d.number(),
             from: [FLOAT | s.number(), FLOAT | t.number(), NONE],
             constant: 0,
@@ -2485,7 +2614,7 @@ where
     #[inline(always)]
     fn maxd(&mut self, d: Self::Float, s: Self::Float, t: Self::Float) {
         self.push(Held {
-            number: 329,
+            number: 341,
             to: FLOAT | d.number(),
             from: [FLOAT | s.number(), FLOAT | t.number(), NONE],
             constant: 0,
@@ -2494,154 +2623,88 @@ where
     }
     #[inline(always)]
     fn crc32cuc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 330, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn crc32cus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 331, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn crc32cu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 332, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn crc32cul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 333, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn movnzi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 334, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn movnzu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 335, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn movnzl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 336, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn movnzul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 337, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn movnzp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 338, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn movzi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 339, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn movzu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 340, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn movzl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 341, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn movzul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
         self.push(Held { number: 342, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn movzp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 343, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    fn crc32cuci(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        self.push(Held { number: 343, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
     }
     #[inline(always)]
-    fn addoi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 344, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    fn crc32cus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 344, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn addoii(&mut self, d: Self::Reg, s: Self::Reg, i: i32, b: Label) {
-        self.push(Held {
-            number: 345,
-            to: d.number(),
-            from: [s.number(), NONE, NONE],
-            constant: i64::from(i),
-            label: b.0,
-        });
+    fn crc32cusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        self.push(Held { number: 345, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
     }
     #[inline(always)]
-    fn addou(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 346, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    fn crc32cu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 346, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn addoui(&mut self, d: Self::Reg, s: Self::Reg, i: u32, b: Label) {
+    fn crc32cui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
         self.push(Held {
             number: 347,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
-            label: b.0,
+            label: 0,
         });
     }
     #[inline(always)]
-    fn addol(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 348, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    fn crc32cul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 348, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn addoli(&mut self, d: Self::Reg, s: Self::Reg, i: i64, b: Label) {
-        self.push(Held { number: 349, to: d.number(), from: [s.number(), NONE, NONE], constant: i, label: b.0 });
+    fn crc32culi(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
+        self.push(Held { number: 349, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: 0 });
     }
     #[inline(always)]
-    fn addoul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 350, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    fn movnzi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 350, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn addouli(&mut self, d: Self::Reg, s: Self::Reg, i: u64, b: Label) {
-        self.push(Held { number: 351, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+    fn movnzu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 351, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn suboi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 352, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    fn movnzl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 352, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn suboii(&mut self, d: Self::Reg, s: Self::Reg, i: i32, b: Label) {
-        self.push(Held {
-            number: 353,
-            to: d.number(),
-            from: [s.number(), NONE, NONE],
-            constant: i64::from(i),
-            label: b.0,
-        });
+    fn movnzul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 353, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn subou(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 354, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    fn movnzp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 354, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn suboui(&mut self, d: Self::Reg, s: Self::Reg, i: u32, b: Label) {
-        self.push(Held {
-            number: 355,
-            to: d.number(),
-            from: [s.number(), NONE, NONE],
-            constant: i64::from(i),
-            label: b.0,
-        });
+    fn movzi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 355, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn subol(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 356, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    fn movzu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 356, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn suboli(&mut self, d: Self::Reg, s: Self::Reg, i: i64, b: Label) {
-        self.push(Held { number: 357, to: d.number(), from: [s.number(), NONE, NONE], constant: i, label: b.0 });
+    fn movzl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 357, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn suboul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
-        self.push(Held { number: 358, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    fn movzul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 358, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn subouli(&mut self, d: Self::Reg, s: Self::Reg, i: u64, b: Label) {
-        self.push(Held { number: 359, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+    fn movzp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 359, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn muloi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+    fn addoi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 360, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn muloii(&mut self, d: Self::Reg, s: Self::Reg, i: i32, b: Label) {
+    fn addoii(&mut self, d: Self::Reg, s: Self::Reg, i: i32, b: Label) {
         self.push(Held {
             number: 361,
             to: d.number(),
@@ -2651,11 +2714,11 @@ where
         });
     }
     #[inline(always)]
-    fn mulou(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+    fn addou(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 362, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn muloui(&mut self, d: Self::Reg, s: Self::Reg, i: u32, b: Label) {
+    fn addoui(&mut self, d: Self::Reg, s: Self::Reg, i: u32, b: Label) {
         self.push(Held {
             number: 363,
             to: d.number(),
@@ -2665,113 +2728,117 @@ where
         });
     }
     #[inline(always)]
-    fn mulol(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+    fn addol(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 364, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn muloli(&mut self, d: Self::Reg, s: Self::Reg, i: i64, b: Label) {
+    fn addoli(&mut self, d: Self::Reg, s: Self::Reg, i: i64, b: Label) {
         self.push(Held { number: 365, to: d.number(), from: [s.number(), NONE, NONE], constant: i, label: b.0 });
     }
     #[inline(always)]
-    fn muloul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+    fn addoul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
         self.push(Held { number: 366, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn mulouli(&mut self, d: Self::Reg, s: Self::Reg, i: u64, b: Label) {
+    fn addouli(&mut self, d: Self::Reg, s: Self::Reg, i: u64, b: Label) {
         self.push(Held { number: 367, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
     }
     #[inline(always)]
-    fn uldus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 368, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    fn suboi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+        self.push(Held { number: 368, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn uldusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+    fn suboii(&mut self, d: Self::Reg, s: Self::Reg, i: i32, b: Label) {
         self.push(Held {
             number: 369,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
-            label: 0,
+            label: b.0,
         });
     }
     #[inline(always)]
-    fn ulds(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 370, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    fn subou(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+        self.push(Held { number: 370, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn uldsi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+    fn suboui(&mut self, d: Self::Reg, s: Self::Reg, i: u32, b: Label) {
         self.push(Held {
             number: 371,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
-            label: 0,
+            label: b.0,
         });
     }
     #[inline(always)]
-    fn uldu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 372, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    fn subol(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+        self.push(Held { number: 372, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn uldui(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        self.push(Held {
-            number: 373,
-            to: d.number(),
-            from: [s.number(), NONE, NONE],
-            constant: i64::from(i),
-            label: 0,
-        });
+    fn suboli(&mut self, d: Self::Reg, s: Self::Reg, i: i64, b: Label) {
+        self.push(Held { number: 373, to: d.number(), from: [s.number(), NONE, NONE], constant: i, label: b.0 });
     }
     #[inline(always)]
-    fn uldi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 374, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    fn suboul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+        self.push(Held { number: 374, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn uldii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        self.push(Held {
-            number: 375,
-            to: d.number(),
-            from: [s.number(), NONE, NONE],
-            constant: i64::from(i),
-            label: 0,
-        });
+    fn subouli(&mut self, d: Self::Reg, s: Self::Reg, i: u64, b: Label) {
+        self.push(Held { number: 375, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
     }
     #[inline(always)]
-    fn uldul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 376, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    fn muloi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+        self.push(Held { number: 376, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn ulduli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+    fn muloii(&mut self, d: Self::Reg, s: Self::Reg, i: i32, b: Label) {
         self.push(Held {
             number: 377,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
-            label: 0,
+            label: b.0,
         });
     }
     #[inline(always)]
-    fn uldl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 378, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    fn mulou(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+        self.push(Held { number: 378, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn uldli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+    fn muloui(&mut self, d: Self::Reg, s: Self::Reg, i: u32, b: Label) {
         self.push(Held {
             number: 379,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
-            label: 0,
+            label: b.0,
         });
     }
     #[inline(always)]
-    fn uldp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 380, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    fn mulol(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+        self.push(Held { number: 380, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
     }
     #[inline(always)]
-    fn uldpi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+    fn muloli(&mut self, d: Self::Reg, s: Self::Reg, i: i64, b: Label) {
+        self.push(Held { number: 381, to: d.number(), from: [s.number(), NONE, NONE], constant: i, label: b.0 });
+    }
+    #[inline(always)]
+    fn muloul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, b: Label) {
+        self.push(Held { number: 382, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: b.0 });
+    }
+    #[inline(always)]
+    fn mulouli(&mut self, d: Self::Reg, s: Self::Reg, i: u64, b: Label) {
+        self.push(Held { number: 383, to: d.number(), from: [s.number(), NONE, NONE], constant: i as i64, label: b.0 });
+    }
+    #[inline(always)]
+    fn uldus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 384, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn uldusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 381,
+            number: 385,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -2779,109 +2846,93 @@ where
         });
     }
     #[inline(always)]
-    fn ustus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 382, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+    fn uldus_local(&mut self, d: Self::Reg, local: Local) {
+        self.push(Held {
+            number: 386,
+            to: d.number(),
+            from: [NONE, NONE, NONE],
+            constant: i64::from(local.offset),
+            label: 0,
+        });
     }
     #[inline(always)]
-    fn ustusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+    fn ulds(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 387, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn uldsi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 383,
-            to: NONE,
-            from: [d.number(), s.number(), NONE],
+            number: 388,
+            to: d.number(),
+            from: [s.number(), NONE, NONE],
             constant: i64::from(i),
             label: 0,
         });
     }
     #[inline(always)]
-    fn usts(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 384, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn ustsi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        self.push(Held {
-            number: 385,
-            to: NONE,
-            from: [d.number(), s.number(), NONE],
-            constant: i64::from(i),
-            label: 0,
-        });
-    }
-    #[inline(always)]
-    fn ustu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 386, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn ustui(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
-        self.push(Held {
-            number: 387,
-            to: NONE,
-            from: [d.number(), s.number(), NONE],
-            constant: i64::from(i),
-            label: 0,
-        });
-    }
-    #[inline(always)]
-    fn usti(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 388, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn ustii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+    fn ulds_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
             number: 389,
-            to: NONE,
-            from: [d.number(), s.number(), NONE],
-            constant: i64::from(i),
+            to: d.number(),
+            from: [NONE, NONE, NONE],
+            constant: i64::from(local.offset),
             label: 0,
         });
     }
     #[inline(always)]
-    fn ustul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 390, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+    fn uldu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 390, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn ustuli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+    fn uldui(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
             number: 391,
-            to: NONE,
-            from: [d.number(), s.number(), NONE],
+            to: d.number(),
+            from: [s.number(), NONE, NONE],
             constant: i64::from(i),
             label: 0,
         });
     }
     #[inline(always)]
-    fn ustl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 392, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn ustli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+    fn uldu_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
-            number: 393,
-            to: NONE,
-            from: [d.number(), s.number(), NONE],
+            number: 392,
+            to: d.number(),
+            from: [NONE, NONE, NONE],
+            constant: i64::from(local.offset),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn uldi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 393, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn uldii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 394,
+            to: d.number(),
+            from: [s.number(), NONE, NONE],
             constant: i64::from(i),
             label: 0,
         });
     }
     #[inline(always)]
-    fn ustp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 394, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
-    }
-    #[inline(always)]
-    fn ustpi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+    fn uldi_local(&mut self, d: Self::Reg, local: Local) {
         self.push(Held {
             number: 395,
-            to: NONE,
-            from: [d.number(), s.number(), NONE],
-            constant: i64::from(i),
+            to: d.number(),
+            from: [NONE, NONE, NONE],
+            constant: i64::from(local.offset),
             label: 0,
         });
     }
     #[inline(always)]
-    fn bldus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+    fn uldul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
         self.push(Held { number: 396, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
-    fn bldusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+    fn ulduli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
             number: 397,
             to: d.number(),
@@ -2891,27 +2942,287 @@ where
         });
     }
     #[inline(always)]
+    fn uldul_local(&mut self, d: Self::Reg, local: Local) {
+        self.push(Held {
+            number: 398,
+            to: d.number(),
+            from: [NONE, NONE, NONE],
+            constant: i64::from(local.offset),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn uldl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 399, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn uldli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 400,
+            to: d.number(),
+            from: [s.number(), NONE, NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn uldl_local(&mut self, d: Self::Reg, local: Local) {
+        self.push(Held {
+            number: 401,
+            to: d.number(),
+            from: [NONE, NONE, NONE],
+            constant: i64::from(local.offset),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn uldp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 402, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn uldpi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 403,
+            to: d.number(),
+            from: [s.number(), NONE, NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn uldp_local(&mut self, d: Self::Reg, local: Local) {
+        self.push(Held {
+            number: 404,
+            to: d.number(),
+            from: [NONE, NONE, NONE],
+            constant: i64::from(local.offset),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn ustus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 405, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn ustusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 406,
+            to: NONE,
+            from: [d.number(), s.number(), NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn ustus_local(&mut self, d: Self::Reg, local: Local) {
+        self.push(Held {
+            number: 407,
+            to: NONE,
+            from: [d.number(), NONE, NONE],
+            constant: i64::from(local.offset),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn usts(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 408, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn ustsi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 409,
+            to: NONE,
+            from: [d.number(), s.number(), NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn usts_local(&mut self, d: Self::Reg, local: Local) {
+        self.push(Held {
+            number: 410,
+            to: NONE,
+            from: [d.number(), NONE, NONE],
+            constant: i64::from(local.offset),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn ustu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 411, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn ustui(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 412,
+            to: NONE,
+            from: [d.number(), s.number(), NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn ustu_local(&mut self, d: Self::Reg, local: Local) {
+        self.push(Held {
+            number: 413,
+            to: NONE,
+            from: [d.number(), NONE, NONE],
+            constant: i64::from(local.offset),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn usti(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 414, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn ustii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 415,
+            to: NONE,
+            from: [d.number(), s.number(), NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn usti_local(&mut self, d: Self::Reg, local: Local) {
+        self.push(Held {
+            number: 416,
+            to: NONE,
+            from: [d.number(), NONE, NONE],
+            constant: i64::from(local.offset),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn ustul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 417, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn ustuli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 418,
+            to: NONE,
+            from: [d.number(), s.number(), NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn ustul_local(&mut self, d: Self::Reg, local: Local) {
+        self.push(Held {
+            number: 419,
+            to: NONE,
+            from: [d.number(), NONE, NONE],
+            constant: i64::from(local.offset),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn ustl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 420, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn ustli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 421,
+            to: NONE,
+            from: [d.number(), s.number(), NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn ustl_local(&mut self, d: Self::Reg, local: Local) {
+        self.push(Held {
+            number: 422,
+            to: NONE,
+            from: [d.number(), NONE, NONE],
+            constant: i64::from(local.offset),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn ustp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 423, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn ustpi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 424,
+            to: NONE,
+            from: [d.number(), s.number(), NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn ustp_local(&mut self, d: Self::Reg, local: Local) {
+        self.push(Held {
+            number: 425,
+            to: NONE,
+            from: [d.number(), NONE, NONE],
+            constant: i64::from(local.offset),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn bldus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
+        self.push(Held { number: 426, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn bldusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 427,
+            to: d.number(),
+            from: [s.number(), NONE, NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn bldus_local(&mut self, d: Self::Reg, local: Local) {
+        self.push(Held {
+            number: 428,
+            to: d.number(),
+            from: [NONE, NONE, NONE],
+            constant: i64::from(local.offset),
+            label: 0,
+        });
+    }
+    #[inline(always)]
     fn bldu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 398, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 429, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn bldui(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 399,
+            number: 430,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn bldu_local(&mut self, d: Self::Reg, local: Local) {
+        self.push(Held {
+            number: 431,
+            to: d.number(),
+            from: [NONE, NONE, NONE],
+            constant: i64::from(local.offset),
             label: 0,
         });
     }
     #[inline(always)]
     fn bldul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 400, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 432, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn blduli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 401,
+            number: 433,
             to: d.number(),
             from: [s.number(), NONE, NONE],
             constant: i64::from(i),
@@ -2919,41 +3230,71 @@ where
         });
     }
     #[inline(always)]
+    fn bldul_local(&mut self, d: Self::Reg, local: Local) {
+        self.push(Held {
+            number: 434,
+            to: d.number(),
+            from: [NONE, NONE, NONE],
+            constant: i64::from(local.offset),
+            label: 0,
+        });
+    }
+    #[inline(always)]
     fn bstus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 402, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 435, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn bstusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 403,
+            number: 436,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn bstus_local(&mut self, d: Self::Reg, local: Local) {
+        self.push(Held {
+            number: 437,
+            to: NONE,
+            from: [d.number(), NONE, NONE],
+            constant: i64::from(local.offset),
             label: 0,
         });
     }
     #[inline(always)]
     fn bstu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 404, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 438, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn bstui(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 405,
+            number: 439,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn bstu_local(&mut self, d: Self::Reg, local: Local) {
+        self.push(Held {
+            number: 440,
+            to: NONE,
+            from: [d.number(), NONE, NONE],
+            constant: i64::from(local.offset),
             label: 0,
         });
     }
     #[inline(always)]
     fn bstul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 406, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
+        self.push(Held { number: 441, to: NONE, from: [d.number(), s.number(), t.number()], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn bstuli(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
         self.push(Held {
-            number: 407,
+            number: 442,
             to: NONE,
             from: [d.number(), s.number(), NONE],
             constant: i64::from(i),
@@ -2961,32 +3302,54 @@ where
         });
     }
     #[inline(always)]
+    fn bstul_local(&mut self, d: Self::Reg, local: Local) {
+        self.push(Held {
+            number: 443,
+            to: NONE,
+            from: [d.number(), NONE, NONE],
+            constant: i64::from(local.offset),
+            label: 0,
+        });
+    }
+    #[inline(always)]
     fn casi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 408, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 444, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn casu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 409, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 445, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn casl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 410, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 446, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn casul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 411, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 447, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn casp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 412, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 448, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn fence(&mut self) {
+        self.push(Held { number: 449, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn fenceacq(&mut self) {
+        self.push(Held { number: 450, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: 0 });
+    }
+    #[inline(always)]
+    fn fencerel(&mut self) {
+        self.push(Held { number: 451, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn jtab(&mut self, s: Self::Reg) {
-        self.push(Held { number: 413, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
+        self.push(Held { number: 452, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn prefetch(&mut self, s: Self::Reg, i: i32) {
-        self.push(Held { number: 414, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: 0 });
+        self.push(Held { number: 453, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: 0 });
     }
 }
 
@@ -3313,106 +3676,145 @@ where
         312 => asm.rotrul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
         313 => asm.rotruli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64),
         314 => asm.mulhii(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        315 => asm.mulhiu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        316 => asm.mulhil(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        317 => asm.mulhiul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        318 => asm.mini(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        319 => asm.minu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        320 => asm.minl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        321 => asm.minul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        322 => asm.minf(float::<M>(held.to), float::<M>(from[0]), float::<M>(from[1])),
-        323 => asm.mind(float::<M>(held.to), float::<M>(from[0]), float::<M>(from[1])),
-        324 => asm.maxi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        325 => asm.maxu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        326 => asm.maxl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        327 => asm.maxul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        328 => asm.maxf(float::<M>(held.to), float::<M>(from[0]), float::<M>(from[1])),
-        329 => asm.maxd(float::<M>(held.to), float::<M>(from[0]), float::<M>(from[1])),
-        330 => asm.crc32cuc(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        331 => asm.crc32cus(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        332 => asm.crc32cu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        333 => asm.crc32cul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        334 => asm.movnzi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        335 => asm.movnzu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        336 => asm.movnzl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        337 => asm.movnzul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        338 => asm.movnzp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        339 => asm.movzi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        340 => asm.movzu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        341 => asm.movzl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        342 => asm.movzul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        343 => asm.movzp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        344 => asm.addoi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        345 => asm.addoii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32, Label(held.label)),
-        346 => asm.addou(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        347 => asm.addoui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32, Label(held.label)),
-        348 => asm.addol(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        349 => asm.addoli(int::<M>(held.to), int::<M>(from[0]), held.constant, Label(held.label)),
-        350 => asm.addoul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        351 => asm.addouli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64, Label(held.label)),
-        352 => asm.suboi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        353 => asm.suboii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32, Label(held.label)),
-        354 => asm.subou(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        355 => asm.suboui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32, Label(held.label)),
-        356 => asm.subol(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        357 => asm.suboli(int::<M>(held.to), int::<M>(from[0]), held.constant, Label(held.label)),
-        358 => asm.suboul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        359 => asm.subouli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64, Label(held.label)),
-        360 => asm.muloi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        361 => asm.muloii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32, Label(held.label)),
-        362 => asm.mulou(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        363 => asm.muloui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32, Label(held.label)),
-        364 => asm.mulol(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        365 => asm.muloli(int::<M>(held.to), int::<M>(from[0]), held.constant, Label(held.label)),
-        366 => asm.muloul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
-        367 => asm.mulouli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64, Label(held.label)),
-        368 => asm.uldus(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        369 => asm.uldusi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        370 => asm.ulds(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        371 => asm.uldsi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        372 => asm.uldu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        373 => asm.uldui(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        374 => asm.uldi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        375 => asm.uldii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        376 => asm.uldul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        377 => asm.ulduli(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        378 => asm.uldl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        379 => asm.uldli(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        380 => asm.uldp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        381 => asm.uldpi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        382 => asm.ustus(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        383 => asm.ustusi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        384 => asm.usts(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        385 => asm.ustsi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        386 => asm.ustu(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        387 => asm.ustui(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        388 => asm.usti(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        389 => asm.ustii(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        390 => asm.ustul(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        391 => asm.ustuli(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        392 => asm.ustl(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        393 => asm.ustli(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        394 => asm.ustp(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        395 => asm.ustpi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        396 => asm.bldus(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        397 => asm.bldusi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        398 => asm.bldu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        399 => asm.bldui(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        400 => asm.bldul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        401 => asm.blduli(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
-        402 => asm.bstus(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        403 => asm.bstusi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        404 => asm.bstu(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        405 => asm.bstui(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        406 => asm.bstul(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
-        407 => asm.bstuli(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
-        408 => asm.casi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        409 => asm.casu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        410 => asm.casl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        411 => asm.casul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        412 => asm.casp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        413 => asm.jtab(int::<M>(from[0])),
-        414 => asm.prefetch(int::<M>(from[0]), held.constant as i32),
+        315 => asm.mulhiii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        316 => asm.mulhiu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        317 => asm.mulhiui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32),
+        318 => asm.mulhil(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        319 => asm.mulhili(int::<M>(held.to), int::<M>(from[0]), held.constant),
+        320 => asm.mulhiul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        321 => asm.mulhiuli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64),
+        322 => asm.mini(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        323 => asm.minii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        324 => asm.minu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        325 => asm.minui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32),
+        326 => asm.minl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        327 => asm.minli(int::<M>(held.to), int::<M>(from[0]), held.constant),
+        328 => asm.minul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        329 => asm.minuli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64),
+        330 => asm.minf(float::<M>(held.to), float::<M>(from[0]), float::<M>(from[1])),
+        331 => asm.mind(float::<M>(held.to), float::<M>(from[0]), float::<M>(from[1])),
+        332 => asm.maxi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        333 => asm.maxii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        334 => asm.maxu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        335 => asm.maxui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32),
+        336 => asm.maxl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        337 => asm.maxli(int::<M>(held.to), int::<M>(from[0]), held.constant),
+        338 => asm.maxul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        339 => asm.maxuli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64),
+        340 => asm.maxf(float::<M>(held.to), float::<M>(from[0]), float::<M>(from[1])),
+        341 => asm.maxd(float::<M>(held.to), float::<M>(from[0]), float::<M>(from[1])),
+        342 => asm.crc32cuc(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        343 => asm.crc32cuci(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        344 => asm.crc32cus(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        345 => asm.crc32cusi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        346 => asm.crc32cu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        347 => asm.crc32cui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32),
+        348 => asm.crc32cul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        349 => asm.crc32culi(int::<M>(held.to), int::<M>(from[0]), held.constant as u64),
+        350 => asm.movnzi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        351 => asm.movnzu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        352 => asm.movnzl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        353 => asm.movnzul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        354 => asm.movnzp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        355 => asm.movzi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        356 => asm.movzu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        357 => asm.movzl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        358 => asm.movzul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        359 => asm.movzp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        360 => asm.addoi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        361 => asm.addoii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32, Label(held.label)),
+        362 => asm.addou(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        363 => asm.addoui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32, Label(held.label)),
+        364 => asm.addol(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        365 => asm.addoli(int::<M>(held.to), int::<M>(from[0]), held.constant, Label(held.label)),
+        366 => asm.addoul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        367 => asm.addouli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64, Label(held.label)),
+        368 => asm.suboi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        369 => asm.suboii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32, Label(held.label)),
+        370 => asm.subou(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        371 => asm.suboui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32, Label(held.label)),
+        372 => asm.subol(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        373 => asm.suboli(int::<M>(held.to), int::<M>(from[0]), held.constant, Label(held.label)),
+        374 => asm.suboul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        375 => asm.subouli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64, Label(held.label)),
+        376 => asm.muloi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        377 => asm.muloii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32, Label(held.label)),
+        378 => asm.mulou(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        379 => asm.muloui(int::<M>(held.to), int::<M>(from[0]), held.constant as u32, Label(held.label)),
+        380 => asm.mulol(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        381 => asm.muloli(int::<M>(held.to), int::<M>(from[0]), held.constant, Label(held.label)),
+        382 => asm.muloul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), Label(held.label)),
+        383 => asm.mulouli(int::<M>(held.to), int::<M>(from[0]), held.constant as u64, Label(held.label)),
+        384 => asm.uldus(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        385 => asm.uldusi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        386 => asm.uldus_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        387 => asm.ulds(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        388 => asm.uldsi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        389 => asm.ulds_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        390 => asm.uldu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        391 => asm.uldui(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        392 => asm.uldu_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        393 => asm.uldi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        394 => asm.uldii(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        395 => asm.uldi_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        396 => asm.uldul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        397 => asm.ulduli(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        398 => asm.uldul_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        399 => asm.uldl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        400 => asm.uldli(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        401 => asm.uldl_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        402 => asm.uldp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        403 => asm.uldpi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        404 => asm.uldp_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        405 => asm.ustus(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        406 => asm.ustusi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        407 => asm.ustus_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        408 => asm.usts(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        409 => asm.ustsi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        410 => asm.usts_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        411 => asm.ustu(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        412 => asm.ustui(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        413 => asm.ustu_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        414 => asm.usti(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        415 => asm.ustii(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        416 => asm.usti_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        417 => asm.ustul(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        418 => asm.ustuli(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        419 => asm.ustul_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        420 => asm.ustl(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        421 => asm.ustli(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        422 => asm.ustl_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        423 => asm.ustp(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        424 => asm.ustpi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        425 => asm.ustp_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        426 => asm.bldus(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        427 => asm.bldusi(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        428 => asm.bldus_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        429 => asm.bldu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        430 => asm.bldui(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        431 => asm.bldu_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        432 => asm.bldul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        433 => asm.blduli(int::<M>(held.to), int::<M>(from[0]), held.constant as i32),
+        434 => asm.bldul_local(int::<M>(held.to), Local { offset: held.constant as i32 }),
+        435 => asm.bstus(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        436 => asm.bstusi(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        437 => asm.bstus_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        438 => asm.bstu(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        439 => asm.bstui(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        440 => asm.bstu_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        441 => asm.bstul(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
+        442 => asm.bstuli(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        443 => asm.bstul_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
+        444 => asm.casi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        445 => asm.casu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        446 => asm.casl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        447 => asm.casul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        448 => asm.casp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        449 => asm.fence(),
+        450 => asm.fenceacq(),
+        451 => asm.fencerel(),
+        452 => asm.jtab(int::<M>(from[0])),
+        453 => asm.prefetch(int::<M>(from[0]), held.constant as i32),
         _ => unreachable!("numbers come from the table"),
     }
 }

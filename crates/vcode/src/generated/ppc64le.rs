@@ -235,9 +235,11 @@ impl Machine for Ppc64le {
         12, 32, 12, 12, 12, 32, 12, 32, 12, 32, 12, 32, 12, 32, 16, 16, 12, 32, 12, 32, 12, 32, 12, 32, 12, 32, 12, 12,
         12, 32, 12, 32, 12, 32, 12, 32, 12, 32, 16, 16, 12, 32, 12, 32, 12, 32, 12, 32, 12, 32, 12, 12, 12, 32, 12, 32,
         12, 32, 12, 32, 12, 32, 12, 12, 4, 8, 4, 12, 4, 12, 16, 0, 4, 4, 4, 4, 12, 12, 4, 4, 4, 4, 4, 4, 8, 4, 8, 4, 4,
-        4, 4, 4, 8, 8, 8, 8, 4, 4, 8, 8, 8, 8, 4, 4, 0, 0, 0, 0, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24,
-        4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 4, 24, 32, 32, 32, 32, 32, 36, 8,
+        24, 4, 24, 4, 24, 4, 24, 8, 28, 8, 28, 8, 28, 8, 28, 4, 4, 8, 28, 8, 28, 8, 28, 8, 28, 4, 4, 0, 0, 0, 0, 0, 0,
+        0, 0, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4,
+        24, 24, 4, 24, 24, 4, 24, 24, 4, 24, 24, 4, 24, 24, 4, 24, 24, 4, 24, 24, 4, 24, 24, 4, 24, 24, 4, 24, 24, 4,
+        24, 24, 4, 24, 24, 4, 24, 24, 4, 24, 24, 4, 24, 24, 4, 24, 24, 4, 24, 24, 4, 24, 24, 4, 24, 24, 4, 24, 24, 32,
+        32, 32, 32, 32, 4, 4, 4, 36, 8,
     ];
     const NAME: &'static str = "ppc64le";
     const LONG_BITS: u32 = 64;
@@ -4764,10 +4766,28 @@ impl Extension for Asm<'_, Ppc64le> {
     }
 
     #[inline(always)]
+    fn mulhiii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005896);
+    }
+
+    #[inline(always)]
     fn mulhiu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
         c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (t.n & 0xf800) | 0x7c000016);
+    }
+
+    #[inline(always)]
+    fn mulhiui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005816);
     }
 
     #[inline(always)]
@@ -4778,10 +4798,27 @@ impl Extension for Asm<'_, Ppc64le> {
     }
 
     #[inline(always)]
+    fn mulhili(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005892);
+    }
+
+    #[inline(always)]
     fn mulhiul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
         c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (t.n & 0xf800) | 0x7c000012);
+    }
+
+    #[inline(always)]
+    fn mulhiuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005812);
     }
 
     #[inline(always)]
@@ -4793,11 +4830,31 @@ impl Extension for Asm<'_, Ppc64le> {
     }
 
     #[inline(always)]
+    fn minii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(28);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.word((s.n & 0x1f0000) | 0x7c005800);
+        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c00581e);
+    }
+
+    #[inline(always)]
     fn minu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
         c.cursor.word((s.n & 0x1f0000) | (t.n & 0xf800) | 0x7c000040);
         c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (t.n & 0xf800) | 0x7c00001e);
+    }
+
+    #[inline(always)]
+    fn minui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(28);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.word((s.n & 0x1f0000) | 0x7c005840);
+        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c00581e);
     }
 
     #[inline(always)]
@@ -4809,11 +4866,30 @@ impl Extension for Asm<'_, Ppc64le> {
     }
 
     #[inline(always)]
+    fn minli(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        c.space(28);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.word((s.n & 0x1f0000) | 0x7c205800);
+        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c00581e);
+    }
+
+    #[inline(always)]
     fn minul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
         c.cursor.word((s.n & 0x1f0000) | (t.n & 0xf800) | 0x7c200040);
         c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (t.n & 0xf800) | 0x7c00001e);
+    }
+
+    #[inline(always)]
+    fn minuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(28);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.word((s.n & 0x1f0000) | 0x7c205840);
+        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c00581e);
     }
 
     #[inline(always)]
@@ -4839,11 +4915,31 @@ impl Extension for Asm<'_, Ppc64le> {
     }
 
     #[inline(always)]
+    fn maxii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(28);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.word((s.n & 0x1f0000) | 0x7c005800);
+        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c00585e);
+    }
+
+    #[inline(always)]
     fn maxu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
         c.cursor.word((s.n & 0x1f0000) | (t.n & 0xf800) | 0x7c000040);
         c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (t.n & 0xf800) | 0x7c00005e);
+    }
+
+    #[inline(always)]
+    fn maxui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(28);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.word((s.n & 0x1f0000) | 0x7c005840);
+        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c00585e);
     }
 
     #[inline(always)]
@@ -4855,11 +4951,30 @@ impl Extension for Asm<'_, Ppc64le> {
     }
 
     #[inline(always)]
+    fn maxli(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        c.space(28);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.word((s.n & 0x1f0000) | 0x7c205800);
+        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c00585e);
+    }
+
+    #[inline(always)]
     fn maxul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(8);
         c.cursor.word((s.n & 0x1f0000) | (t.n & 0xf800) | 0x7c200040);
         c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | (t.n & 0xf800) | 0x7c00005e);
+    }
+
+    #[inline(always)]
+    fn maxuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(28);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.word((s.n & 0x1f0000) | 0x7c205840);
+        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c00585e);
     }
 
     #[inline(always)]
@@ -4902,6 +5017,21 @@ impl Extension for Asm<'_, Ppc64le> {
     }
 
     #[inline(always)]
+    fn crc32cuci(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cuc(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn crc32cus(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg) {
@@ -4924,6 +5054,21 @@ impl Extension for Asm<'_, Ppc64le> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cusi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cus(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4951,6 +5096,21 @@ impl Extension for Asm<'_, Ppc64le> {
     }
 
     #[inline(always)]
+    fn crc32cui(&mut self, d: Reg, s: Reg, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, i: u32) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cu(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn crc32cul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, t: Reg) {
@@ -4965,6 +5125,21 @@ impl Extension for Asm<'_, Ppc64le> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32culi(&mut self, d: Reg, s: Reg, i: u64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Ppc64le>, d: Reg, s: Reg, i: u64) {
+            let i = i as i64;
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setul(lent_a, (i) as i64 as u64);
+                c.crc32cul(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5549,6 +5724,19 @@ impl Extension for Asm<'_, Ppc64le> {
     }
 
     #[inline(always)]
+    fn uldus_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0xa0010000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.word((d.n & 0x3e00000) | 0x7c015a2e);
+        }
+    }
+
+    #[inline(always)]
     fn ulds(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -5565,6 +5753,19 @@ impl Extension for Asm<'_, Ppc64le> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005aae);
+        }
+    }
+
+    #[inline(always)]
+    fn ulds_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0xa8010000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.word((d.n & 0x3e00000) | 0x7c015aae);
         }
     }
 
@@ -5589,6 +5790,19 @@ impl Extension for Asm<'_, Ppc64le> {
     }
 
     #[inline(always)]
+    fn uldu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x80010000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.word((d.n & 0x3e00000) | 0x7c01582e);
+        }
+    }
+
+    #[inline(always)]
     fn uldi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -5605,6 +5819,19 @@ impl Extension for Asm<'_, Ppc64le> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c00582e);
+        }
+    }
+
+    #[inline(always)]
+    fn uldi_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x80010000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.word((d.n & 0x3e00000) | 0x7c01582e);
         }
     }
 
@@ -5629,6 +5856,19 @@ impl Extension for Asm<'_, Ppc64le> {
     }
 
     #[inline(always)]
+    fn uldul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 2) {
+            c.cursor.word((d.n & 0x3e00000) | (((i >> 2) as u32 & 0x3fff) << 2) | 0xe8010000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.word((d.n & 0x3e00000) | 0x7c01582a);
+        }
+    }
+
+    #[inline(always)]
     fn uldl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -5645,6 +5885,19 @@ impl Extension for Asm<'_, Ppc64le> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c00582a);
+        }
+    }
+
+    #[inline(always)]
+    fn uldl_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 2) {
+            c.cursor.word((d.n & 0x3e00000) | (((i >> 2) as u32 & 0x3fff) << 2) | 0xe8010000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.word((d.n & 0x3e00000) | 0x7c01582a);
         }
     }
 
@@ -5669,6 +5922,19 @@ impl Extension for Asm<'_, Ppc64le> {
     }
 
     #[inline(always)]
+    fn uldp_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 2) {
+            c.cursor.word((d.n & 0x3e00000) | (((i >> 2) as u32 & 0x3fff) << 2) | 0xe8010000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.word((d.n & 0x3e00000) | 0x7c01582a);
+        }
+    }
+
+    #[inline(always)]
     fn ustus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -5685,6 +5951,19 @@ impl Extension for Asm<'_, Ppc64le> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005b2e);
+        }
+    }
+
+    #[inline(always)]
+    fn ustus_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0xb0010000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.word((d.n & 0x3e00000) | 0x7c015b2e);
         }
     }
 
@@ -5709,6 +5988,19 @@ impl Extension for Asm<'_, Ppc64le> {
     }
 
     #[inline(always)]
+    fn usts_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0xb0010000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.word((d.n & 0x3e00000) | 0x7c015b2e);
+        }
+    }
+
+    #[inline(always)]
     fn ustu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -5725,6 +6017,19 @@ impl Extension for Asm<'_, Ppc64le> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c00592e);
+        }
+    }
+
+    #[inline(always)]
+    fn ustu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x90010000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.word((d.n & 0x3e00000) | 0x7c01592e);
         }
     }
 
@@ -5749,6 +6054,19 @@ impl Extension for Asm<'_, Ppc64le> {
     }
 
     #[inline(always)]
+    fn usti_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x90010000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.word((d.n & 0x3e00000) | 0x7c01592e);
+        }
+    }
+
+    #[inline(always)]
     fn ustul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -5765,6 +6083,19 @@ impl Extension for Asm<'_, Ppc64le> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c00592a);
+        }
+    }
+
+    #[inline(always)]
+    fn ustul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 2) {
+            c.cursor.word((d.n & 0x3e00000) | (((i >> 2) as u32 & 0x3fff) << 2) | 0xf8010000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.word((d.n & 0x3e00000) | 0x7c01592a);
         }
     }
 
@@ -5789,6 +6120,19 @@ impl Extension for Asm<'_, Ppc64le> {
     }
 
     #[inline(always)]
+    fn ustl_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 2) {
+            c.cursor.word((d.n & 0x3e00000) | (((i >> 2) as u32 & 0x3fff) << 2) | 0xf8010000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.word((d.n & 0x3e00000) | 0x7c01592a);
+        }
+    }
+
+    #[inline(always)]
     fn ustp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -5809,6 +6153,19 @@ impl Extension for Asm<'_, Ppc64le> {
     }
 
     #[inline(always)]
+    fn ustp_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        if fits_signed(i, 16, 2) {
+            c.cursor.word((d.n & 0x3e00000) | (((i >> 2) as u32 & 0x3fff) << 2) | 0xf8010000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.word((d.n & 0x3e00000) | 0x7c01592a);
+        }
+    }
+
+    #[inline(always)]
     fn bldus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -5822,6 +6179,15 @@ impl Extension for Asm<'_, Ppc64le> {
         c.space(24);
         c.cursor = set_long(c.cursor, Reg::new(11), i);
         c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005e2c);
+    }
+
+    #[inline(always)]
+    fn bldus_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.word((d.n & 0x3e00000) | 0x7c015e2c);
     }
 
     #[inline(always)]
@@ -5841,6 +6207,15 @@ impl Extension for Asm<'_, Ppc64le> {
     }
 
     #[inline(always)]
+    fn bldu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.word((d.n & 0x3e00000) | 0x7c015c2c);
+    }
+
+    #[inline(always)]
     fn bldul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -5854,6 +6229,15 @@ impl Extension for Asm<'_, Ppc64le> {
         c.space(24);
         c.cursor = set_long(c.cursor, Reg::new(11), i);
         c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005c28);
+    }
+
+    #[inline(always)]
+    fn bldul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.word((d.n & 0x3e00000) | 0x7c015c28);
     }
 
     #[inline(always)]
@@ -5873,6 +6257,15 @@ impl Extension for Asm<'_, Ppc64le> {
     }
 
     #[inline(always)]
+    fn bstus_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.word((d.n & 0x3e00000) | 0x7c015f2c);
+    }
+
+    #[inline(always)]
     fn bstu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -5889,6 +6282,15 @@ impl Extension for Asm<'_, Ppc64le> {
     }
 
     #[inline(always)]
+    fn bstu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.word((d.n & 0x3e00000) | 0x7c015d2c);
+    }
+
+    #[inline(always)]
     fn bstul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -5902,6 +6304,15 @@ impl Extension for Asm<'_, Ppc64le> {
         c.space(24);
         c.cursor = set_long(c.cursor, Reg::new(11), i);
         c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005d28);
+    }
+
+    #[inline(always)]
+    fn bstul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(24);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.word((d.n & 0x3e00000) | 0x7c015d28);
     }
 
     #[inline(always)]
@@ -5975,6 +6386,27 @@ impl Extension for Asm<'_, Ppc64le> {
     }
 
     #[inline(always)]
+    fn fence(&mut self) {
+        let c = self;
+        c.space(4);
+        c.cursor.word(0x7c0004ac);
+    }
+
+    #[inline(always)]
+    fn fenceacq(&mut self) {
+        let c = self;
+        c.space(4);
+        c.cursor.word(0x7c2004ac);
+    }
+
+    #[inline(always)]
+    fn fencerel(&mut self) {
+        let c = self;
+        c.space(4);
+        c.cursor.word(0x7c2004ac);
+    }
+
+    #[inline(always)]
     fn jtab(&mut self, s: Reg) {
         let c = self;
         c.space(36);
@@ -6000,389 +6432,5 @@ impl Extension for Asm<'_, Ppc64le> {
         } else {
             c.cursor.word(0x60000000);
         }
-    }
-}
-
-/// Instructions that not every machine has.
-impl Asm<'_, Ppc64le> {
-    /// Multiplication, high half. Type `i`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhiii(&mut self, d: Reg, s: Reg, i: i32) {
-        let c = self;
-        let i = i64::from(i);
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005896);
-    }
-
-    /// Multiplication, high half. Type `u`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhiui(&mut self, d: Reg, s: Reg, i: u32) {
-        let c = self;
-        let i = i64::from(i as i32);
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005816);
-    }
-
-    /// Multiplication, high half. Type `l`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhili(&mut self, d: Reg, s: Reg, i: i64) {
-        let c = self;
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005892);
-    }
-
-    /// Multiplication, high half. Type `ul`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhiuli(&mut self, d: Reg, s: Reg, i: u64) {
-        let c = self;
-        let i = i as i64;
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c005812);
-    }
-
-    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn minii(&mut self, d: Reg, s: Reg, i: i32) {
-        let c = self;
-        let i = i64::from(i);
-        c.space(28);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.word((s.n & 0x1f0000) | 0x7c005800);
-        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c00581e);
-    }
-
-    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn minui(&mut self, d: Reg, s: Reg, i: u32) {
-        let c = self;
-        let i = i64::from(i as i32);
-        c.space(28);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.word((s.n & 0x1f0000) | 0x7c005840);
-        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c00581e);
-    }
-
-    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn minli(&mut self, d: Reg, s: Reg, i: i64) {
-        let c = self;
-        c.space(28);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.word((s.n & 0x1f0000) | 0x7c205800);
-        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c00581e);
-    }
-
-    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn minuli(&mut self, d: Reg, s: Reg, i: u64) {
-        let c = self;
-        let i = i as i64;
-        c.space(28);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.word((s.n & 0x1f0000) | 0x7c205840);
-        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c00581e);
-    }
-
-    /// The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn maxii(&mut self, d: Reg, s: Reg, i: i32) {
-        let c = self;
-        let i = i64::from(i);
-        c.space(28);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.word((s.n & 0x1f0000) | 0x7c005800);
-        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c00585e);
-    }
-
-    /// The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn maxui(&mut self, d: Reg, s: Reg, i: u32) {
-        let c = self;
-        let i = i64::from(i as i32);
-        c.space(28);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.word((s.n & 0x1f0000) | 0x7c005840);
-        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c00585e);
-    }
-
-    /// The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn maxli(&mut self, d: Reg, s: Reg, i: i64) {
-        let c = self;
-        c.space(28);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.word((s.n & 0x1f0000) | 0x7c205800);
-        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c00585e);
-    }
-
-    /// The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn maxuli(&mut self, d: Reg, s: Reg, i: u64) {
-        let c = self;
-        let i = i as i64;
-        c.space(28);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.word((s.n & 0x1f0000) | 0x7c205840);
-        c.cursor.word((d.n & 0x3e00000) | (s.n & 0x1f0000) | 0x7c00585e);
-    }
-
-    /// Load from an address that need not be aligned. Type `us`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldus_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        if fits_signed(i, 16, 0) {
-            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0xa0010000);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.word((d.n & 0x3e00000) | 0x7c015a2e);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `s`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ulds_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        if fits_signed(i, 16, 0) {
-            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0xa8010000);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.word((d.n & 0x3e00000) | 0x7c015aae);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `u`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldu_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        if fits_signed(i, 16, 0) {
-            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x80010000);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.word((d.n & 0x3e00000) | 0x7c01582e);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `i`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldi_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        if fits_signed(i, 16, 0) {
-            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x80010000);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.word((d.n & 0x3e00000) | 0x7c01582e);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `ul`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldul_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        if fits_signed(i, 16, 2) {
-            c.cursor.word((d.n & 0x3e00000) | (((i >> 2) as u32 & 0x3fff) << 2) | 0xe8010000);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.word((d.n & 0x3e00000) | 0x7c01582a);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `l`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldl_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        if fits_signed(i, 16, 2) {
-            c.cursor.word((d.n & 0x3e00000) | (((i >> 2) as u32 & 0x3fff) << 2) | 0xe8010000);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.word((d.n & 0x3e00000) | 0x7c01582a);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `p`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldp_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        if fits_signed(i, 16, 2) {
-            c.cursor.word((d.n & 0x3e00000) | (((i >> 2) as u32 & 0x3fff) << 2) | 0xe8010000);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.word((d.n & 0x3e00000) | 0x7c01582a);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `us`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ustus_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        if fits_signed(i, 16, 0) {
-            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0xb0010000);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.word((d.n & 0x3e00000) | 0x7c015b2e);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `s`. Operands `d, local`.
-    #[inline(always)]
-    pub fn usts_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        if fits_signed(i, 16, 0) {
-            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0xb0010000);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.word((d.n & 0x3e00000) | 0x7c015b2e);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `u`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ustu_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        if fits_signed(i, 16, 0) {
-            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x90010000);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.word((d.n & 0x3e00000) | 0x7c01592e);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `i`. Operands `d, local`.
-    #[inline(always)]
-    pub fn usti_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        if fits_signed(i, 16, 0) {
-            c.cursor.word((d.n & 0x3e00000) | (i as u32 & 0xffff) | 0x90010000);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.word((d.n & 0x3e00000) | 0x7c01592e);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `ul`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ustul_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        if fits_signed(i, 16, 2) {
-            c.cursor.word((d.n & 0x3e00000) | (((i >> 2) as u32 & 0x3fff) << 2) | 0xf8010000);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.word((d.n & 0x3e00000) | 0x7c01592a);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `l`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ustl_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        if fits_signed(i, 16, 2) {
-            c.cursor.word((d.n & 0x3e00000) | (((i >> 2) as u32 & 0x3fff) << 2) | 0xf8010000);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.word((d.n & 0x3e00000) | 0x7c01592a);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `p`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ustp_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        if fits_signed(i, 16, 2) {
-            c.cursor.word((d.n & 0x3e00000) | (((i >> 2) as u32 & 0x3fff) << 2) | 0xf8010000);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.word((d.n & 0x3e00000) | 0x7c01592a);
-        }
-    }
-
-    /// Load in the other byte order. Type `us`. Operands `d, local`.
-    #[inline(always)]
-    pub fn bldus_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.word((d.n & 0x3e00000) | 0x7c015e2c);
-    }
-
-    /// Load in the other byte order. Type `u`. Operands `d, local`.
-    #[inline(always)]
-    pub fn bldu_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.word((d.n & 0x3e00000) | 0x7c015c2c);
-    }
-
-    /// Load in the other byte order. Type `ul`. Operands `d, local`.
-    #[inline(always)]
-    pub fn bldul_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.word((d.n & 0x3e00000) | 0x7c015c28);
-    }
-
-    /// Store in the other byte order. Type `us`. Operands `d, local`.
-    #[inline(always)]
-    pub fn bstus_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.word((d.n & 0x3e00000) | 0x7c015f2c);
-    }
-
-    /// Store in the other byte order. Type `u`. Operands `d, local`.
-    #[inline(always)]
-    pub fn bstu_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.word((d.n & 0x3e00000) | 0x7c015d2c);
-    }
-
-    /// Store in the other byte order. Type `ul`. Operands `d, local`.
-    #[inline(always)]
-    pub fn bstul_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(24);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.word((d.n & 0x3e00000) | 0x7c015d28);
     }
 }

@@ -163,6 +163,7 @@ pub static TABLE: Table = Table {
         Insn { mnemonic: "stwcx.", text: &[Segment::Operand { operand: 0, set: 0 }, Segment::Text(",0,"), Segment::Operand { operand: 1, set: 0 }, ], operands: &[Field { kind: Kind::Register, pieces: &[(25, 21)] }, Field { kind: Kind::Register, pieces: &[(15, 11)] }, ], pattern: Pattern::Word { bits: 0x7c00012d, mask: 0xfc1f07ff } },
         Insn { mnemonic: "stdcx.", text: &[Segment::Operand { operand: 0, set: 0 }, Segment::Text(",0,"), Segment::Operand { operand: 1, set: 0 }, ], operands: &[Field { kind: Kind::Register, pieces: &[(25, 21)] }, Field { kind: Kind::Register, pieces: &[(15, 11)] }, ], pattern: Pattern::Word { bits: 0x7c0001ad, mask: 0xfc1f07ff } },
         Insn { mnemonic: "sync", text: &[], operands: &[], pattern: Pattern::Word { bits: 0x7c0004ac, mask: 0xffffffff } },
+        Insn { mnemonic: "lwsync", text: &[], operands: &[], pattern: Pattern::Word { bits: 0x7c2004ac, mask: 0xffffffff } },
         Insn { mnemonic: "isync", text: &[], operands: &[], pattern: Pattern::Word { bits: 0x4c00012c, mask: 0xffffffff } },
         Insn { mnemonic: "dcbt", text: &[Segment::Text("0,"), Segment::Operand { operand: 0, set: 0 }, ], operands: &[Field { kind: Kind::Register, pieces: &[(15, 11)] }, ], pattern: Pattern::Word { bits: 0x7c00022c, mask: 0xffff07ff } },
     ],

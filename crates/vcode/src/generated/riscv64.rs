@@ -235,10 +235,11 @@ impl Machine for Riscv64 {
         40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 8, 40, 40, 4, 8, 8, 8, 8, 8, 8, 8, 8, 40, 8, 40, 8, 40, 8, 40, 8, 40, 12,
         12, 8, 40, 8, 40, 8, 40, 8, 40, 8, 40, 12, 12, 8, 40, 8, 40, 8, 40, 8, 40, 8, 40, 12, 12, 8, 40, 8, 40, 8, 40,
         8, 40, 8, 40, 12, 12, 8, 40, 8, 40, 8, 40, 8, 40, 8, 40, 12, 12, 8, 40, 8, 40, 8, 40, 8, 40, 8, 40, 12, 12, 4,
-        4, 4, 4, 4, 8, 8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 16, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4,
-        4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        4, 4, 4, 4, 8, 8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 40, 16, 48, 4, 36, 4, 36, 4, 36, 4, 36,
+        4, 36, 4, 36, 4, 4, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 20, 20, 20, 20, 20, 16, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 20, 20, 20, 20, 20, 4, 4, 4, 16, 0,
     ];
     const NAME: &'static str = "riscv64";
     const LONG_BITS: u32 = 64;
@@ -4700,11 +4701,33 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn mulhiii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(40);
+        c.cursor = set_long(c.cursor, Reg::new(31), i);
+        c.cursor.word((s.n & 0xf8000) | 0x03f00f33);
+        c.cursor.word((d.n & 0xf80) | 0x420f5013);
+    }
+
+    #[inline(always)]
     fn mulhiu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(16);
         c.cursor.word((s.n & 0xf8000) | 0x02001f13);
         c.cursor.word((t.n & 0xf8000) | 0x02001f93);
+        c.cursor.word(0x03ff3f33);
+        c.cursor.word((d.n & 0xf80) | 0x420f5013);
+    }
+
+    #[inline(always)]
+    fn mulhiui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(48);
+        c.cursor = set_long(c.cursor, Reg::new(31), i);
+        c.cursor.word((s.n & 0xf8000) | 0x02001f13);
+        c.cursor.word(0x020f9f93);
         c.cursor.word(0x03ff3f33);
         c.cursor.word((d.n & 0xf80) | 0x420f5013);
     }
@@ -4717,10 +4740,27 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn mulhili(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        c.space(36);
+        c.cursor = set_long(c.cursor, Reg::new(31), i);
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x03f01033);
+    }
+
+    #[inline(always)]
     fn mulhiul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
         c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x02003033);
+    }
+
+    #[inline(always)]
+    fn mulhiuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(36);
+        c.cursor = set_long(c.cursor, Reg::new(31), i);
+        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x03f03033);
     }
 
     #[inline(always)]
@@ -4731,6 +4771,20 @@ impl Extension for Asm<'_, Riscv64> {
             c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a004033);
         } else {
             c.portable_mini(d, s, t);
+        }
+    }
+
+    #[inline(always)]
+    fn minii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let given = i;
+        let i = i64::from(i);
+        c.space(36);
+        c.cursor = set_long(c.cursor, Reg::new(31), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf04033);
+        } else {
+            c.portable_minii(d, s, given);
         }
     }
 
@@ -4746,6 +4800,20 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn minui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let given = i;
+        let i = i64::from(i as i32);
+        c.space(36);
+        c.cursor = set_long(c.cursor, Reg::new(31), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf05033);
+        } else {
+            c.portable_minui(d, s, given);
+        }
+    }
+
+    #[inline(always)]
     fn minl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -4757,6 +4825,19 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn minli(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        let given = i;
+        c.space(36);
+        c.cursor = set_long(c.cursor, Reg::new(31), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf04033);
+        } else {
+            c.portable_minli(d, s, given);
+        }
+    }
+
+    #[inline(always)]
     fn minul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -4764,6 +4845,20 @@ impl Extension for Asm<'_, Riscv64> {
             c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a005033);
         } else {
             c.portable_minul(d, s, t);
+        }
+    }
+
+    #[inline(always)]
+    fn minuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let given = i;
+        let i = i as i64;
+        c.space(36);
+        c.cursor = set_long(c.cursor, Reg::new(31), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf05033);
+        } else {
+            c.portable_minuli(d, s, given);
         }
     }
 
@@ -4793,6 +4888,20 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn maxii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let given = i;
+        let i = i64::from(i);
+        c.space(36);
+        c.cursor = set_long(c.cursor, Reg::new(31), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf06033);
+        } else {
+            c.portable_maxii(d, s, given);
+        }
+    }
+
+    #[inline(always)]
     fn maxu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -4800,6 +4909,20 @@ impl Extension for Asm<'_, Riscv64> {
             c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a007033);
         } else {
             c.portable_maxu(d, s, t);
+        }
+    }
+
+    #[inline(always)]
+    fn maxui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let given = i;
+        let i = i64::from(i as i32);
+        c.space(36);
+        c.cursor = set_long(c.cursor, Reg::new(31), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf07033);
+        } else {
+            c.portable_maxui(d, s, given);
         }
     }
 
@@ -4815,6 +4938,19 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn maxli(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        let given = i;
+        c.space(36);
+        c.cursor = set_long(c.cursor, Reg::new(31), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf06033);
+        } else {
+            c.portable_maxli(d, s, given);
+        }
+    }
+
+    #[inline(always)]
     fn maxul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(4);
@@ -4822,6 +4958,20 @@ impl Extension for Asm<'_, Riscv64> {
             c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a007033);
         } else {
             c.portable_maxul(d, s, t);
+        }
+    }
+
+    #[inline(always)]
+    fn maxuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let given = i;
+        let i = i as i64;
+        c.space(36);
+        c.cursor = set_long(c.cursor, Reg::new(31), i);
+        if c.has(0) {
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf07033);
+        } else {
+            c.portable_maxuli(d, s, given);
         }
     }
 
@@ -4865,6 +5015,21 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn crc32cuci(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cuc(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn crc32cus(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
@@ -4887,6 +5052,21 @@ impl Extension for Asm<'_, Riscv64> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cusi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cus(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4914,6 +5094,21 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn crc32cui(&mut self, d: Reg, s: Reg, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u32) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cu(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn crc32cul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
@@ -4928,6 +5123,21 @@ impl Extension for Asm<'_, Riscv64> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32culi(&mut self, d: Reg, s: Reg, i: u64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u64) {
+            let i = i as i64;
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setul(lent_a, (i) as i64 as u64);
+                c.crc32cul(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5583,6 +5793,19 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn uldus_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Riscv64::frame_address(c, d, i);
+                c.uldusi(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn ulds(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
@@ -5611,6 +5834,19 @@ impl Extension for Asm<'_, Riscv64> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn ulds_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Riscv64::frame_address(c, d, i);
+                c.uldsi(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5651,6 +5887,19 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn uldu_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Riscv64::frame_address(c, d, i);
+                c.uldui(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn uldi(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
@@ -5671,6 +5920,19 @@ impl Extension for Asm<'_, Riscv64> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn uldi_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Riscv64::frame_address(c, d, i);
+                c.uldii(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5707,6 +5969,19 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn uldul_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Riscv64::frame_address(c, d, i);
+                c.ulduli(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn uldl(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
@@ -5730,6 +6005,19 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn uldl_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Riscv64::frame_address(c, d, i);
+                c.uldli(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn uldp(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
@@ -5750,6 +6038,19 @@ impl Extension for Asm<'_, Riscv64> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn uldp_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Riscv64::frame_address(c, d, i);
+                c.uldpi(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5783,6 +6084,21 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn ustus_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Riscv64::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustusi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn usts(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
@@ -5803,6 +6119,21 @@ impl Extension for Asm<'_, Riscv64> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn usts_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Riscv64::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustsi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5840,6 +6171,21 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn ustu_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Riscv64::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustui(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn usti(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
@@ -5860,6 +6206,21 @@ impl Extension for Asm<'_, Riscv64> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn usti_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Riscv64::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustii(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5895,6 +6256,21 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn ustul_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Riscv64::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustuli(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn ustl(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
@@ -5918,6 +6294,21 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn ustl_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Riscv64::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustli(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn ustp(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
@@ -5938,6 +6329,21 @@ impl Extension for Asm<'_, Riscv64> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn ustp_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Riscv64::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustpi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5966,6 +6372,19 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn bldus_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Riscv64::frame_address(c, d, i);
+                c.bldusi(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bldu(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
@@ -5991,6 +6410,19 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn bldu_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Riscv64::frame_address(c, d, i);
+                c.bldui(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bldul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
@@ -6013,6 +6445,19 @@ impl Extension for Asm<'_, Riscv64> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bldul_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Riscv64::frame_address(c, d, i);
+                c.blduli(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6045,6 +6490,21 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn bstus_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Riscv64::frame_address(c, lent_a, i + c.lowered(1));
+                c.bstusi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bstu(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
@@ -6074,6 +6534,21 @@ impl Extension for Asm<'_, Riscv64> {
     }
 
     #[inline(always)]
+    fn bstu_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Riscv64::frame_address(c, lent_a, i + c.lowered(1));
+                c.bstui(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bstul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg) {
@@ -6100,6 +6575,21 @@ impl Extension for Asm<'_, Riscv64> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bstul_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Riscv64::frame_address(c, lent_a, i + c.lowered(1));
+                c.bstuli(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6155,6 +6645,27 @@ impl Extension for Asm<'_, Riscv64> {
         c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x1a003faf);
         c.cursor.word(0xfe0f9ae3);
         c.cursor.word((d.n & 0xf80) | 0x000f0013);
+    }
+
+    #[inline(always)]
+    fn fence(&mut self) {
+        let c = self;
+        c.space(4);
+        c.cursor.word(0x0330000f);
+    }
+
+    #[inline(always)]
+    fn fenceacq(&mut self) {
+        let c = self;
+        c.space(4);
+        c.cursor.word(0x0230000f);
+    }
+
+    #[inline(always)]
+    fn fencerel(&mut self) {
+        let c = self;
+        c.space(4);
+        c.cursor.word(0x0350000f);
     }
 
     #[inline(always)]
@@ -6520,49 +7031,6 @@ impl Asm<'_, Riscv64> {
         self.aside(|c| write(c, d, s, i));
     }
 
-    /// Multiplication, high half. Type `i`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhiii(&mut self, d: Reg, s: Reg, i: i32) {
-        let c = self;
-        let i = i64::from(i);
-        c.space(40);
-        c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word((s.n & 0xf8000) | 0x03f00f33);
-        c.cursor.word((d.n & 0xf80) | 0x420f5013);
-    }
-
-    /// Multiplication, high half. Type `u`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhiui(&mut self, d: Reg, s: Reg, i: u32) {
-        let c = self;
-        let i = i64::from(i as i32);
-        c.space(48);
-        c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word((s.n & 0xf8000) | 0x02001f13);
-        c.cursor.word(0x020f9f93);
-        c.cursor.word(0x03ff3f33);
-        c.cursor.word((d.n & 0xf80) | 0x420f5013);
-    }
-
-    /// Multiplication, high half. Type `l`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhili(&mut self, d: Reg, s: Reg, i: i64) {
-        let c = self;
-        c.space(36);
-        c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x03f01033);
-    }
-
-    /// Multiplication, high half. Type `ul`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhiuli(&mut self, d: Reg, s: Reg, i: u64) {
-        let c = self;
-        let i = i as i64;
-        c.space(36);
-        c.cursor = set_long(c.cursor, Reg::new(31), i);
-        c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x03f03033);
-    }
-
     #[inline(always)]
     fn portable_mini(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
@@ -6588,18 +7056,19 @@ impl Asm<'_, Riscv64> {
         self.aside(|c| write(c, d, s, t));
     }
 
-    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`.
     #[inline(always)]
-    pub fn minii(&mut self, d: Reg, s: Reg, i: i32) {
-        let c = self;
-        let i = i64::from(i);
-        c.space(36);
-        c.cursor = set_long(c.cursor, Reg::new(31), i);
-        if c.has(0) {
-            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf04033);
-        } else {
-            c.fail(Error::Feature);
+    fn portable_minii(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.seti(lent_a, (i) as i64 as i32);
+                c.mini(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
         }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6627,18 +7096,19 @@ impl Asm<'_, Riscv64> {
         self.aside(|c| write(c, d, s, t));
     }
 
-    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`.
     #[inline(always)]
-    pub fn minui(&mut self, d: Reg, s: Reg, i: u32) {
-        let c = self;
-        let i = i64::from(i as i32);
-        c.space(36);
-        c.cursor = set_long(c.cursor, Reg::new(31), i);
-        if c.has(0) {
-            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf05033);
-        } else {
-            c.fail(Error::Feature);
+    fn portable_minui(&mut self, d: Reg, s: Reg, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u32) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.minu(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
         }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6666,17 +7136,18 @@ impl Asm<'_, Riscv64> {
         self.aside(|c| write(c, d, s, t));
     }
 
-    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`.
     #[inline(always)]
-    pub fn minli(&mut self, d: Reg, s: Reg, i: i64) {
-        let c = self;
-        c.space(36);
-        c.cursor = set_long(c.cursor, Reg::new(31), i);
-        if c.has(0) {
-            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf04033);
-        } else {
-            c.fail(Error::Feature);
+    fn portable_minli(&mut self, d: Reg, s: Reg, i: i64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i64) {
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setl(lent_a, (i) as i64);
+                c.minl(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
         }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6704,18 +7175,19 @@ impl Asm<'_, Riscv64> {
         self.aside(|c| write(c, d, s, t));
     }
 
-    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`.
     #[inline(always)]
-    pub fn minuli(&mut self, d: Reg, s: Reg, i: u64) {
-        let c = self;
-        let i = i as i64;
-        c.space(36);
-        c.cursor = set_long(c.cursor, Reg::new(31), i);
-        if c.has(0) {
-            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf05033);
-        } else {
-            c.fail(Error::Feature);
+    fn portable_minuli(&mut self, d: Reg, s: Reg, i: u64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u64) {
+            let i = i as i64;
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setul(lent_a, (i) as i64 as u64);
+                c.minul(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
         }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6743,18 +7215,19 @@ impl Asm<'_, Riscv64> {
         self.aside(|c| write(c, d, s, t));
     }
 
-    /// The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`.
     #[inline(always)]
-    pub fn maxii(&mut self, d: Reg, s: Reg, i: i32) {
-        let c = self;
-        let i = i64::from(i);
-        c.space(36);
-        c.cursor = set_long(c.cursor, Reg::new(31), i);
-        if c.has(0) {
-            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf06033);
-        } else {
-            c.fail(Error::Feature);
+    fn portable_maxii(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.seti(lent_a, (i) as i64 as i32);
+                c.maxi(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
         }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6782,18 +7255,19 @@ impl Asm<'_, Riscv64> {
         self.aside(|c| write(c, d, s, t));
     }
 
-    /// The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`.
     #[inline(always)]
-    pub fn maxui(&mut self, d: Reg, s: Reg, i: u32) {
-        let c = self;
-        let i = i64::from(i as i32);
-        c.space(36);
-        c.cursor = set_long(c.cursor, Reg::new(31), i);
-        if c.has(0) {
-            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf07033);
-        } else {
-            c.fail(Error::Feature);
+    fn portable_maxui(&mut self, d: Reg, s: Reg, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u32) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.maxu(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
         }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6821,17 +7295,18 @@ impl Asm<'_, Riscv64> {
         self.aside(|c| write(c, d, s, t));
     }
 
-    /// The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`.
     #[inline(always)]
-    pub fn maxli(&mut self, d: Reg, s: Reg, i: i64) {
-        let c = self;
-        c.space(36);
-        c.cursor = set_long(c.cursor, Reg::new(31), i);
-        if c.has(0) {
-            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf06033);
-        } else {
-            c.fail(Error::Feature);
+    fn portable_maxli(&mut self, d: Reg, s: Reg, i: i64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: i64) {
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setl(lent_a, (i) as i64);
+                c.maxl(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
         }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6859,17 +7334,18 @@ impl Asm<'_, Riscv64> {
         self.aside(|c| write(c, d, s, t));
     }
 
-    /// The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`.
     #[inline(always)]
-    pub fn maxuli(&mut self, d: Reg, s: Reg, i: u64) {
-        let c = self;
-        let i = i as i64;
-        c.space(36);
-        c.cursor = set_long(c.cursor, Reg::new(31), i);
-        if c.has(0) {
-            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf07033);
-        } else {
-            c.fail(Error::Feature);
+    fn portable_maxuli(&mut self, d: Reg, s: Reg, i: u64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u64) {
+            let i = i as i64;
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setul(lent_a, (i) as i64 as u64);
+                c.maxul(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
         }
+        self.aside(|c| write(c, d, s, i));
     }
 }

@@ -195,9 +195,10 @@ impl Machine for Sparc64 {
         36, 12, 36, 12, 36, 12, 12, 12, 36, 12, 36, 12, 36, 12, 36, 12, 36, 12, 12, 12, 36, 12, 36, 12, 36, 12, 36, 12,
         36, 12, 12, 12, 36, 12, 36, 12, 36, 12, 36, 12, 36, 12, 12, 12, 36, 12, 36, 12, 36, 12, 36, 12, 36, 12, 12, 12,
         36, 12, 36, 12, 36, 12, 36, 12, 36, 12, 12, 8, 8, 8, 8, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 0, 0, 4, 4, 4, 0, 0, 0, 0, 0,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12, 12, 12, 12, 12, 20, 4,
+        0, 0, 0, 4, 4, 4, 0, 0, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12, 12, 12, 12, 12, 4, 4, 4, 20, 4,
     ];
     const NAME: &'static str = "sparc64";
     const LONG_BITS: u32 = 64;
@@ -4046,6 +4047,21 @@ impl Extension for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn mulhiii(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.seti(lent_a, (i) as i64 as i32);
+                c.mulhii(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn mulhiu(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
@@ -4060,6 +4076,21 @@ impl Extension for Asm<'_, Sparc64> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn mulhiui(&mut self, d: Reg, s: Reg, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u32) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.mulhiu(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4079,6 +4110,20 @@ impl Extension for Asm<'_, Sparc64> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn mulhili(&mut self, d: Reg, s: Reg, i: i64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i64) {
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setl(lent_a, (i) as i64);
+                c.mulhil(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4113,6 +4158,21 @@ impl Extension for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn mulhiuli(&mut self, d: Reg, s: Reg, i: u64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u64) {
+            let i = i as i64;
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setul(lent_a, (i) as i64 as u64);
+                c.mulhiul(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn mini(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
@@ -4135,6 +4195,21 @@ impl Extension for Asm<'_, Sparc64> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minii(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.seti(lent_a, (i) as i64 as i32);
+                c.mini(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4163,6 +4238,21 @@ impl Extension for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn minui(&mut self, d: Reg, s: Reg, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u32) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.minu(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn minl(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
@@ -4188,6 +4278,20 @@ impl Extension for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn minli(&mut self, d: Reg, s: Reg, i: i64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i64) {
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setl(lent_a, (i) as i64);
+                c.minl(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn minul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
@@ -4210,6 +4314,21 @@ impl Extension for Asm<'_, Sparc64> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn minuli(&mut self, d: Reg, s: Reg, i: u64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u64) {
+            let i = i as i64;
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setul(lent_a, (i) as i64 as u64);
+                c.minul(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4288,6 +4407,21 @@ impl Extension for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn maxii(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.seti(lent_a, (i) as i64 as i32);
+                c.maxi(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn maxu(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
@@ -4310,6 +4444,21 @@ impl Extension for Asm<'_, Sparc64> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxui(&mut self, d: Reg, s: Reg, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u32) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.maxu(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4338,6 +4487,20 @@ impl Extension for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn maxli(&mut self, d: Reg, s: Reg, i: i64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i64) {
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setl(lent_a, (i) as i64);
+                c.maxl(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn maxul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
@@ -4360,6 +4523,21 @@ impl Extension for Asm<'_, Sparc64> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn maxuli(&mut self, d: Reg, s: Reg, i: u64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u64) {
+            let i = i as i64;
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setul(lent_a, (i) as i64 as u64);
+                c.maxul(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4438,6 +4616,21 @@ impl Extension for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn crc32cuci(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cuc(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn crc32cus(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
@@ -4460,6 +4653,21 @@ impl Extension for Asm<'_, Sparc64> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32cusi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cus(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -4487,6 +4695,21 @@ impl Extension for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn crc32cui(&mut self, d: Reg, s: Reg, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u32) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cu(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
     fn crc32cul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
@@ -4501,6 +4724,21 @@ impl Extension for Asm<'_, Sparc64> {
             }
         }
         self.aside(|c| write(c, d, s, t));
+    }
+
+    #[inline(always)]
+    fn crc32culi(&mut self, d: Reg, s: Reg, i: u64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, i: u64) {
+            let i = i as i64;
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setul(lent_a, (i) as i64 as u64);
+                c.crc32cul(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -5114,6 +5352,19 @@ impl Extension for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn uldus_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Sparc64::frame_address(c, d, i);
+                c.uldusi(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn ulds(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
@@ -5142,6 +5393,19 @@ impl Extension for Asm<'_, Sparc64> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn ulds_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Sparc64::frame_address(c, d, i);
+                c.uldsi(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5182,6 +5446,19 @@ impl Extension for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn uldu_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Sparc64::frame_address(c, d, i);
+                c.uldui(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn uldi(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
@@ -5202,6 +5479,19 @@ impl Extension for Asm<'_, Sparc64> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn uldi_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Sparc64::frame_address(c, d, i);
+                c.uldii(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5238,6 +5528,19 @@ impl Extension for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn uldul_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Sparc64::frame_address(c, d, i);
+                c.ulduli(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn uldl(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
@@ -5261,6 +5564,19 @@ impl Extension for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn uldl_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Sparc64::frame_address(c, d, i);
+                c.uldli(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn uldp(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
@@ -5281,6 +5597,19 @@ impl Extension for Asm<'_, Sparc64> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn uldp_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Sparc64::frame_address(c, d, i);
+                c.uldpi(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5314,6 +5643,21 @@ impl Extension for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn ustus_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Sparc64::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustusi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn usts(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
@@ -5334,6 +5678,21 @@ impl Extension for Asm<'_, Sparc64> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn usts_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Sparc64::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustsi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5371,6 +5730,21 @@ impl Extension for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn ustu_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Sparc64::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustui(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn usti(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
@@ -5391,6 +5765,21 @@ impl Extension for Asm<'_, Sparc64> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn usti_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Sparc64::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustii(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5426,6 +5815,21 @@ impl Extension for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn ustul_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Sparc64::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustuli(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn ustl(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
@@ -5449,6 +5853,21 @@ impl Extension for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn ustl_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Sparc64::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustli(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn ustp(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
@@ -5469,6 +5888,21 @@ impl Extension for Asm<'_, Sparc64> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn ustp_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Sparc64::frame_address(c, lent_a, i + c.lowered(1));
+                c.ustpi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5497,6 +5931,19 @@ impl Extension for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn bldus_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Sparc64::frame_address(c, d, i);
+                c.bldusi(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bldu(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
@@ -5522,6 +5969,19 @@ impl Extension for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn bldu_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Sparc64::frame_address(c, d, i);
+                c.bldui(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bldul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
@@ -5544,6 +6004,19 @@ impl Extension for Asm<'_, Sparc64> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bldul_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                Sparc64::frame_address(c, d, i);
+                c.blduli(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5576,6 +6049,21 @@ impl Extension for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn bstus_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Sparc64::frame_address(c, lent_a, i + c.lowered(1));
+                c.bstusi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bstu(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
@@ -5605,6 +6093,21 @@ impl Extension for Asm<'_, Sparc64> {
     }
 
     #[inline(always)]
+    fn bstu_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Sparc64::frame_address(c, lent_a, i + c.lowered(1));
+                c.bstui(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bstul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Sparc64>, d: Reg, s: Reg, t: Reg) {
@@ -5631,6 +6134,21 @@ impl Extension for Asm<'_, Sparc64> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bstul_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Sparc64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                Sparc64::frame_address(c, lent_a, i + c.lowered(1));
+                c.bstuli(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -5676,6 +6194,27 @@ impl Extension for Asm<'_, Sparc64> {
         c.cursor.word_big((t.n & 0x7c000) | 0x82100000);
         c.cursor.word_big((d.n & 0x1f) | (s.n & 0x7c000) | 0xc3f01000);
         c.cursor.word_big((d.n & 0x3e000000) | 0x80104000);
+    }
+
+    #[inline(always)]
+    fn fence(&mut self) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big(0x8143e00f);
+    }
+
+    #[inline(always)]
+    fn fenceacq(&mut self) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big(0x8143e005);
+    }
+
+    #[inline(always)]
+    fn fencerel(&mut self) {
+        let c = self;
+        c.space(4);
+        c.cursor.word_big(0x8143e00c);
     }
 
     #[inline(always)]

@@ -3146,13 +3146,33 @@ where
         }
     }
     #[inline(always)]
+    fn mulhiii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.mulhiii(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_mulhiii(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[315] });
+        }
+    }
+    #[inline(always)]
     fn mulhiu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.mulhiu(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_mulhiu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[315] });
+            self.resume(moved, const { M::SPACE[316] });
+        }
+    }
+    #[inline(always)]
+    fn mulhiui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.mulhiui(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_mulhiui(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[317] });
         }
     }
     #[inline(always)]
@@ -3162,7 +3182,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_mulhil(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[316] });
+            self.resume(moved, const { M::SPACE[318] });
+        }
+    }
+    #[inline(always)]
+    fn mulhili(&mut self, d: Self::Reg, s: Self::Reg, i: i64) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.mulhili(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_mulhili(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[319] });
         }
     }
     #[inline(always)]
@@ -3172,7 +3202,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_mulhiul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[317] });
+            self.resume(moved, const { M::SPACE[320] });
+        }
+    }
+    #[inline(always)]
+    fn mulhiuli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.mulhiuli(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_mulhiuli(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[321] });
         }
     }
     #[inline(always)]
@@ -3182,7 +3222,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_mini(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[318] });
+            self.resume(moved, const { M::SPACE[322] });
+        }
+    }
+    #[inline(always)]
+    fn minii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.minii(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_minii(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[323] });
         }
     }
     #[inline(always)]
@@ -3192,7 +3242,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_minu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[319] });
+            self.resume(moved, const { M::SPACE[324] });
+        }
+    }
+    #[inline(always)]
+    fn minui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.minui(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_minui(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[325] });
         }
     }
     #[inline(always)]
@@ -3202,7 +3262,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_minl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[320] });
+            self.resume(moved, const { M::SPACE[326] });
+        }
+    }
+    #[inline(always)]
+    fn minli(&mut self, d: Self::Reg, s: Self::Reg, i: i64) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.minli(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_minli(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[327] });
         }
     }
     #[inline(always)]
@@ -3212,7 +3282,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_minul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[321] });
+            self.resume(moved, const { M::SPACE[328] });
+        }
+    }
+    #[inline(always)]
+    fn minuli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.minuli(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_minuli(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[329] });
         }
     }
     #[inline(always)]
@@ -3222,7 +3302,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_minf(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[322] });
+            self.resume(moved, const { M::SPACE[330] });
         }
     }
     #[inline(always)]
@@ -3232,7 +3312,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_mind(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[323] });
+            self.resume(moved, const { M::SPACE[331] });
         }
     }
     #[inline(always)]
@@ -3242,7 +3322,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_maxi(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[324] });
+            self.resume(moved, const { M::SPACE[332] });
+        }
+    }
+    #[inline(always)]
+    fn maxii(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.maxii(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_maxii(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[333] });
         }
     }
     #[inline(always)]
@@ -3252,7 +3342,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_maxu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[325] });
+            self.resume(moved, const { M::SPACE[334] });
+        }
+    }
+    #[inline(always)]
+    fn maxui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.maxui(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_maxui(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[335] });
         }
     }
     #[inline(always)]
@@ -3262,7 +3362,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_maxl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[326] });
+            self.resume(moved, const { M::SPACE[336] });
+        }
+    }
+    #[inline(always)]
+    fn maxli(&mut self, d: Self::Reg, s: Self::Reg, i: i64) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.maxli(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_maxli(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[337] });
         }
     }
     #[inline(always)]
@@ -3272,7 +3382,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_maxul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[327] });
+            self.resume(moved, const { M::SPACE[338] });
+        }
+    }
+    #[inline(always)]
+    fn maxuli(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.maxuli(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_maxuli(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[339] });
         }
     }
     #[inline(always)]
@@ -3282,7 +3402,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_maxf(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[328] });
+            self.resume(moved, const { M::SPACE[340] });
         }
     }
     #[inline(always)]
@@ -3292,7 +3412,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_maxd(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[329] });
+            self.resume(moved, const { M::SPACE[341] });
         }
     }
     #[inline(always)]
@@ -3302,7 +3422,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_crc32cuc(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[330] });
+            self.resume(moved, const { M::SPACE[342] });
+        }
+    }
+    #[inline(always)]
+    fn crc32cuci(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.crc32cuci(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_crc32cuci(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[343] });
         }
     }
     #[inline(always)]
@@ -3312,7 +3442,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_crc32cus(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[331] });
+            self.resume(moved, const { M::SPACE[344] });
+        }
+    }
+    #[inline(always)]
+    fn crc32cusi(&mut self, d: Self::Reg, s: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.crc32cusi(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_crc32cusi(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[345] });
         }
     }
     #[inline(always)]
@@ -3322,7 +3462,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_crc32cu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[332] });
+            self.resume(moved, const { M::SPACE[346] });
+        }
+    }
+    #[inline(always)]
+    fn crc32cui(&mut self, d: Self::Reg, s: Self::Reg, i: u32) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.crc32cui(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_crc32cui(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[347] });
         }
     }
     #[inline(always)]
@@ -3332,7 +3482,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_crc32cul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[333] });
+            self.resume(moved, const { M::SPACE[348] });
+        }
+    }
+    #[inline(always)]
+    fn crc32culi(&mut self, d: Self::Reg, s: Self::Reg, i: u64) {
+        if in_registers(d.register.mark() | s.register.mark()) {
+            self.asm.crc32culi(d.register, s.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_crc32culi(asm, temporaries, d, s, i);
+            self.resume(moved, const { M::SPACE[349] });
         }
     }
     #[inline(always)]
@@ -3342,7 +3502,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_movnzi(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[334] });
+            self.resume(moved, const { M::SPACE[350] });
         }
     }
     #[inline(always)]
@@ -3352,7 +3512,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_movnzu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[335] });
+            self.resume(moved, const { M::SPACE[351] });
         }
     }
     #[inline(always)]
@@ -3362,7 +3522,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_movnzl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[336] });
+            self.resume(moved, const { M::SPACE[352] });
         }
     }
     #[inline(always)]
@@ -3372,7 +3532,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_movnzul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[337] });
+            self.resume(moved, const { M::SPACE[353] });
         }
     }
     #[inline(always)]
@@ -3382,7 +3542,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_movnzp(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[338] });
+            self.resume(moved, const { M::SPACE[354] });
         }
     }
     #[inline(always)]
@@ -3392,7 +3552,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_movzi(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[339] });
+            self.resume(moved, const { M::SPACE[355] });
         }
     }
     #[inline(always)]
@@ -3402,7 +3562,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_movzu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[340] });
+            self.resume(moved, const { M::SPACE[356] });
         }
     }
     #[inline(always)]
@@ -3412,7 +3572,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_movzl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[341] });
+            self.resume(moved, const { M::SPACE[357] });
         }
     }
     #[inline(always)]
@@ -3422,7 +3582,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_movzul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[342] });
+            self.resume(moved, const { M::SPACE[358] });
         }
     }
     #[inline(always)]
@@ -3432,7 +3592,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_movzp(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[343] });
+            self.resume(moved, const { M::SPACE[359] });
         }
     }
     #[inline(always)]
@@ -3442,7 +3602,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_addoi(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[344] });
+            self.resume(moved, const { M::SPACE[360] });
         }
     }
     #[inline(always)]
@@ -3452,7 +3612,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_addoii(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[345] });
+            self.resume(moved, const { M::SPACE[361] });
         }
     }
     #[inline(always)]
@@ -3462,7 +3622,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_addou(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[346] });
+            self.resume(moved, const { M::SPACE[362] });
         }
     }
     #[inline(always)]
@@ -3472,7 +3632,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_addoui(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[347] });
+            self.resume(moved, const { M::SPACE[363] });
         }
     }
     #[inline(always)]
@@ -3482,7 +3642,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_addol(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[348] });
+            self.resume(moved, const { M::SPACE[364] });
         }
     }
     #[inline(always)]
@@ -3492,7 +3652,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_addoli(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[349] });
+            self.resume(moved, const { M::SPACE[365] });
         }
     }
     #[inline(always)]
@@ -3502,7 +3662,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_addoul(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[350] });
+            self.resume(moved, const { M::SPACE[366] });
         }
     }
     #[inline(always)]
@@ -3512,7 +3672,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_addouli(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[351] });
+            self.resume(moved, const { M::SPACE[367] });
         }
     }
     #[inline(always)]
@@ -3522,7 +3682,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_suboi(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[352] });
+            self.resume(moved, const { M::SPACE[368] });
         }
     }
     #[inline(always)]
@@ -3532,7 +3692,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_suboii(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[353] });
+            self.resume(moved, const { M::SPACE[369] });
         }
     }
     #[inline(always)]
@@ -3542,7 +3702,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_subou(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[354] });
+            self.resume(moved, const { M::SPACE[370] });
         }
     }
     #[inline(always)]
@@ -3552,7 +3712,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_suboui(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[355] });
+            self.resume(moved, const { M::SPACE[371] });
         }
     }
     #[inline(always)]
@@ -3562,7 +3722,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_subol(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[356] });
+            self.resume(moved, const { M::SPACE[372] });
         }
     }
     #[inline(always)]
@@ -3572,7 +3732,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_suboli(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[357] });
+            self.resume(moved, const { M::SPACE[373] });
         }
     }
     #[inline(always)]
@@ -3582,7 +3742,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_suboul(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[358] });
+            self.resume(moved, const { M::SPACE[374] });
         }
     }
     #[inline(always)]
@@ -3592,7 +3752,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_subouli(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[359] });
+            self.resume(moved, const { M::SPACE[375] });
         }
     }
     #[inline(always)]
@@ -3602,7 +3762,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_muloi(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[360] });
+            self.resume(moved, const { M::SPACE[376] });
         }
     }
     #[inline(always)]
@@ -3612,7 +3772,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_muloii(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[361] });
+            self.resume(moved, const { M::SPACE[377] });
         }
     }
     #[inline(always)]
@@ -3622,7 +3782,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_mulou(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[362] });
+            self.resume(moved, const { M::SPACE[378] });
         }
     }
     #[inline(always)]
@@ -3632,7 +3792,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_muloui(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[363] });
+            self.resume(moved, const { M::SPACE[379] });
         }
     }
     #[inline(always)]
@@ -3642,7 +3802,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_mulol(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[364] });
+            self.resume(moved, const { M::SPACE[380] });
         }
     }
     #[inline(always)]
@@ -3652,7 +3812,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_muloli(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[365] });
+            self.resume(moved, const { M::SPACE[381] });
         }
     }
     #[inline(always)]
@@ -3662,7 +3822,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_muloul(asm, temporaries, d, s, t, b);
-            self.resume(moved, const { M::SPACE[366] });
+            self.resume(moved, const { M::SPACE[382] });
         }
     }
     #[inline(always)]
@@ -3672,7 +3832,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_mulouli(asm, temporaries, d, s, i, b);
-            self.resume(moved, const { M::SPACE[367] });
+            self.resume(moved, const { M::SPACE[383] });
         }
     }
     #[inline(always)]
@@ -3682,7 +3842,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_uldus(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[368] });
+            self.resume(moved, const { M::SPACE[384] });
         }
     }
     #[inline(always)]
@@ -3692,7 +3852,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_uldusi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[369] });
+            self.resume(moved, const { M::SPACE[385] });
+        }
+    }
+    #[inline(always)]
+    fn uldus_local(&mut self, d: Self::Reg, local: Local) {
+        if in_registers(d.register.mark()) {
+            self.asm.uldus_local(d.register, local);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_uldus_local(asm, temporaries, d, local);
+            self.resume(moved, const { M::SPACE[386] });
         }
     }
     #[inline(always)]
@@ -3702,7 +3872,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ulds(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[370] });
+            self.resume(moved, const { M::SPACE[387] });
         }
     }
     #[inline(always)]
@@ -3712,7 +3882,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_uldsi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[371] });
+            self.resume(moved, const { M::SPACE[388] });
+        }
+    }
+    #[inline(always)]
+    fn ulds_local(&mut self, d: Self::Reg, local: Local) {
+        if in_registers(d.register.mark()) {
+            self.asm.ulds_local(d.register, local);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ulds_local(asm, temporaries, d, local);
+            self.resume(moved, const { M::SPACE[389] });
         }
     }
     #[inline(always)]
@@ -3722,7 +3902,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_uldu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[372] });
+            self.resume(moved, const { M::SPACE[390] });
         }
     }
     #[inline(always)]
@@ -3732,7 +3912,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_uldui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[373] });
+            self.resume(moved, const { M::SPACE[391] });
+        }
+    }
+    #[inline(always)]
+    fn uldu_local(&mut self, d: Self::Reg, local: Local) {
+        if in_registers(d.register.mark()) {
+            self.asm.uldu_local(d.register, local);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_uldu_local(asm, temporaries, d, local);
+            self.resume(moved, const { M::SPACE[392] });
         }
     }
     #[inline(always)]
@@ -3742,7 +3932,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_uldi(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[374] });
+            self.resume(moved, const { M::SPACE[393] });
         }
     }
     #[inline(always)]
@@ -3752,7 +3942,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_uldii(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[375] });
+            self.resume(moved, const { M::SPACE[394] });
+        }
+    }
+    #[inline(always)]
+    fn uldi_local(&mut self, d: Self::Reg, local: Local) {
+        if in_registers(d.register.mark()) {
+            self.asm.uldi_local(d.register, local);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_uldi_local(asm, temporaries, d, local);
+            self.resume(moved, const { M::SPACE[395] });
         }
     }
     #[inline(always)]
@@ -3762,7 +3962,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_uldul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[376] });
+            self.resume(moved, const { M::SPACE[396] });
         }
     }
     #[inline(always)]
@@ -3772,7 +3972,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ulduli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[377] });
+            self.resume(moved, const { M::SPACE[397] });
+        }
+    }
+    #[inline(always)]
+    fn uldul_local(&mut self, d: Self::Reg, local: Local) {
+        if in_registers(d.register.mark()) {
+            self.asm.uldul_local(d.register, local);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_uldul_local(asm, temporaries, d, local);
+            self.resume(moved, const { M::SPACE[398] });
         }
     }
     #[inline(always)]
@@ -3782,7 +3992,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_uldl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[378] });
+            self.resume(moved, const { M::SPACE[399] });
         }
     }
     #[inline(always)]
@@ -3792,7 +4002,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_uldli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[379] });
+            self.resume(moved, const { M::SPACE[400] });
+        }
+    }
+    #[inline(always)]
+    fn uldl_local(&mut self, d: Self::Reg, local: Local) {
+        if in_registers(d.register.mark()) {
+            self.asm.uldl_local(d.register, local);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_uldl_local(asm, temporaries, d, local);
+            self.resume(moved, const { M::SPACE[401] });
         }
     }
     #[inline(always)]
@@ -3802,7 +4022,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_uldp(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[380] });
+            self.resume(moved, const { M::SPACE[402] });
         }
     }
     #[inline(always)]
@@ -3812,7 +4032,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_uldpi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[381] });
+            self.resume(moved, const { M::SPACE[403] });
+        }
+    }
+    #[inline(always)]
+    fn uldp_local(&mut self, d: Self::Reg, local: Local) {
+        if in_registers(d.register.mark()) {
+            self.asm.uldp_local(d.register, local);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_uldp_local(asm, temporaries, d, local);
+            self.resume(moved, const { M::SPACE[404] });
         }
     }
     #[inline(always)]
@@ -3822,7 +4052,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ustus(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[382] });
+            self.resume(moved, const { M::SPACE[405] });
         }
     }
     #[inline(always)]
@@ -3832,7 +4062,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ustusi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[383] });
+            self.resume(moved, const { M::SPACE[406] });
+        }
+    }
+    #[inline(always)]
+    fn ustus_local(&mut self, d: Self::Reg, local: Local) {
+        if in_registers(d.register.mark()) {
+            self.asm.ustus_local(d.register, local);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ustus_local(asm, temporaries, d, local);
+            self.resume(moved, const { M::SPACE[407] });
         }
     }
     #[inline(always)]
@@ -3842,7 +4082,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_usts(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[384] });
+            self.resume(moved, const { M::SPACE[408] });
         }
     }
     #[inline(always)]
@@ -3852,7 +4092,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ustsi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[385] });
+            self.resume(moved, const { M::SPACE[409] });
+        }
+    }
+    #[inline(always)]
+    fn usts_local(&mut self, d: Self::Reg, local: Local) {
+        if in_registers(d.register.mark()) {
+            self.asm.usts_local(d.register, local);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_usts_local(asm, temporaries, d, local);
+            self.resume(moved, const { M::SPACE[410] });
         }
     }
     #[inline(always)]
@@ -3862,7 +4112,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ustu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[386] });
+            self.resume(moved, const { M::SPACE[411] });
         }
     }
     #[inline(always)]
@@ -3872,7 +4122,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ustui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[387] });
+            self.resume(moved, const { M::SPACE[412] });
+        }
+    }
+    #[inline(always)]
+    fn ustu_local(&mut self, d: Self::Reg, local: Local) {
+        if in_registers(d.register.mark()) {
+            self.asm.ustu_local(d.register, local);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ustu_local(asm, temporaries, d, local);
+            self.resume(moved, const { M::SPACE[413] });
         }
     }
     #[inline(always)]
@@ -3882,7 +4142,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_usti(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[388] });
+            self.resume(moved, const { M::SPACE[414] });
         }
     }
     #[inline(always)]
@@ -3892,7 +4152,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ustii(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[389] });
+            self.resume(moved, const { M::SPACE[415] });
+        }
+    }
+    #[inline(always)]
+    fn usti_local(&mut self, d: Self::Reg, local: Local) {
+        if in_registers(d.register.mark()) {
+            self.asm.usti_local(d.register, local);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_usti_local(asm, temporaries, d, local);
+            self.resume(moved, const { M::SPACE[416] });
         }
     }
     #[inline(always)]
@@ -3902,7 +4172,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ustul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[390] });
+            self.resume(moved, const { M::SPACE[417] });
         }
     }
     #[inline(always)]
@@ -3912,7 +4182,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ustuli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[391] });
+            self.resume(moved, const { M::SPACE[418] });
+        }
+    }
+    #[inline(always)]
+    fn ustul_local(&mut self, d: Self::Reg, local: Local) {
+        if in_registers(d.register.mark()) {
+            self.asm.ustul_local(d.register, local);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ustul_local(asm, temporaries, d, local);
+            self.resume(moved, const { M::SPACE[419] });
         }
     }
     #[inline(always)]
@@ -3922,7 +4202,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ustl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[392] });
+            self.resume(moved, const { M::SPACE[420] });
         }
     }
     #[inline(always)]
@@ -3932,7 +4212,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ustli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[393] });
+            self.resume(moved, const { M::SPACE[421] });
+        }
+    }
+    #[inline(always)]
+    fn ustl_local(&mut self, d: Self::Reg, local: Local) {
+        if in_registers(d.register.mark()) {
+            self.asm.ustl_local(d.register, local);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ustl_local(asm, temporaries, d, local);
+            self.resume(moved, const { M::SPACE[422] });
         }
     }
     #[inline(always)]
@@ -3942,7 +4232,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ustp(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[394] });
+            self.resume(moved, const { M::SPACE[423] });
         }
     }
     #[inline(always)]
@@ -3952,7 +4242,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_ustpi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[395] });
+            self.resume(moved, const { M::SPACE[424] });
+        }
+    }
+    #[inline(always)]
+    fn ustp_local(&mut self, d: Self::Reg, local: Local) {
+        if in_registers(d.register.mark()) {
+            self.asm.ustp_local(d.register, local);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ustp_local(asm, temporaries, d, local);
+            self.resume(moved, const { M::SPACE[425] });
         }
     }
     #[inline(always)]
@@ -3962,7 +4262,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bldus(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[396] });
+            self.resume(moved, const { M::SPACE[426] });
         }
     }
     #[inline(always)]
@@ -3972,7 +4272,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bldusi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[397] });
+            self.resume(moved, const { M::SPACE[427] });
+        }
+    }
+    #[inline(always)]
+    fn bldus_local(&mut self, d: Self::Reg, local: Local) {
+        if in_registers(d.register.mark()) {
+            self.asm.bldus_local(d.register, local);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_bldus_local(asm, temporaries, d, local);
+            self.resume(moved, const { M::SPACE[428] });
         }
     }
     #[inline(always)]
@@ -3982,7 +4292,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bldu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[398] });
+            self.resume(moved, const { M::SPACE[429] });
         }
     }
     #[inline(always)]
@@ -3992,7 +4302,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bldui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[399] });
+            self.resume(moved, const { M::SPACE[430] });
+        }
+    }
+    #[inline(always)]
+    fn bldu_local(&mut self, d: Self::Reg, local: Local) {
+        if in_registers(d.register.mark()) {
+            self.asm.bldu_local(d.register, local);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_bldu_local(asm, temporaries, d, local);
+            self.resume(moved, const { M::SPACE[431] });
         }
     }
     #[inline(always)]
@@ -4002,7 +4322,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bldul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[400] });
+            self.resume(moved, const { M::SPACE[432] });
         }
     }
     #[inline(always)]
@@ -4012,7 +4332,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_blduli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[401] });
+            self.resume(moved, const { M::SPACE[433] });
+        }
+    }
+    #[inline(always)]
+    fn bldul_local(&mut self, d: Self::Reg, local: Local) {
+        if in_registers(d.register.mark()) {
+            self.asm.bldul_local(d.register, local);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_bldul_local(asm, temporaries, d, local);
+            self.resume(moved, const { M::SPACE[434] });
         }
     }
     #[inline(always)]
@@ -4022,7 +4352,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bstus(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[402] });
+            self.resume(moved, const { M::SPACE[435] });
         }
     }
     #[inline(always)]
@@ -4032,7 +4362,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bstusi(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[403] });
+            self.resume(moved, const { M::SPACE[436] });
+        }
+    }
+    #[inline(always)]
+    fn bstus_local(&mut self, d: Self::Reg, local: Local) {
+        if in_registers(d.register.mark()) {
+            self.asm.bstus_local(d.register, local);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_bstus_local(asm, temporaries, d, local);
+            self.resume(moved, const { M::SPACE[437] });
         }
     }
     #[inline(always)]
@@ -4042,7 +4382,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bstu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[404] });
+            self.resume(moved, const { M::SPACE[438] });
         }
     }
     #[inline(always)]
@@ -4052,7 +4392,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bstui(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[405] });
+            self.resume(moved, const { M::SPACE[439] });
+        }
+    }
+    #[inline(always)]
+    fn bstu_local(&mut self, d: Self::Reg, local: Local) {
+        if in_registers(d.register.mark()) {
+            self.asm.bstu_local(d.register, local);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_bstu_local(asm, temporaries, d, local);
+            self.resume(moved, const { M::SPACE[440] });
         }
     }
     #[inline(always)]
@@ -4062,7 +4412,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bstul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[406] });
+            self.resume(moved, const { M::SPACE[441] });
         }
     }
     #[inline(always)]
@@ -4072,7 +4422,17 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_bstuli(asm, temporaries, d, s, i);
-            self.resume(moved, const { M::SPACE[407] });
+            self.resume(moved, const { M::SPACE[442] });
+        }
+    }
+    #[inline(always)]
+    fn bstul_local(&mut self, d: Self::Reg, local: Local) {
+        if in_registers(d.register.mark()) {
+            self.asm.bstul_local(d.register, local);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_bstul_local(asm, temporaries, d, local);
+            self.resume(moved, const { M::SPACE[443] });
         }
     }
     #[inline(always)]
@@ -4082,7 +4442,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_casi(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[408] });
+            self.resume(moved, const { M::SPACE[444] });
         }
     }
     #[inline(always)]
@@ -4092,7 +4452,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_casu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[409] });
+            self.resume(moved, const { M::SPACE[445] });
         }
     }
     #[inline(always)]
@@ -4102,7 +4462,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_casl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[410] });
+            self.resume(moved, const { M::SPACE[446] });
         }
     }
     #[inline(always)]
@@ -4112,7 +4472,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_casul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[411] });
+            self.resume(moved, const { M::SPACE[447] });
         }
     }
     #[inline(always)]
@@ -4122,8 +4482,20 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_casp(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[412] });
+            self.resume(moved, const { M::SPACE[448] });
         }
+    }
+    #[inline(always)]
+    fn fence(&mut self) {
+        self.asm.fence();
+    }
+    #[inline(always)]
+    fn fenceacq(&mut self) {
+        self.asm.fenceacq();
+    }
+    #[inline(always)]
+    fn fencerel(&mut self) {
+        self.asm.fencerel();
     }
     #[inline(always)]
     fn jtab(&mut self, s: Self::Reg) {
@@ -4132,7 +4504,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_jtab(asm, temporaries, s);
-            self.resume(moved, const { M::SPACE[413] });
+            self.resume(moved, const { M::SPACE[452] });
         }
     }
     #[inline(always)]
@@ -4142,7 +4514,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_prefetch(asm, temporaries, s, i);
-            self.resume(moved, const { M::SPACE[414] });
+            self.resume(moved, const { M::SPACE[453] });
         }
     }
 }
@@ -10231,6 +10603,28 @@ where
     Moved::by(&mut c, left)
 }
 
+/// Multiplication, high half. Type `i`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_mulhiii<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[315] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.mulhiii(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
 /// Multiplication, high half. Type `u`. Operands `d, s, t`.
 #[cold]
 #[inline(never)]
@@ -10244,12 +10638,34 @@ fn spilled_mulhiu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[315] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[316] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.mulhiu(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Multiplication, high half. Type `u`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_mulhiui<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: u32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[317] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.mulhiui(d, s, i);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -10267,12 +10683,34 @@ fn spilled_mulhil<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[316] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[318] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.mulhil(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Multiplication, high half. Type `l`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_mulhili<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i64,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[319] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.mulhili(d, s, i);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -10290,12 +10728,34 @@ fn spilled_mulhiul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[317] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[320] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.mulhiul(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Multiplication, high half. Type `ul`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_mulhiuli<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: u64,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[321] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.mulhiuli(d, s, i);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -10313,12 +10773,34 @@ fn spilled_mini<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[318] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[322] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.mini(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_minii<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[323] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.minii(d, s, i);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -10336,12 +10818,34 @@ fn spilled_minu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[319] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[324] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.minu(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_minui<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: u32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[325] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.minui(d, s, i);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -10359,12 +10863,34 @@ fn spilled_minl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[320] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[326] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.minl(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_minli<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i64,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[327] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.minli(d, s, i);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -10382,12 +10908,34 @@ fn spilled_minul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[321] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[328] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.minul(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_minuli<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: u64,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[329] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.minuli(d, s, i);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -10405,7 +10953,7 @@ fn spilled_minf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[322] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[330] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -10428,7 +10976,7 @@ fn spilled_mind<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[323] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[331] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -10451,12 +10999,34 @@ fn spilled_maxi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[324] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[332] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.maxi(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_maxii<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[333] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.maxii(d, s, i);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -10474,12 +11044,34 @@ fn spilled_maxu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[325] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[334] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.maxu(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_maxui<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: u32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[335] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.maxui(d, s, i);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -10497,12 +11089,34 @@ fn spilled_maxl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[326] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[336] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.maxl(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_maxli<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i64,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[337] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.maxli(d, s, i);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -10520,12 +11134,34 @@ fn spilled_maxul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[327] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[338] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.maxul(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_maxuli<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: u64,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[339] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.maxuli(d, s, i);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -10543,7 +11179,7 @@ fn spilled_maxf<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[328] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[340] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -10566,7 +11202,7 @@ fn spilled_maxd<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[329] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[341] }));
     let kept = d;
     let d = x.target_float(d, 0);
     let s = x.load_float(&mut c, s, 0);
@@ -10589,12 +11225,34 @@ fn spilled_crc32cuc<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[330] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[342] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.crc32cuc(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_crc32cuci<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[343] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.crc32cuci(d, s, i);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -10612,12 +11270,34 @@ fn spilled_crc32cus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[331] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[344] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.crc32cus(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_crc32cusi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[345] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.crc32cusi(d, s, i);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -10635,12 +11315,34 @@ fn spilled_crc32cu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[332] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[346] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.crc32cu(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_crc32cui<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: u32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[347] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.crc32cui(d, s, i);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -10658,12 +11360,34 @@ fn spilled_crc32cul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[333] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[348] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     let t = x.load(&mut c, t, 1);
     c.crc32cul(d, s, t);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`.
+#[cold]
+#[inline(never)]
+fn spilled_crc32culi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    i: u64,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[349] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    c.crc32culi(d, s, i);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -10681,7 +11405,7 @@ fn spilled_movnzi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[334] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[350] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -10704,7 +11428,7 @@ fn spilled_movnzu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[335] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[351] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -10727,7 +11451,7 @@ fn spilled_movnzl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[336] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[352] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -10750,7 +11474,7 @@ fn spilled_movnzul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[337] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[353] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -10773,7 +11497,7 @@ fn spilled_movnzp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[338] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[354] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -10796,7 +11520,7 @@ fn spilled_movzi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[339] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[355] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -10819,7 +11543,7 @@ fn spilled_movzu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[340] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[356] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -10842,7 +11566,7 @@ fn spilled_movzl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[341] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[357] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -10865,7 +11589,7 @@ fn spilled_movzul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[342] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[358] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -10888,7 +11612,7 @@ fn spilled_movzp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[343] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[359] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -10912,7 +11636,7 @@ fn spilled_addoi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[344] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[360] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10946,7 +11670,7 @@ fn spilled_addoii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[345] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[361] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -10979,7 +11703,7 @@ fn spilled_addou<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[346] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[362] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11013,7 +11737,7 @@ fn spilled_addoui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[347] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[363] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11046,7 +11770,7 @@ fn spilled_addol<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[348] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[364] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11080,7 +11804,7 @@ fn spilled_addoli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[349] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[365] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11113,7 +11837,7 @@ fn spilled_addoul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[350] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[366] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11147,7 +11871,7 @@ fn spilled_addouli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[351] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[367] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11180,7 +11904,7 @@ fn spilled_suboi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[352] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[368] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11214,7 +11938,7 @@ fn spilled_suboii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[353] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[369] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11247,7 +11971,7 @@ fn spilled_subou<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[354] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[370] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11281,7 +12005,7 @@ fn spilled_suboui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[355] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[371] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11314,7 +12038,7 @@ fn spilled_subol<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[356] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[372] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11348,7 +12072,7 @@ fn spilled_suboli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[357] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[373] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11381,7 +12105,7 @@ fn spilled_suboul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[358] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[374] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11415,7 +12139,7 @@ fn spilled_subouli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[359] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[375] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11448,7 +12172,7 @@ fn spilled_muloi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[360] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[376] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11482,7 +12206,7 @@ fn spilled_muloii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[361] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[377] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11515,7 +12239,7 @@ fn spilled_mulou<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[362] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[378] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11549,7 +12273,7 @@ fn spilled_muloui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[363] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[379] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11582,7 +12306,7 @@ fn spilled_mulol<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[364] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[380] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11616,7 +12340,7 @@ fn spilled_muloli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[365] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[381] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11649,7 +12373,7 @@ fn spilled_muloul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[366] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[382] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11683,7 +12407,7 @@ fn spilled_mulouli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[367] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[383] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11715,7 +12439,7 @@ fn spilled_uldus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[368] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[384] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11738,11 +12462,26 @@ fn spilled_uldusi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[369] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[385] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.uldusi(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `us`. Operands `d, local`.
+#[cold]
+#[inline(never)]
+fn spilled_uldus_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[386] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    c.uldus_local(d, local);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -11760,7 +12499,7 @@ fn spilled_ulds<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[370] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[387] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11783,11 +12522,26 @@ fn spilled_uldsi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[371] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[388] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.uldsi(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `s`. Operands `d, local`.
+#[cold]
+#[inline(never)]
+fn spilled_ulds_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[389] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    c.ulds_local(d, local);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -11805,7 +12559,7 @@ fn spilled_uldu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[372] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[390] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11828,11 +12582,26 @@ fn spilled_uldui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[373] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[391] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.uldui(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `u`. Operands `d, local`.
+#[cold]
+#[inline(never)]
+fn spilled_uldu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[392] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    c.uldu_local(d, local);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -11850,7 +12619,7 @@ fn spilled_uldi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[374] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[393] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11873,11 +12642,26 @@ fn spilled_uldii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[375] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[394] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.uldii(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `i`. Operands `d, local`.
+#[cold]
+#[inline(never)]
+fn spilled_uldi_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[395] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    c.uldi_local(d, local);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -11895,7 +12679,7 @@ fn spilled_uldul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[376] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[396] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11918,11 +12702,26 @@ fn spilled_ulduli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[377] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[397] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.ulduli(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `ul`. Operands `d, local`.
+#[cold]
+#[inline(never)]
+fn spilled_uldul_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[398] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    c.uldul_local(d, local);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -11940,7 +12739,7 @@ fn spilled_uldl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[378] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[399] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -11963,11 +12762,26 @@ fn spilled_uldli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[379] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[400] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.uldli(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `l`. Operands `d, local`.
+#[cold]
+#[inline(never)]
+fn spilled_uldl_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[401] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    c.uldl_local(d, local);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -11985,7 +12799,7 @@ fn spilled_uldp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[380] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[402] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12008,11 +12822,26 @@ fn spilled_uldpi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[381] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[403] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.uldpi(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from an address that need not be aligned. Type `p`. Operands `d, local`.
+#[cold]
+#[inline(never)]
+fn spilled_uldp_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[404] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    c.uldp_local(d, local);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -12030,7 +12859,7 @@ fn spilled_ustus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[382] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[405] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -12051,10 +12880,23 @@ fn spilled_ustusi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[383] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[406] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustusi(d, s, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `us`. Operands `d, local`.
+#[cold]
+#[inline(never)]
+fn spilled_ustus_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[407] }));
+    let d = x.load(&mut c, d, 0);
+    c.ustus_local(d, local);
     Moved::by(&mut c, left)
 }
 
@@ -12071,7 +12913,7 @@ fn spilled_usts<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[384] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[408] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -12092,10 +12934,23 @@ fn spilled_ustsi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[385] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[409] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustsi(d, s, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `s`. Operands `d, local`.
+#[cold]
+#[inline(never)]
+fn spilled_usts_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[410] }));
+    let d = x.load(&mut c, d, 0);
+    c.usts_local(d, local);
     Moved::by(&mut c, left)
 }
 
@@ -12112,7 +12967,7 @@ fn spilled_ustu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[386] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[411] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -12133,10 +12988,23 @@ fn spilled_ustui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[387] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[412] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustui(d, s, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `u`. Operands `d, local`.
+#[cold]
+#[inline(never)]
+fn spilled_ustu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[413] }));
+    let d = x.load(&mut c, d, 0);
+    c.ustu_local(d, local);
     Moved::by(&mut c, left)
 }
 
@@ -12153,7 +13021,7 @@ fn spilled_usti<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[388] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[414] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -12174,10 +13042,23 @@ fn spilled_ustii<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[389] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[415] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustii(d, s, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `i`. Operands `d, local`.
+#[cold]
+#[inline(never)]
+fn spilled_usti_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[416] }));
+    let d = x.load(&mut c, d, 0);
+    c.usti_local(d, local);
     Moved::by(&mut c, left)
 }
 
@@ -12194,7 +13075,7 @@ fn spilled_ustul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[390] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[417] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -12215,10 +13096,23 @@ fn spilled_ustuli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[391] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[418] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustuli(d, s, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `ul`. Operands `d, local`.
+#[cold]
+#[inline(never)]
+fn spilled_ustul_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[419] }));
+    let d = x.load(&mut c, d, 0);
+    c.ustul_local(d, local);
     Moved::by(&mut c, left)
 }
 
@@ -12235,7 +13129,7 @@ fn spilled_ustl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[392] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[420] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -12256,10 +13150,23 @@ fn spilled_ustli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[393] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[421] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustli(d, s, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `l`. Operands `d, local`.
+#[cold]
+#[inline(never)]
+fn spilled_ustl_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[422] }));
+    let d = x.load(&mut c, d, 0);
+    c.ustl_local(d, local);
     Moved::by(&mut c, left)
 }
 
@@ -12276,7 +13183,7 @@ fn spilled_ustp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[394] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[423] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -12297,10 +13204,23 @@ fn spilled_ustpi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[395] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[424] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.ustpi(d, s, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to an address that need not be aligned. Type `p`. Operands `d, local`.
+#[cold]
+#[inline(never)]
+fn spilled_ustp_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[425] }));
+    let d = x.load(&mut c, d, 0);
+    c.ustp_local(d, local);
     Moved::by(&mut c, left)
 }
 
@@ -12317,7 +13237,7 @@ fn spilled_bldus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[396] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[426] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12340,11 +13260,26 @@ fn spilled_bldusi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[397] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[427] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.bldusi(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load in the other byte order. Type `us`. Operands `d, local`.
+#[cold]
+#[inline(never)]
+fn spilled_bldus_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[428] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    c.bldus_local(d, local);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -12362,7 +13297,7 @@ fn spilled_bldu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[398] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[429] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12385,11 +13320,26 @@ fn spilled_bldui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[399] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[430] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.bldui(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load in the other byte order. Type `u`. Operands `d, local`.
+#[cold]
+#[inline(never)]
+fn spilled_bldu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[431] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    c.bldu_local(d, local);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -12407,7 +13357,7 @@ fn spilled_bldul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[400] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[432] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
@@ -12430,11 +13380,26 @@ fn spilled_blduli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[401] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[433] }));
     let kept = d;
     let d = x.target(d, 0);
     let s = x.load(&mut c, s, 0);
     c.blduli(d, s, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load in the other byte order. Type `ul`. Operands `d, local`.
+#[cold]
+#[inline(never)]
+fn spilled_bldul_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[434] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    c.bldul_local(d, local);
     x.store(&mut c, kept, d);
     Moved::by(&mut c, left)
 }
@@ -12452,7 +13417,7 @@ fn spilled_bstus<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[402] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[435] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -12473,10 +13438,23 @@ fn spilled_bstusi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[403] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[436] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.bstusi(d, s, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store in the other byte order. Type `us`. Operands `d, local`.
+#[cold]
+#[inline(never)]
+fn spilled_bstus_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[437] }));
+    let d = x.load(&mut c, d, 0);
+    c.bstus_local(d, local);
     Moved::by(&mut c, left)
 }
 
@@ -12493,7 +13471,7 @@ fn spilled_bstu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[404] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[438] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -12514,10 +13492,23 @@ fn spilled_bstui<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[405] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[439] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.bstui(d, s, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store in the other byte order. Type `u`. Operands `d, local`.
+#[cold]
+#[inline(never)]
+fn spilled_bstu_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[440] }));
+    let d = x.load(&mut c, d, 0);
+    c.bstu_local(d, local);
     Moved::by(&mut c, left)
 }
 
@@ -12534,7 +13525,7 @@ fn spilled_bstul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[406] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[441] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     let t = x.load(&mut c, t, 2);
@@ -12555,10 +13546,23 @@ fn spilled_bstuli<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[407] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[442] }));
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
     c.bstuli(d, s, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store in the other byte order. Type `ul`. Operands `d, local`.
+#[cold]
+#[inline(never)]
+fn spilled_bstul_local<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, d: VirtualReg<M::Reg>, local: Local) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[443] }));
+    let d = x.load(&mut c, d, 0);
+    c.bstul_local(d, local);
     Moved::by(&mut c, left)
 }
 
@@ -12575,7 +13579,7 @@ fn spilled_casi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[408] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[444] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -12598,7 +13602,7 @@ fn spilled_casu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[409] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[445] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -12621,7 +13625,7 @@ fn spilled_casl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[410] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[446] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -12644,7 +13648,7 @@ fn spilled_casul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[411] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[447] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -12667,7 +13671,7 @@ fn spilled_casp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[412] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[448] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -12684,7 +13688,7 @@ fn spilled_jtab<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[413] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[452] }));
     let s = x.load(&mut c, s, 0);
     c.jtab(s);
     Moved::by(&mut c, left)
@@ -12697,7 +13701,7 @@ fn spilled_prefetch<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: Virtual
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[414] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[453] }));
     let s = x.load(&mut c, s, 0);
     c.prefetch(s, i);
     Moved::by(&mut c, left)

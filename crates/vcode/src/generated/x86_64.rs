@@ -260,11 +260,12 @@ impl Machine for X86_64 {
         15, 15, 5, 15, 15, 5, 15, 15, 5, 15, 15, 5, 15, 15, 7, 17, 17, 7, 17, 17, 5, 8, 8, 8, 8, 8, 9, 9, 9, 19, 9, 19,
         9, 19, 9, 19, 9, 19, 10, 11, 9, 19, 9, 19, 9, 19, 9, 19, 9, 19, 10, 11, 9, 19, 9, 19, 9, 19, 9, 19, 9, 19, 10,
         11, 9, 19, 9, 19, 9, 19, 9, 19, 9, 19, 10, 11, 9, 19, 9, 19, 9, 19, 9, 19, 9, 19, 16, 17, 9, 19, 9, 19, 9, 19,
-        9, 19, 9, 19, 16, 17, 5, 3, 5, 3, 1, 12, 6, 6, 5, 5, 24, 24, 12, 20, 5, 5, 15, 7, 15, 7, 15, 7, 15, 7, 23, 23,
-        23, 23, 10, 10, 10, 10, 9, 9, 10, 10, 10, 10, 9, 9, 12, 13, 12, 12, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 12, 22, 12,
-        22, 12, 22, 12, 22, 15, 25, 15, 25, 15, 25, 15, 25, 13, 23, 0, 0, 13, 23, 0, 0, 6, 16, 6, 16, 5, 15, 5, 15, 5,
-        15, 5, 15, 5, 15, 6, 16, 6, 16, 5, 15, 5, 15, 5, 15, 5, 15, 5, 15, 0, 0, 15, 10, 15, 10, 0, 0, 0, 0, 0, 0, 16,
-        16, 16, 16, 16, 20, 9,
+        9, 19, 9, 19, 16, 17, 5, 3, 5, 3, 1, 12, 6, 6, 5, 5, 24, 24, 12, 20, 5, 5, 15, 7, 15, 7, 15, 7, 15, 7, 23, 33,
+        23, 33, 23, 33, 23, 33, 10, 20, 10, 20, 10, 20, 10, 20, 9, 9, 10, 20, 10, 20, 10, 20, 10, 20, 9, 9, 12, 22, 13,
+        23, 12, 22, 12, 22, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 12, 22, 12, 22, 12, 22, 12, 22, 15, 25, 15, 25, 15, 25, 15,
+        25, 13, 23, 0, 0, 13, 23, 0, 0, 6, 16, 16, 6, 16, 16, 5, 15, 15, 5, 15, 15, 5, 15, 15, 5, 15, 15, 5, 15, 15, 6,
+        16, 16, 6, 16, 16, 5, 15, 15, 5, 15, 15, 5, 15, 15, 5, 15, 15, 5, 15, 15, 0, 0, 0, 15, 10, 10, 15, 10, 10, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 16, 16, 16, 16, 16, 3, 1, 1, 20, 9,
     ];
     const NAME: &'static str = "x86_64";
     const LONG_BITS: u32 = 64;
@@ -4791,12 +4792,46 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn mulhiii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(33);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.bytes(0x5040 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0x5040 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
+        c.cursor.bytes(0xe8f740 | u64::from(Reg::new(11).b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(2).b), 3);
+        c.cursor.bytes(0x5840 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0x5840 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+    }
+
+    #[inline(always)]
     fn mulhiu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(23);
         c.cursor.bytes(0x5040 | spread(Reg::new(0).b, 0, 1), 2);
         c.cursor.bytes(0x5040 | spread(Reg::new(2).b, 0, 1), 2);
         c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | t.b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
+        c.cursor.bytes(0xe0f740 | u64::from(Reg::new(11).b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(2).b), 3);
+        c.cursor.bytes(0x5840 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0x5840 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+    }
+
+    #[inline(always)]
+    fn mulhiui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(33);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.bytes(0x5040 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0x5040 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
         c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
         c.cursor.bytes(0xe0f740 | u64::from(Reg::new(11).b), 3);
         c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(2).b), 3);
@@ -4821,12 +4856,45 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn mulhili(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        c.space(33);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.bytes(0x5040 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0x5040 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
+        c.cursor.bytes(0xe8f748 | u64::from(Reg::new(11).b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(2).b), 3);
+        c.cursor.bytes(0x5840 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0x5840 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+    }
+
+    #[inline(always)]
     fn mulhiul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(23);
         c.cursor.bytes(0x5040 | spread(Reg::new(0).b, 0, 1), 2);
         c.cursor.bytes(0x5040 | spread(Reg::new(2).b, 0, 1), 2);
         c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | t.b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
+        c.cursor.bytes(0xe0f748 | u64::from(Reg::new(11).b), 3);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(2).b), 3);
+        c.cursor.bytes(0x5840 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0x5840 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
+    }
+
+    #[inline(always)]
+    fn mulhiuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(33);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        c.cursor.bytes(0x5040 | spread(Reg::new(0).b, 0, 1), 2);
+        c.cursor.bytes(0x5040 | spread(Reg::new(2).b, 0, 1), 2);
+        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
         c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
         c.cursor.bytes(0xe0f748 | u64::from(Reg::new(11).b), 3);
         c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(2).b), 3);
@@ -4853,6 +4921,25 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn minii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc04c0f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        } else if d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc03b40 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc04c0f40 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc04c0f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        }
+    }
+
+    #[inline(always)]
     fn minu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(10);
@@ -4866,6 +4953,25 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xc03b40 | u64::from(t.r | d.b), 3);
             c.cursor.bytes(0xc0420f40 | spread(d.r | t.b, 0, 3), 4);
+        }
+    }
+
+    #[inline(always)]
+    fn minui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc0420f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        } else if d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc03b40 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc0420f40 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc0420f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
         }
     }
 
@@ -4887,6 +4993,24 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn minli(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc04c0f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        } else if d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc03b48 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc04c0f48 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc04c0f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        }
+    }
+
+    #[inline(always)]
     fn minul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(10);
@@ -4900,6 +5024,25 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xc03b48 | u64::from(t.r | d.b), 3);
             c.cursor.bytes(0xc0420f48 | spread(d.r | t.b, 0, 3), 4);
+        }
+    }
+
+    #[inline(always)]
+    fn minuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc0420f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        } else if d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc03b48 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc0420f48 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc0420f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
         }
     }
 
@@ -4949,6 +5092,25 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn maxii(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc04f0f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        } else if d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc03b40 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc04f0f40 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc04f0f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        }
+    }
+
+    #[inline(always)]
     fn maxu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(10);
@@ -4962,6 +5124,25 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xc03b40 | u64::from(t.r | d.b), 3);
             c.cursor.bytes(0xc0470f40 | spread(d.r | t.b, 0, 3), 4);
+        }
+    }
+
+    #[inline(always)]
+    fn maxui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc0470f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        } else if d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc03b40 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc0470f40 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc0470f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
         }
     }
 
@@ -4983,6 +5164,24 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn maxli(&mut self, d: Reg, s: Reg, i: i64) {
+        let c = self;
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc04f0f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        } else if d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc03b48 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc04f0f48 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc04f0f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        }
+    }
+
+    #[inline(always)]
     fn maxul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(10);
@@ -4996,6 +5195,25 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
             c.cursor.bytes(0xc03b48 | u64::from(t.r | d.b), 3);
             c.cursor.bytes(0xc0470f48 | spread(d.r | t.b, 0, 3), 4);
+        }
+    }
+
+    #[inline(always)]
+    fn maxuli(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let i = i as i64;
+        c.space(20);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if d.b == s.b {
+            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc0470f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
+        } else if d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc03b48 | u64::from(s.r | d.b), 3);
+            c.cursor.bytes(0xc0470f48 | spread(d.r | s.b, 0, 3), 4);
+        } else {
+            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
+            c.cursor.bytes(0xc0470f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
         }
     }
 
@@ -5046,6 +5264,27 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn crc32cuci(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let given = i;
+        let i = i64::from(i);
+        c.space(22);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if c.has(4) && d.b == s.b {
+            c.cursor.bytes(0xc0f0380f40f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else if c.has(4) && d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f0380f40f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else if c.has(4) {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f0380f40f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else {
+            c.portable_crc32cuci(d, s, given);
+        }
+    }
+
+    #[inline(always)]
     fn crc32cus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(13);
@@ -5060,6 +5299,27 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.bytes(0xc0f1380f40f266 | spread(d.r | t.b, 2, 6), 7);
         } else {
             c.portable_crc32cus(d, s, t);
+        }
+    }
+
+    #[inline(always)]
+    fn crc32cusi(&mut self, d: Reg, s: Reg, i: i32) {
+        let c = self;
+        let given = i;
+        let i = i64::from(i);
+        c.space(23);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if c.has(4) && d.b == s.b {
+            c.cursor.bytes(0xc0f1380f40f266 | spread(d.r | Reg::new(11).b, 2, 6), 7);
+        } else if c.has(4) && d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f1380f40f266 | spread(d.r | Reg::new(11).b, 2, 6), 7);
+        } else if c.has(4) {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f1380f40f266 | spread(d.r | Reg::new(11).b, 2, 6), 7);
+        } else {
+            c.portable_crc32cusi(d, s, given);
         }
     }
 
@@ -5082,6 +5342,27 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn crc32cui(&mut self, d: Reg, s: Reg, i: u32) {
+        let c = self;
+        let given = i;
+        let i = i64::from(i as i32);
+        c.space(22);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if c.has(4) && d.b == s.b {
+            c.cursor.bytes(0xc0f1380f40f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else if c.has(4) && d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f1380f40f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else if c.has(4) {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f1380f40f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else {
+            c.portable_crc32cui(d, s, given);
+        }
+    }
+
+    #[inline(always)]
     fn crc32cul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(12);
@@ -5096,6 +5377,27 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.bytes(0xc0f1380f48f2 | spread(d.r | t.b, 1, 5), 6);
         } else {
             c.portable_crc32cul(d, s, t);
+        }
+    }
+
+    #[inline(always)]
+    fn crc32culi(&mut self, d: Reg, s: Reg, i: u64) {
+        let c = self;
+        let given = i;
+        let i = i as i64;
+        c.space(22);
+        c.cursor = set_long(c.cursor, Reg::new(11), i);
+        if c.has(4) && d.b == s.b {
+            c.cursor.bytes(0xc0f1380f48f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else if c.has(4) && d.b == Reg::new(11).b {
+            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f1380f48f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else if c.has(4) {
+            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
+            c.cursor.bytes(0xc0f1380f48f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
+        } else {
+            c.portable_crc32culi(d, s, given);
         }
     }
 
@@ -5825,6 +6127,19 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn uldus_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(16);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0xb70f40, 0, 3, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0xb70f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r, 0);
+        }
+    }
+
+    #[inline(always)]
     fn ulds(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(6);
@@ -5841,6 +6156,19 @@ impl Extension for Asm<'_, X86_64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.index(0xbf0f40, 0, 3, d.r, s.b, Reg::new(11).r, 0);
+        }
+    }
+
+    #[inline(always)]
+    fn ulds_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(16);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0xbf0f40, 0, 3, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0xbf0f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -5865,6 +6193,19 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn uldu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8b40, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8b40, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
+        }
+    }
+
+    #[inline(always)]
     fn uldi(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
@@ -5881,6 +6222,19 @@ impl Extension for Asm<'_, X86_64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.index(0x8b40, 0, 2, d.r, s.b, Reg::new(11).r, 0);
+        }
+    }
+
+    #[inline(always)]
+    fn uldi_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8b40, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8b40, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -5905,6 +6259,19 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn uldul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8b48, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
+        }
+    }
+
+    #[inline(always)]
     fn uldl(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
@@ -5921,6 +6288,19 @@ impl Extension for Asm<'_, X86_64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.index(0x8b48, 0, 2, d.r, s.b, Reg::new(11).r, 0);
+        }
+    }
+
+    #[inline(always)]
+    fn uldl_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8b48, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -5945,6 +6325,19 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn uldp_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8b48, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
+        }
+    }
+
+    #[inline(always)]
     fn ustus(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(6);
@@ -5961,6 +6354,19 @@ impl Extension for Asm<'_, X86_64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.index(0x894066, 1, 3, d.r, s.b, Reg::new(11).r, 0);
+        }
+    }
+
+    #[inline(always)]
+    fn ustus_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(16);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x894066, 1, 3, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x894066, 1, 3, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -5985,6 +6391,19 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn usts_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(16);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x894066, 1, 3, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x894066, 1, 3, d.r, Reg::new(4).b, Reg::new(11).r, 0);
+        }
+    }
+
+    #[inline(always)]
     fn ustu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
@@ -6001,6 +6420,19 @@ impl Extension for Asm<'_, X86_64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.index(0x8940, 0, 2, d.r, s.b, Reg::new(11).r, 0);
+        }
+    }
+
+    #[inline(always)]
+    fn ustu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8940, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8940, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -6025,6 +6457,19 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn usti_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8940, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8940, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
+        }
+    }
+
+    #[inline(always)]
     fn ustul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
@@ -6041,6 +6486,19 @@ impl Extension for Asm<'_, X86_64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.index(0x8948, 0, 2, d.r, s.b, Reg::new(11).r, 0);
+        }
+    }
+
+    #[inline(always)]
+    fn ustul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8948, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -6065,6 +6523,19 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn ustl_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8948, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
+        }
+    }
+
+    #[inline(always)]
     fn ustp(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(5);
@@ -6081,6 +6552,19 @@ impl Extension for Asm<'_, X86_64> {
         } else {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.index(0x8948, 0, 2, d.r, s.b, Reg::new(11).r, 0);
+        }
+    }
+
+    #[inline(always)]
+    fn ustp_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(15);
+        if fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0x8948, 0, 2, d.r, Reg::new(4).b, i);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(11), i);
+            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
         }
     }
 
@@ -6110,6 +6594,19 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn bldus_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                X86_64::frame_address(c, d, i);
+                c.bldusi(d, d, (0) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bldu(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(15);
@@ -6135,6 +6632,18 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn bldu_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(10);
+        if c.has(3) && fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0xf0380f40, 0, 4, d.r, Reg::new(4).b, i);
+        } else {
+            c.portable_bldu_local(d, local);
+        }
+    }
+
+    #[inline(always)]
     fn bldul(&mut self, d: Reg, s: Reg, t: Reg) {
         let c = self;
         c.space(15);
@@ -6156,6 +6665,18 @@ impl Extension for Asm<'_, X86_64> {
             c.cursor.offset(0xf0380f48, 0, 4, d.r, s.b, i);
         } else {
             c.portable_blduli(d, s, given);
+        }
+    }
+
+    #[inline(always)]
+    fn bldul_local(&mut self, d: Reg, local: Local) {
+        let c = self;
+        let i = i64::from(local.offset);
+        c.space(10);
+        if c.has(3) && fits_signed(i, 32, 0) {
+            c.cursor.stack_offset(0xf0380f48, 0, 4, d.r, Reg::new(4).b, i);
+        } else {
+            c.portable_bldul_local(d, local);
         }
     }
 
@@ -6189,6 +6710,21 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn bstus_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                X86_64::frame_address(c, lent_a, i + c.lowered(1));
+                c.bstusi(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bstu(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
@@ -6218,6 +6754,21 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn bstu_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                X86_64::frame_address(c, lent_a, i + c.lowered(1));
+                c.bstui(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
     fn bstul(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, t: Reg) {
@@ -6244,6 +6795,21 @@ impl Extension for Asm<'_, X86_64> {
             }
         }
         self.aside(|c| write(c, d, s, i));
+    }
+
+    #[inline(always)]
+    fn bstul_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                let [lent_a] = c.borrow([d]);
+                X86_64::frame_address(c, lent_a, i + c.lowered(1));
+                c.bstuli(d, lent_a, (0) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -6352,6 +6918,27 @@ impl Extension for Asm<'_, X86_64> {
     }
 
     #[inline(always)]
+    fn fence(&mut self) {
+        let c = self;
+        c.space(3);
+        c.cursor.bytes(0xf0ae0f, 3);
+    }
+
+    #[inline(always)]
+    fn fenceacq(&mut self) {
+        let c = self;
+        c.space(1);
+        c.cursor.bytes(0x90, 1);
+    }
+
+    #[inline(always)]
+    fn fencerel(&mut self) {
+        let c = self;
+        c.space(1);
+        c.cursor.bytes(0x90, 1);
+    }
+
+    #[inline(always)]
     fn jtab(&mut self, s: Reg) {
         let c = self;
         c.space(20);
@@ -6425,235 +7012,6 @@ impl Asm<'_, X86_64> {
         self.aside(|c| write(c, d, s));
     }
 
-    /// Multiplication, high half. Type `i`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhiii(&mut self, d: Reg, s: Reg, i: i32) {
-        let c = self;
-        let i = i64::from(i);
-        c.space(33);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.bytes(0x5040 | spread(Reg::new(0).b, 0, 1), 2);
-        c.cursor.bytes(0x5040 | spread(Reg::new(2).b, 0, 1), 2);
-        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
-        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
-        c.cursor.bytes(0xe8f740 | u64::from(Reg::new(11).b), 3);
-        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(2).b), 3);
-        c.cursor.bytes(0x5840 | spread(Reg::new(2).b, 0, 1), 2);
-        c.cursor.bytes(0x5840 | spread(Reg::new(0).b, 0, 1), 2);
-        c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
-    }
-
-    /// Multiplication, high half. Type `u`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhiui(&mut self, d: Reg, s: Reg, i: u32) {
-        let c = self;
-        let i = i64::from(i as i32);
-        c.space(33);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.bytes(0x5040 | spread(Reg::new(0).b, 0, 1), 2);
-        c.cursor.bytes(0x5040 | spread(Reg::new(2).b, 0, 1), 2);
-        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
-        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
-        c.cursor.bytes(0xe0f740 | u64::from(Reg::new(11).b), 3);
-        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(2).b), 3);
-        c.cursor.bytes(0x5840 | spread(Reg::new(2).b, 0, 1), 2);
-        c.cursor.bytes(0x5840 | spread(Reg::new(0).b, 0, 1), 2);
-        c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
-    }
-
-    /// Multiplication, high half. Type `l`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhili(&mut self, d: Reg, s: Reg, i: i64) {
-        let c = self;
-        c.space(33);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.bytes(0x5040 | spread(Reg::new(0).b, 0, 1), 2);
-        c.cursor.bytes(0x5040 | spread(Reg::new(2).b, 0, 1), 2);
-        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
-        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
-        c.cursor.bytes(0xe8f748 | u64::from(Reg::new(11).b), 3);
-        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(2).b), 3);
-        c.cursor.bytes(0x5840 | spread(Reg::new(2).b, 0, 1), 2);
-        c.cursor.bytes(0x5840 | spread(Reg::new(0).b, 0, 1), 2);
-        c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
-    }
-
-    /// Multiplication, high half. Type `ul`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn mulhiuli(&mut self, d: Reg, s: Reg, i: u64) {
-        let c = self;
-        let i = i as i64;
-        c.space(33);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        c.cursor.bytes(0x5040 | spread(Reg::new(0).b, 0, 1), 2);
-        c.cursor.bytes(0x5040 | spread(Reg::new(2).b, 0, 1), 2);
-        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
-        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(0).r | s.b), 3);
-        c.cursor.bytes(0xe0f748 | u64::from(Reg::new(11).b), 3);
-        c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(2).b), 3);
-        c.cursor.bytes(0x5840 | spread(Reg::new(2).b, 0, 1), 2);
-        c.cursor.bytes(0x5840 | spread(Reg::new(0).b, 0, 1), 2);
-        c.cursor.bytes(0xc08b48 | u64::from(d.r | Reg::new(11).b), 3);
-    }
-
-    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn minii(&mut self, d: Reg, s: Reg, i: i32) {
-        let c = self;
-        let i = i64::from(i);
-        c.space(20);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        if d.b == s.b {
-            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
-            c.cursor.bytes(0xc04c0f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
-        } else if d.b == Reg::new(11).b {
-            c.cursor.bytes(0xc03b40 | u64::from(s.r | d.b), 3);
-            c.cursor.bytes(0xc04c0f40 | spread(d.r | s.b, 0, 3), 4);
-        } else {
-            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
-            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
-            c.cursor.bytes(0xc04c0f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
-        }
-    }
-
-    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn minui(&mut self, d: Reg, s: Reg, i: u32) {
-        let c = self;
-        let i = i64::from(i as i32);
-        c.space(20);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        if d.b == s.b {
-            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
-            c.cursor.bytes(0xc0420f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
-        } else if d.b == Reg::new(11).b {
-            c.cursor.bytes(0xc03b40 | u64::from(s.r | d.b), 3);
-            c.cursor.bytes(0xc0420f40 | spread(d.r | s.b, 0, 3), 4);
-        } else {
-            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
-            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
-            c.cursor.bytes(0xc0420f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
-        }
-    }
-
-    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn minli(&mut self, d: Reg, s: Reg, i: i64) {
-        let c = self;
-        c.space(20);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        if d.b == s.b {
-            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
-            c.cursor.bytes(0xc04c0f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
-        } else if d.b == Reg::new(11).b {
-            c.cursor.bytes(0xc03b48 | u64::from(s.r | d.b), 3);
-            c.cursor.bytes(0xc04c0f48 | spread(d.r | s.b, 0, 3), 4);
-        } else {
-            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
-            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
-            c.cursor.bytes(0xc04c0f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
-        }
-    }
-
-    /// The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn minuli(&mut self, d: Reg, s: Reg, i: u64) {
-        let c = self;
-        let i = i as i64;
-        c.space(20);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        if d.b == s.b {
-            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
-            c.cursor.bytes(0xc0420f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
-        } else if d.b == Reg::new(11).b {
-            c.cursor.bytes(0xc03b48 | u64::from(s.r | d.b), 3);
-            c.cursor.bytes(0xc0420f48 | spread(d.r | s.b, 0, 3), 4);
-        } else {
-            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
-            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
-            c.cursor.bytes(0xc0420f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
-        }
-    }
-
-    /// The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn maxii(&mut self, d: Reg, s: Reg, i: i32) {
-        let c = self;
-        let i = i64::from(i);
-        c.space(20);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        if d.b == s.b {
-            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
-            c.cursor.bytes(0xc04f0f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
-        } else if d.b == Reg::new(11).b {
-            c.cursor.bytes(0xc03b40 | u64::from(s.r | d.b), 3);
-            c.cursor.bytes(0xc04f0f40 | spread(d.r | s.b, 0, 3), 4);
-        } else {
-            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
-            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
-            c.cursor.bytes(0xc04f0f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
-        }
-    }
-
-    /// The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn maxui(&mut self, d: Reg, s: Reg, i: u32) {
-        let c = self;
-        let i = i64::from(i as i32);
-        c.space(20);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        if d.b == s.b {
-            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
-            c.cursor.bytes(0xc0470f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
-        } else if d.b == Reg::new(11).b {
-            c.cursor.bytes(0xc03b40 | u64::from(s.r | d.b), 3);
-            c.cursor.bytes(0xc0470f40 | spread(d.r | s.b, 0, 3), 4);
-        } else {
-            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
-            c.cursor.bytes(0xc03b40 | u64::from(Reg::new(11).r | d.b), 3);
-            c.cursor.bytes(0xc0470f40 | spread(d.r | Reg::new(11).b, 0, 3), 4);
-        }
-    }
-
-    /// The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn maxli(&mut self, d: Reg, s: Reg, i: i64) {
-        let c = self;
-        c.space(20);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        if d.b == s.b {
-            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
-            c.cursor.bytes(0xc04f0f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
-        } else if d.b == Reg::new(11).b {
-            c.cursor.bytes(0xc03b48 | u64::from(s.r | d.b), 3);
-            c.cursor.bytes(0xc04f0f48 | spread(d.r | s.b, 0, 3), 4);
-        } else {
-            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
-            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
-            c.cursor.bytes(0xc04f0f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
-        }
-    }
-
-    /// The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`.
-    #[inline(always)]
-    pub fn maxuli(&mut self, d: Reg, s: Reg, i: u64) {
-        let c = self;
-        let i = i as i64;
-        c.space(20);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        if d.b == s.b {
-            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
-            c.cursor.bytes(0xc0470f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
-        } else if d.b == Reg::new(11).b {
-            c.cursor.bytes(0xc03b48 | u64::from(s.r | d.b), 3);
-            c.cursor.bytes(0xc0470f48 | spread(d.r | s.b, 0, 3), 4);
-        } else {
-            c.cursor.bytes(0xc08b48 | u64::from(d.r | s.b), 3);
-            c.cursor.bytes(0xc03b48 | u64::from(Reg::new(11).r | d.b), 3);
-            c.cursor.bytes(0xc0470f48 | spread(d.r | Reg::new(11).b, 0, 3), 4);
-        }
-    }
-
     #[inline(always)]
     fn portable_crc32cuc(&mut self, d: Reg, s: Reg, t: Reg) {
         #[inline(never)]
@@ -6679,25 +7037,19 @@ impl Asm<'_, X86_64> {
         self.aside(|c| write(c, d, s, t));
     }
 
-    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`.
     #[inline(always)]
-    pub fn crc32cuci(&mut self, d: Reg, s: Reg, i: i32) {
-        let c = self;
-        let i = i64::from(i);
-        c.space(22);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        if c.has(4) && d.b == s.b {
-            c.cursor.bytes(0xc0f0380f40f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
-        } else if c.has(4) && d.b == Reg::new(11).b {
-            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
-            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
-            c.cursor.bytes(0xc0f0380f40f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
-        } else if c.has(4) {
-            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
-            c.cursor.bytes(0xc0f0380f40f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
-        } else {
-            c.fail(Error::Feature);
+    fn portable_crc32cuci(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cuc(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
         }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6725,25 +7077,19 @@ impl Asm<'_, X86_64> {
         self.aside(|c| write(c, d, s, t));
     }
 
-    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`.
     #[inline(always)]
-    pub fn crc32cusi(&mut self, d: Reg, s: Reg, i: i32) {
-        let c = self;
-        let i = i64::from(i);
-        c.space(23);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        if c.has(4) && d.b == s.b {
-            c.cursor.bytes(0xc0f1380f40f266 | spread(d.r | Reg::new(11).b, 2, 6), 7);
-        } else if c.has(4) && d.b == Reg::new(11).b {
-            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
-            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
-            c.cursor.bytes(0xc0f1380f40f266 | spread(d.r | Reg::new(11).b, 2, 6), 7);
-        } else if c.has(4) {
-            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
-            c.cursor.bytes(0xc0f1380f40f266 | spread(d.r | Reg::new(11).b, 2, 6), 7);
-        } else {
-            c.fail(Error::Feature);
+    fn portable_crc32cusi(&mut self, d: Reg, s: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cus(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
         }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6770,25 +7116,19 @@ impl Asm<'_, X86_64> {
         self.aside(|c| write(c, d, s, t));
     }
 
-    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`.
     #[inline(always)]
-    pub fn crc32cui(&mut self, d: Reg, s: Reg, i: u32) {
-        let c = self;
-        let i = i64::from(i as i32);
-        c.space(22);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        if c.has(4) && d.b == s.b {
-            c.cursor.bytes(0xc0f1380f40f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
-        } else if c.has(4) && d.b == Reg::new(11).b {
-            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
-            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
-            c.cursor.bytes(0xc0f1380f40f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
-        } else if c.has(4) {
-            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
-            c.cursor.bytes(0xc0f1380f40f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
-        } else {
-            c.fail(Error::Feature);
+    fn portable_crc32cui(&mut self, d: Reg, s: Reg, i: u32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: u32) {
+            let i = i64::from(i as i32);
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setu(lent_a, (i) as i64 as u32);
+                c.crc32cu(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
         }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -6808,221 +7148,19 @@ impl Asm<'_, X86_64> {
         self.aside(|c| write(c, d, s, t));
     }
 
-    /// A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`.
     #[inline(always)]
-    pub fn crc32culi(&mut self, d: Reg, s: Reg, i: u64) {
-        let c = self;
-        let i = i as i64;
-        c.space(22);
-        c.cursor = set_long(c.cursor, Reg::new(11), i);
-        if c.has(4) && d.b == s.b {
-            c.cursor.bytes(0xc0f1380f48f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
-        } else if c.has(4) && d.b == Reg::new(11).b {
-            c.cursor.bytes(0xc08b48 | u64::from(Reg::new(11).r | Reg::new(11).b), 3);
-            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
-            c.cursor.bytes(0xc0f1380f48f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
-        } else if c.has(4) {
-            c.cursor.bytes(0xc08b40 | u64::from(d.r | s.b), 3);
-            c.cursor.bytes(0xc0f1380f48f2 | spread(d.r | Reg::new(11).b, 1, 5), 6);
-        } else {
-            c.fail(Error::Feature);
+    fn portable_crc32culi(&mut self, d: Reg, s: Reg, i: u64) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, s: Reg, i: u64) {
+            let i = i as i64;
+            {
+                let [lent_a] = c.borrow([d, s]);
+                c.setul(lent_a, (i) as i64 as u64);
+                c.crc32cul(d, s, lent_a);
+                c.give_back([lent_a]);
+            }
         }
-    }
-
-    /// Load from an address that need not be aligned. Type `us`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldus_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(16);
-        if fits_signed(i, 32, 0) {
-            c.cursor.stack_offset(0xb70f40, 0, 3, d.r, Reg::new(4).b, i);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0xb70f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r, 0);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `s`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ulds_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(16);
-        if fits_signed(i, 32, 0) {
-            c.cursor.stack_offset(0xbf0f40, 0, 3, d.r, Reg::new(4).b, i);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0xbf0f40, 0, 3, d.r, Reg::new(4).b, Reg::new(11).r, 0);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `u`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldu_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(15);
-        if fits_signed(i, 32, 0) {
-            c.cursor.stack_offset(0x8b40, 0, 2, d.r, Reg::new(4).b, i);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b40, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `i`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldi_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(15);
-        if fits_signed(i, 32, 0) {
-            c.cursor.stack_offset(0x8b40, 0, 2, d.r, Reg::new(4).b, i);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b40, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `ul`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldul_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(15);
-        if fits_signed(i, 32, 0) {
-            c.cursor.stack_offset(0x8b48, 0, 2, d.r, Reg::new(4).b, i);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `l`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldl_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(15);
-        if fits_signed(i, 32, 0) {
-            c.cursor.stack_offset(0x8b48, 0, 2, d.r, Reg::new(4).b, i);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
-        }
-    }
-
-    /// Load from an address that need not be aligned. Type `p`. Operands `d, local`.
-    #[inline(always)]
-    pub fn uldp_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(15);
-        if fits_signed(i, 32, 0) {
-            c.cursor.stack_offset(0x8b48, 0, 2, d.r, Reg::new(4).b, i);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8b48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `us`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ustus_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(16);
-        if fits_signed(i, 32, 0) {
-            c.cursor.stack_offset(0x894066, 1, 3, d.r, Reg::new(4).b, i);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x894066, 1, 3, d.r, Reg::new(4).b, Reg::new(11).r, 0);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `s`. Operands `d, local`.
-    #[inline(always)]
-    pub fn usts_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(16);
-        if fits_signed(i, 32, 0) {
-            c.cursor.stack_offset(0x894066, 1, 3, d.r, Reg::new(4).b, i);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x894066, 1, 3, d.r, Reg::new(4).b, Reg::new(11).r, 0);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `u`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ustu_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(15);
-        if fits_signed(i, 32, 0) {
-            c.cursor.stack_offset(0x8940, 0, 2, d.r, Reg::new(4).b, i);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8940, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `i`. Operands `d, local`.
-    #[inline(always)]
-    pub fn usti_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(15);
-        if fits_signed(i, 32, 0) {
-            c.cursor.stack_offset(0x8940, 0, 2, d.r, Reg::new(4).b, i);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8940, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `ul`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ustul_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(15);
-        if fits_signed(i, 32, 0) {
-            c.cursor.stack_offset(0x8948, 0, 2, d.r, Reg::new(4).b, i);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `l`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ustl_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(15);
-        if fits_signed(i, 32, 0) {
-            c.cursor.stack_offset(0x8948, 0, 2, d.r, Reg::new(4).b, i);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
-        }
-    }
-
-    /// Store to an address that need not be aligned. Type `p`. Operands `d, local`.
-    #[inline(always)]
-    pub fn ustp_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(15);
-        if fits_signed(i, 32, 0) {
-            c.cursor.stack_offset(0x8948, 0, 2, d.r, Reg::new(4).b, i);
-        } else {
-            c.cursor = set_long(c.cursor, Reg::new(11), i);
-            c.cursor.index(0x8948, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
-        }
+        self.aside(|c| write(c, d, s, i));
     }
 
     #[inline(always)]
@@ -7050,17 +7188,17 @@ impl Asm<'_, X86_64> {
         self.aside(|c| write(c, d, s, i));
     }
 
-    /// Load in the other byte order. Type `u`. Operands `d, local`.
     #[inline(always)]
-    pub fn bldu_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(10);
-        if c.has(3) && fits_signed(i, 32, 0) {
-            c.cursor.stack_offset(0xf0380f40, 0, 4, d.r, Reg::new(4).b, i);
-        } else {
-            c.fail(Error::Feature);
+    fn portable_bldu_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                X86_64::frame_address(c, d, i);
+                c.bldui(d, d, (0) as i64 as i32);
+            }
         }
+        self.aside(|c| write(c, d, local));
     }
 
     #[inline(always)]
@@ -7088,17 +7226,17 @@ impl Asm<'_, X86_64> {
         self.aside(|c| write(c, d, s, i));
     }
 
-    /// Load in the other byte order. Type `ul`. Operands `d, local`.
     #[inline(always)]
-    pub fn bldul_local(&mut self, d: Reg, local: Local) {
-        let c = self;
-        let i = i64::from(local.offset);
-        c.space(10);
-        if c.has(3) && fits_signed(i, 32, 0) {
-            c.cursor.stack_offset(0xf0380f48, 0, 4, d.r, Reg::new(4).b, i);
-        } else {
-            c.fail(Error::Feature);
+    fn portable_bldul_local(&mut self, d: Reg, local: Local) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Reg, local: Local) {
+            let i = i64::from(local.offset);
+            {
+                X86_64::frame_address(c, d, i);
+                c.blduli(d, d, (0) as i64 as i32);
+            }
         }
+        self.aside(|c| write(c, d, local));
     }
 }
 

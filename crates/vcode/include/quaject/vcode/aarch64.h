@@ -3455,54 +3455,6 @@ QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1e604800u);
 }
 
-/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
-QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
-    qjv_space(c, 20);
-    c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    if (qjv_has(c, 0)) {
-        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad15000u);
-    } else {
-        qjv_fail(c, QJV_ERROR_FEATURE);
-    }
-}
-
-/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
-    qjv_space(c, 20);
-    c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    if (qjv_has(c, 0)) {
-        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad15400u);
-    } else {
-        qjv_fail(c, QJV_ERROR_FEATURE);
-    }
-}
-
-/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
-    qjv_space(c, 20);
-    c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    if (qjv_has(c, 0)) {
-        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad15800u);
-    } else {
-        qjv_fail(c, QJV_ERROR_FEATURE);
-    }
-}
-
-/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
-    int64_t i = (int64_t)value;
-    qjv_space(c, 20);
-    c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
-    if (qjv_has(c, 0)) {
-        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9ad15c00u);
-    } else {
-        qjv_fail(c, QJV_ERROR_FEATURE);
-    }
-}
-
 /* Copy t if s is not zero; otherwise d stays. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_movnzi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 8);
@@ -4337,6 +4289,24 @@ QJV_INLINE void qjv_casp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
+/* Loads and stores before it are seen before those after it. */
+QJV_INLINE void qjv_fence(qjv_asm *c) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, 0xd5033bbfu);
+}
+
+/* Loads before it are seen before loads and stores after it: a load, then this, acquires. */
+QJV_INLINE void qjv_fenceacq(qjv_asm *c) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, 0xd50339bfu);
+}
+
+/* Loads and stores before it are seen before stores after it: this, then a store, releases. */
+QJV_INLINE void qjv_fencerel(qjv_asm *c) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, 0xd5033bbfu);
+}
+
 /* Jump to the jump (`j`) after this one that the unsigned long in s counts from zero. Operands `s`. */
 QJV_INLINE void qjv_jtab(qjv_asm *c, v_reg s) {
     qjv_space(c, 12);
@@ -4410,15 +4380,24 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
 
 static void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
 static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
+static int64_t qjv_lowered(size_t count);
 
 QJV_INLINE void qjv_portable_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_portable_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_portable_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
 QJV_INLINE void qjv_portable_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
+QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
 QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
@@ -4429,16 +4408,22 @@ QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
 QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldul_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local);
 
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_portable_crc32cuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
@@ -4479,6 +4464,41 @@ QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x1ac05000u);
     } else {
         qjv_portable_crc32cuc(c, d, s, t);
+    }
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_portable_crc32cuci_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_crc32cuc(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_portable_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_portable_crc32cuci_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 20);
+    c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad15000u);
+    } else {
+        qjv_portable_crc32cuci(c, d, s, value);
     }
 }
 
@@ -4524,6 +4544,41 @@ QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_portable_crc32cusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_crc32cus(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_portable_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_portable_crc32cusi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 20);
+    c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad15400u);
+    } else {
+        qjv_portable_crc32cusi(c, d, s, value);
+    }
+}
+
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_portable_crc32cu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -4565,6 +4620,41 @@ QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_portable_crc32cui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_crc32cu(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_portable_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    qjv_asm copy = *c;
+    qjv_portable_crc32cui_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    qjv_space(c, 20);
+    c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x1ad15800u);
+    } else {
+        qjv_portable_crc32cui(c, d, s, value);
+    }
+}
+
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_portable_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -4596,6 +4686,41 @@ QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
         c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x9ac05c00u);
     } else {
         qjv_portable_crc32cul(c, d, s, t);
+    }
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_portable_crc32culi_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setul(c, lent_a, (unsigned long)(i));
+        qjv_crc32cul(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_portable_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    qjv_asm copy = *c;
+    qjv_portable_crc32culi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    qjv_space(c, 20);
+    c->ip = qjv_set_long(c->ip, qjv_reg(17), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | 0x9ad15c00u);
+    } else {
+        qjv_portable_crc32culi(c, d, s, value);
     }
 }
 
@@ -4845,6 +4970,24 @@ QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Load in the other byte order. Type `us`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bldus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_bldusi(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_bldus_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bldus_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Load in the other byte order. Type `u`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_bldu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -4879,6 +5022,24 @@ QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Load in the other byte order. Type `u`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bldu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_bldui(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_bldu_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bldu_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Load in the other byte order. Type `ul`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_bldul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -4910,6 +5071,24 @@ QJV_OUTLINE void qjv_blduli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
     qjv_blduli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Load in the other byte order. Type `ul`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bldul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_blduli(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_bldul_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bldul_local_aside(&copy, d, local);
     *c = copy;
 }
 
@@ -4957,6 +5136,29 @@ QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Store in the other byte order. Type `us`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bstus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_bstusi(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstus_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bstus_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Store in the other byte order. Type `u`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_bstu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -5001,6 +5203,29 @@ QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Store in the other byte order. Type `u`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bstu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_bstui(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstu_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bstu_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Store in the other byte order. Type `ul`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_bstul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -5042,6 +5267,29 @@ QJV_OUTLINE void qjv_bstuli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
     qjv_bstuli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store in the other byte order. Type `ul`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bstul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_bstuli(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bstul_local_aside(&copy, d, local);
     *c = copy;
 }
 
@@ -5474,21 +5722,30 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 #define v_ustp_local(d, local) qjv_ustp_local(&v_self, d, local)
 #define v_bldus(d, s, t) qjv_bldus(&v_self, d, s, t)
 #define v_bldusi(d, s, value) qjv_bldusi(&v_self, d, s, value)
+#define v_bldus_local(d, local) qjv_bldus_local(&v_self, d, local)
 #define v_bldu(d, s, t) qjv_bldu(&v_self, d, s, t)
 #define v_bldui(d, s, value) qjv_bldui(&v_self, d, s, value)
+#define v_bldu_local(d, local) qjv_bldu_local(&v_self, d, local)
 #define v_bldul(d, s, t) qjv_bldul(&v_self, d, s, t)
 #define v_blduli(d, s, value) qjv_blduli(&v_self, d, s, value)
+#define v_bldul_local(d, local) qjv_bldul_local(&v_self, d, local)
 #define v_bstus(d, s, t) qjv_bstus(&v_self, d, s, t)
 #define v_bstusi(d, s, value) qjv_bstusi(&v_self, d, s, value)
+#define v_bstus_local(d, local) qjv_bstus_local(&v_self, d, local)
 #define v_bstu(d, s, t) qjv_bstu(&v_self, d, s, t)
 #define v_bstui(d, s, value) qjv_bstui(&v_self, d, s, value)
+#define v_bstu_local(d, local) qjv_bstu_local(&v_self, d, local)
 #define v_bstul(d, s, t) qjv_bstul(&v_self, d, s, t)
 #define v_bstuli(d, s, value) qjv_bstuli(&v_self, d, s, value)
+#define v_bstul_local(d, local) qjv_bstul_local(&v_self, d, local)
 #define v_casi(d, s, t) qjv_casi(&v_self, d, s, t)
 #define v_casu(d, s, t) qjv_casu(&v_self, d, s, t)
 #define v_casl(d, s, t) qjv_casl(&v_self, d, s, t)
 #define v_casul(d, s, t) qjv_casul(&v_self, d, s, t)
 #define v_casp(d, s, t) qjv_casp(&v_self, d, s, t)
+#define v_fence() qjv_fence(&v_self)
+#define v_fenceacq() qjv_fenceacq(&v_self)
+#define v_fencerel() qjv_fencerel(&v_self)
 #define v_jtab(s) qjv_jtab(&v_self, s)
 #define v_prefetch(s, value) qjv_prefetch(&v_self, s, value)
 

@@ -267,11 +267,14 @@ enum { QJV_LOAD_DELAY = 0 };
         for (int qjv_done = (int)(count); qjv_done < QJV_LOAD_DELAY; qjv_done++) qjv_nop(c); \
     } while (0)
 
+/* How far the stack pointer is lowered while so many registers are borrowed. */
+QJV_OUTLINE int64_t qjv_lowered(size_t count) { return (int64_t)((QJV_BOTTOM + 8 * count + 15) & ~(size_t)15); }
+
 /* Borrows registers other than those taken, for the length of a row; their values are kept on the stack. */
 QJV_OUTLINE void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted) {
     v_variable at = {QJV_BIAS + QJV_BOTTOM};
     size_t found = 0;
-    qjv_enter(c, (int64_t)((QJV_BOTTOM + 8 * wanted + 15) & ~(size_t)15));
+    qjv_enter(c, qjv_lowered(wanted));
     for (size_t index = 0; found < wanted && index < QJV_COUNT(qjv_int_temp); index++) {
         int is_taken = 0;
         for (size_t operand = 0; operand < count; operand++)
@@ -286,7 +289,7 @@ QJV_OUTLINE void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg 
 QJV_OUTLINE void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count) {
     v_variable at = {QJV_BIAS + QJV_BOTTOM};
     for (size_t index = 0; index < count; index++, at.offset += 8) qjv_ldl_local(c, lent[index], at);
-    qjv_leave(c, (int64_t)((QJV_BOTTOM + 8 * count + 15) & ~(size_t)15));
+    qjv_leave(c, qjv_lowered(count));
 }
 
 /* Jumps to the label that the unsigned long in index counts from zero: a row of jumps in the code. An index without a

@@ -3740,6 +3740,24 @@ QJV_INLINE void qjv_casp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     c->ip = qjv_word_big(c->ip, 0x0000000fu);
 }
 
+/* Loads and stores before it are seen before those after it. */
+QJV_INLINE void qjv_fence(qjv_asm *c) {
+    qjv_space(c, 4);
+    c->ip = qjv_word_big(c->ip, 0x0000000fu);
+}
+
+/* Loads before it are seen before loads and stores after it: a load, then this, acquires. */
+QJV_INLINE void qjv_fenceacq(qjv_asm *c) {
+    qjv_space(c, 4);
+    c->ip = qjv_word_big(c->ip, 0x0000000fu);
+}
+
+/* Loads and stores before it are seen before stores after it: this, then a store, releases. */
+QJV_INLINE void qjv_fencerel(qjv_asm *c) {
+    qjv_space(c, 4);
+    c->ip = qjv_word_big(c->ip, 0x0000000fu);
+}
+
 /* Jump to the jump (`j`) after this one that the unsigned long in s counts from zero. Operands `s`. */
 QJV_INLINE void qjv_jtab(qjv_asm *c, v_reg s) {
     qjv_space(c, 36);
@@ -3812,27 +3830,40 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
 
 static void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
 static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
+static int64_t qjv_lowered(size_t count);
 
 QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_ctzu(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_ctzul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
 QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, long value);
 QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_minuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_mind(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
 QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, long value);
 QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_maxuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_maxf(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
 QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
 QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
@@ -3859,24 +3890,34 @@ QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
 QJV_INLINE void qjv_uldus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ulds(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ulds_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ustus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_usts(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_usts_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldul_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local);
 
 /* Count the bits that are one. Type `u`. Operands `d, s`. */
 QJV_OUTLINE void qjv_popcountu_aside(qjv_asm *c, v_reg d, v_reg s) {
@@ -4015,6 +4056,29 @@ QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     *c = copy;
 }
 
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_minii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_seti(c, lent_a, (int32_t)(i));
+        qjv_mini(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_minii_aside(&copy, d, s, value);
+    *c = copy;
+}
+
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_minu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -4041,6 +4105,29 @@ QJV_OUTLINE void qjv_minu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
     qjv_minu_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_minui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_minu(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    qjv_asm copy = *c;
+    qjv_minui_aside(&copy, d, s, value);
     *c = copy;
 }
 
@@ -4073,6 +4160,29 @@ QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     *c = copy;
 }
 
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_minli_aside(qjv_asm *c, v_reg d, v_reg s, long value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_seti(c, lent_a, (int32_t)(i));
+        qjv_mini(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, long value) {
+    qjv_asm copy = *c;
+    qjv_minli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_minul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -4099,6 +4209,29 @@ QJV_OUTLINE void qjv_minul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
     qjv_minul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_minuli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_minu(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_minuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    qjv_asm copy = *c;
+    qjv_minuli_aside(&copy, d, s, value);
     *c = copy;
 }
 
@@ -4189,6 +4322,29 @@ QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     *c = copy;
 }
 
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_maxii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_seti(c, lent_a, (int32_t)(i));
+        qjv_maxi(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_maxii_aside(&copy, d, s, value);
+    *c = copy;
+}
+
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_maxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -4215,6 +4371,29 @@ QJV_OUTLINE void qjv_maxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
     qjv_maxu_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_maxui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_maxu(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    qjv_asm copy = *c;
+    qjv_maxui_aside(&copy, d, s, value);
     *c = copy;
 }
 
@@ -4247,6 +4426,29 @@ QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     *c = copy;
 }
 
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_maxli_aside(qjv_asm *c, v_reg d, v_reg s, long value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_seti(c, lent_a, (int32_t)(i));
+        qjv_maxi(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, long value) {
+    qjv_asm copy = *c;
+    qjv_maxli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_maxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -4273,6 +4475,29 @@ QJV_OUTLINE void qjv_maxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
     qjv_maxul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_maxuli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_maxu(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_maxuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    qjv_asm copy = *c;
+    qjv_maxuli_aside(&copy, d, s, value);
     *c = copy;
 }
 
@@ -4366,6 +4591,29 @@ QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     *c = copy;
 }
 
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_crc32cuci_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_crc32cuc(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_crc32cuci_aside(&copy, d, s, value);
+    *c = copy;
+}
+
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_crc32cus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -4395,6 +4643,29 @@ QJV_OUTLINE void qjv_crc32cus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
     qjv_crc32cus_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_crc32cusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_crc32cus(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_crc32cusi_aside(&copy, d, s, value);
     *c = copy;
 }
 
@@ -4429,6 +4700,29 @@ QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     *c = copy;
 }
 
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_crc32cui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_crc32cu(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    qjv_asm copy = *c;
+    qjv_crc32cui_aside(&copy, d, s, value);
+    *c = copy;
+}
+
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -4457,6 +4751,29 @@ QJV_OUTLINE void qjv_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
     qjv_crc32cul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_crc32culi_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_crc32cu(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    qjv_asm copy = *c;
+    qjv_crc32culi_aside(&copy, d, s, value);
     *c = copy;
 }
 
@@ -5170,6 +5487,24 @@ QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Load from an address that need not be aligned. Type `us`. Operands `d, local`. */
+QJV_OUTLINE void qjv_uldus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_uldusi(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_uldus_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_uldus_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Load from an address that need not be aligned. Type `s`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_ulds_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -5213,6 +5548,24 @@ QJV_OUTLINE void qjv_uldsi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
     qjv_uldsi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Load from an address that need not be aligned. Type `s`. Operands `d, local`. */
+QJV_OUTLINE void qjv_ulds_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_uldsi(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_ulds_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_ulds_local_aside(&copy, d, local);
     *c = copy;
 }
 
@@ -5261,6 +5614,29 @@ QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Store to an address that need not be aligned. Type `us`. Operands `d, local`. */
+QJV_OUTLINE void qjv_ustus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_ustusi(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_ustus_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_ustus_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Store to an address that need not be aligned. Type `s`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_usts_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -5290,6 +5666,29 @@ QJV_OUTLINE void qjv_ustsi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
     qjv_ustsi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store to an address that need not be aligned. Type `s`. Operands `d, local`. */
+QJV_OUTLINE void qjv_usts_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_ustsi(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_usts_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_usts_local_aside(&copy, d, local);
     *c = copy;
 }
 
@@ -5327,6 +5726,24 @@ QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Load in the other byte order. Type `us`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bldus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_bldusi(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_bldus_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bldus_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Load in the other byte order. Type `u`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_bldu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -5361,6 +5778,24 @@ QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Load in the other byte order. Type `u`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bldu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_bldui(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_bldu_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bldu_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Load in the other byte order. Type `ul`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_bldul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -5392,6 +5827,24 @@ QJV_OUTLINE void qjv_blduli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
     qjv_blduli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Load in the other byte order. Type `ul`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bldul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_bldui(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_bldul_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bldul_local_aside(&copy, d, local);
     *c = copy;
 }
 
@@ -5439,6 +5892,29 @@ QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Store in the other byte order. Type `us`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bstus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_bstusi(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstus_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bstus_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Store in the other byte order. Type `u`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_bstu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -5483,6 +5959,29 @@ QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Store in the other byte order. Type `u`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bstu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_bstui(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstu_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bstu_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Store in the other byte order. Type `ul`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_bstul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -5524,6 +6023,29 @@ QJV_OUTLINE void qjv_bstuli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
     qjv_bstuli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store in the other byte order. Type `ul`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bstul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_bstui(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bstul_local_aside(&copy, d, local);
     *c = copy;
 }
 
@@ -5851,21 +6373,33 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 #define v_mulhiul(d, s, t) qjv_mulhiul(&v_self, d, s, t)
 #define v_mulhiuli(d, s, value) qjv_mulhiuli(&v_self, d, s, value)
 #define v_mini(d, s, t) qjv_mini(&v_self, d, s, t)
+#define v_minii(d, s, value) qjv_minii(&v_self, d, s, value)
 #define v_minu(d, s, t) qjv_minu(&v_self, d, s, t)
+#define v_minui(d, s, value) qjv_minui(&v_self, d, s, value)
 #define v_minl(d, s, t) qjv_minl(&v_self, d, s, t)
+#define v_minli(d, s, value) qjv_minli(&v_self, d, s, value)
 #define v_minul(d, s, t) qjv_minul(&v_self, d, s, t)
+#define v_minuli(d, s, value) qjv_minuli(&v_self, d, s, value)
 #define v_minf(d, s, t) qjv_minf(&v_self, d, s, t)
 #define v_mind(d, s, t) qjv_mind(&v_self, d, s, t)
 #define v_maxi(d, s, t) qjv_maxi(&v_self, d, s, t)
+#define v_maxii(d, s, value) qjv_maxii(&v_self, d, s, value)
 #define v_maxu(d, s, t) qjv_maxu(&v_self, d, s, t)
+#define v_maxui(d, s, value) qjv_maxui(&v_self, d, s, value)
 #define v_maxl(d, s, t) qjv_maxl(&v_self, d, s, t)
+#define v_maxli(d, s, value) qjv_maxli(&v_self, d, s, value)
 #define v_maxul(d, s, t) qjv_maxul(&v_self, d, s, t)
+#define v_maxuli(d, s, value) qjv_maxuli(&v_self, d, s, value)
 #define v_maxf(d, s, t) qjv_maxf(&v_self, d, s, t)
 #define v_maxd(d, s, t) qjv_maxd(&v_self, d, s, t)
 #define v_crc32cuc(d, s, t) qjv_crc32cuc(&v_self, d, s, t)
+#define v_crc32cuci(d, s, value) qjv_crc32cuci(&v_self, d, s, value)
 #define v_crc32cus(d, s, t) qjv_crc32cus(&v_self, d, s, t)
+#define v_crc32cusi(d, s, value) qjv_crc32cusi(&v_self, d, s, value)
 #define v_crc32cu(d, s, t) qjv_crc32cu(&v_self, d, s, t)
+#define v_crc32cui(d, s, value) qjv_crc32cui(&v_self, d, s, value)
 #define v_crc32cul(d, s, t) qjv_crc32cul(&v_self, d, s, t)
+#define v_crc32culi(d, s, value) qjv_crc32culi(&v_self, d, s, value)
 #define v_movnzi(d, s, t) qjv_movnzi(&v_self, d, s, t)
 #define v_movnzu(d, s, t) qjv_movnzu(&v_self, d, s, t)
 #define v_movnzl(d, s, t) qjv_movnzl(&v_self, d, s, t)
@@ -5902,8 +6436,10 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 #define v_mulouli(d, s, value, label) qjv_mulouli(&v_self, d, s, value, label)
 #define v_uldus(d, s, t) qjv_uldus(&v_self, d, s, t)
 #define v_uldusi(d, s, value) qjv_uldusi(&v_self, d, s, value)
+#define v_uldus_local(d, local) qjv_uldus_local(&v_self, d, local)
 #define v_ulds(d, s, t) qjv_ulds(&v_self, d, s, t)
 #define v_uldsi(d, s, value) qjv_uldsi(&v_self, d, s, value)
+#define v_ulds_local(d, local) qjv_ulds_local(&v_self, d, local)
 #define v_uldu(d, s, t) qjv_uldu(&v_self, d, s, t)
 #define v_uldui(d, s, value) qjv_uldui(&v_self, d, s, value)
 #define v_uldu_local(d, local) qjv_uldu_local(&v_self, d, local)
@@ -5921,8 +6457,10 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 #define v_uldp_local(d, local) qjv_uldp_local(&v_self, d, local)
 #define v_ustus(d, s, t) qjv_ustus(&v_self, d, s, t)
 #define v_ustusi(d, s, value) qjv_ustusi(&v_self, d, s, value)
+#define v_ustus_local(d, local) qjv_ustus_local(&v_self, d, local)
 #define v_usts(d, s, t) qjv_usts(&v_self, d, s, t)
 #define v_ustsi(d, s, value) qjv_ustsi(&v_self, d, s, value)
+#define v_usts_local(d, local) qjv_usts_local(&v_self, d, local)
 #define v_ustu(d, s, t) qjv_ustu(&v_self, d, s, t)
 #define v_ustui(d, s, value) qjv_ustui(&v_self, d, s, value)
 #define v_ustu_local(d, local) qjv_ustu_local(&v_self, d, local)
@@ -5940,21 +6478,30 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 #define v_ustp_local(d, local) qjv_ustp_local(&v_self, d, local)
 #define v_bldus(d, s, t) qjv_bldus(&v_self, d, s, t)
 #define v_bldusi(d, s, value) qjv_bldusi(&v_self, d, s, value)
+#define v_bldus_local(d, local) qjv_bldus_local(&v_self, d, local)
 #define v_bldu(d, s, t) qjv_bldu(&v_self, d, s, t)
 #define v_bldui(d, s, value) qjv_bldui(&v_self, d, s, value)
+#define v_bldu_local(d, local) qjv_bldu_local(&v_self, d, local)
 #define v_bldul(d, s, t) qjv_bldul(&v_self, d, s, t)
 #define v_blduli(d, s, value) qjv_blduli(&v_self, d, s, value)
+#define v_bldul_local(d, local) qjv_bldul_local(&v_self, d, local)
 #define v_bstus(d, s, t) qjv_bstus(&v_self, d, s, t)
 #define v_bstusi(d, s, value) qjv_bstusi(&v_self, d, s, value)
+#define v_bstus_local(d, local) qjv_bstus_local(&v_self, d, local)
 #define v_bstu(d, s, t) qjv_bstu(&v_self, d, s, t)
 #define v_bstui(d, s, value) qjv_bstui(&v_self, d, s, value)
+#define v_bstu_local(d, local) qjv_bstu_local(&v_self, d, local)
 #define v_bstul(d, s, t) qjv_bstul(&v_self, d, s, t)
 #define v_bstuli(d, s, value) qjv_bstuli(&v_self, d, s, value)
+#define v_bstul_local(d, local) qjv_bstul_local(&v_self, d, local)
 #define v_casi(d, s, t) qjv_casi(&v_self, d, s, t)
 #define v_casu(d, s, t) qjv_casu(&v_self, d, s, t)
 #define v_casl(d, s, t) qjv_casl(&v_self, d, s, t)
 #define v_casul(d, s, t) qjv_casul(&v_self, d, s, t)
 #define v_casp(d, s, t) qjv_casp(&v_self, d, s, t)
+#define v_fence() qjv_fence(&v_self)
+#define v_fenceacq() qjv_fenceacq(&v_self)
+#define v_fencerel() qjv_fencerel(&v_self)
 #define v_jtab(s) qjv_jtab(&v_self, s)
 #define v_prefetch(s, value) qjv_prefetch(&v_self, s, value)
 

@@ -4717,6 +4717,24 @@ QJV_INLINE void qjv_casp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     c->ip = qjv_word(c->ip, (d.n & 0x1f0000) | 0x7d806378u);
 }
 
+/* Loads and stores before it are seen before those after it. */
+QJV_INLINE void qjv_fence(qjv_asm *c) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, 0x7c0004acu);
+}
+
+/* Loads before it are seen before loads and stores after it: a load, then this, acquires. */
+QJV_INLINE void qjv_fenceacq(qjv_asm *c) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, 0x7c2004acu);
+}
+
+/* Loads and stores before it are seen before stores after it: this, then a store, releases. */
+QJV_INLINE void qjv_fencerel(qjv_asm *c) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, 0x7c2004acu);
+}
+
 /* Jump to the jump (`j`) after this one that the unsigned long in s counts from zero. Operands `s`. */
 QJV_INLINE void qjv_jtab(qjv_asm *c, v_reg s) {
     qjv_space(c, 36);
@@ -4803,12 +4821,17 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
 
 static void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
 static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
+static int64_t qjv_lowered(size_t count);
 
 QJV_INLINE void qjv_bswapul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
 QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_addoi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
 QJV_INLINE void qjv_addou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
@@ -4894,6 +4917,29 @@ QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     *c = copy;
 }
 
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_crc32cuci_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_crc32cuc(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_crc32cuci_aside(&copy, d, s, value);
+    *c = copy;
+}
+
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_crc32cus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -4923,6 +4969,29 @@ QJV_OUTLINE void qjv_crc32cus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
     qjv_crc32cus_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_crc32cusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_crc32cus(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_crc32cusi_aside(&copy, d, s, value);
     *c = copy;
 }
 
@@ -4957,6 +5026,29 @@ QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     *c = copy;
 }
 
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_crc32cui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_crc32cu(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    qjv_asm copy = *c;
+    qjv_crc32cui_aside(&copy, d, s, value);
+    *c = copy;
+}
+
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -4978,6 +5070,29 @@ QJV_OUTLINE void qjv_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
     qjv_crc32cul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_crc32culi_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setul(c, lent_a, (unsigned long)(i));
+        qjv_crc32cul(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    qjv_asm copy = *c;
+    qjv_crc32culi_aside(&copy, d, s, value);
     *c = copy;
 }
 
@@ -5989,9 +6104,13 @@ QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v
 #define v_maxf(d, s, t) qjv_maxf(&v_self, d, s, t)
 #define v_maxd(d, s, t) qjv_maxd(&v_self, d, s, t)
 #define v_crc32cuc(d, s, t) qjv_crc32cuc(&v_self, d, s, t)
+#define v_crc32cuci(d, s, value) qjv_crc32cuci(&v_self, d, s, value)
 #define v_crc32cus(d, s, t) qjv_crc32cus(&v_self, d, s, t)
+#define v_crc32cusi(d, s, value) qjv_crc32cusi(&v_self, d, s, value)
 #define v_crc32cu(d, s, t) qjv_crc32cu(&v_self, d, s, t)
+#define v_crc32cui(d, s, value) qjv_crc32cui(&v_self, d, s, value)
 #define v_crc32cul(d, s, t) qjv_crc32cul(&v_self, d, s, t)
+#define v_crc32culi(d, s, value) qjv_crc32culi(&v_self, d, s, value)
 #define v_movnzi(d, s, t) qjv_movnzi(&v_self, d, s, t)
 #define v_movnzu(d, s, t) qjv_movnzu(&v_self, d, s, t)
 #define v_movnzl(d, s, t) qjv_movnzl(&v_self, d, s, t)
@@ -6091,6 +6210,9 @@ QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v
 #define v_casl(d, s, t) qjv_casl(&v_self, d, s, t)
 #define v_casul(d, s, t) qjv_casul(&v_self, d, s, t)
 #define v_casp(d, s, t) qjv_casp(&v_self, d, s, t)
+#define v_fence() qjv_fence(&v_self)
+#define v_fenceacq() qjv_fenceacq(&v_self)
+#define v_fencerel() qjv_fencerel(&v_self)
 #define v_jtab(s) qjv_jtab(&v_self, s)
 #define v_prefetch(s, value) qjv_prefetch(&v_self, s, value)
 

@@ -3486,54 +3486,6 @@ QJV_INLINE void qjv_mulhiuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) 
     c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x03f03033u);
 }
 
-/* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
-    qjv_space(c, 36);
-    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    if (qjv_has(c, 0)) {
-        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf04033u);
-    } else {
-        qjv_fail(c, QJV_ERROR_FEATURE);
-    }
-}
-
-/* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
-    qjv_space(c, 36);
-    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    if (qjv_has(c, 0)) {
-        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf05033u);
-    } else {
-        qjv_fail(c, QJV_ERROR_FEATURE);
-    }
-}
-
-/* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
-    qjv_space(c, 36);
-    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    if (qjv_has(c, 0)) {
-        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf04033u);
-    } else {
-        qjv_fail(c, QJV_ERROR_FEATURE);
-    }
-}
-
-/* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_minuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
-    int64_t i = (int64_t)value;
-    qjv_space(c, 36);
-    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    if (qjv_has(c, 0)) {
-        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf05033u);
-    } else {
-        qjv_fail(c, QJV_ERROR_FEATURE);
-    }
-}
-
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
 QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
@@ -3544,54 +3496,6 @@ QJV_INLINE void qjv_minf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 QJV_INLINE void qjv_mind(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 4);
     c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x2a000053u);
-}
-
-/* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
-QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
-    qjv_space(c, 36);
-    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    if (qjv_has(c, 0)) {
-        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf06033u);
-    } else {
-        qjv_fail(c, QJV_ERROR_FEATURE);
-    }
-}
-
-/* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
-    qjv_space(c, 36);
-    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    if (qjv_has(c, 0)) {
-        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf07033u);
-    } else {
-        qjv_fail(c, QJV_ERROR_FEATURE);
-    }
-}
-
-/* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
-QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, long value) {
-    int64_t i = value;
-    qjv_space(c, 36);
-    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    if (qjv_has(c, 0)) {
-        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf06033u);
-    } else {
-        qjv_fail(c, QJV_ERROR_FEATURE);
-    }
-}
-
-/* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_maxuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
-    int64_t i = (int64_t)value;
-    qjv_space(c, 36);
-    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
-    if (qjv_has(c, 0)) {
-        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf07033u);
-    } else {
-        qjv_fail(c, QJV_ERROR_FEATURE);
-    }
 }
 
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `f`. Operands `d, s, t`. */
@@ -3656,6 +3560,24 @@ QJV_INLINE void qjv_casp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f0013u);
 }
 
+/* Loads and stores before it are seen before those after it. */
+QJV_INLINE void qjv_fence(qjv_asm *c) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, 0x0330000fu);
+}
+
+/* Loads before it are seen before loads and stores after it: a load, then this, acquires. */
+QJV_INLINE void qjv_fenceacq(qjv_asm *c) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, 0x0230000fu);
+}
+
+/* Loads and stores before it are seen before stores after it: this, then a store, releases. */
+QJV_INLINE void qjv_fencerel(qjv_asm *c) {
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, 0x0350000fu);
+}
+
 /* Jump to the jump (`j`) after this one that the unsigned long in s counts from zero. Operands `s`. */
 QJV_INLINE void qjv_jtab(qjv_asm *c, v_reg s) {
     qjv_space(c, 16);
@@ -3712,6 +3634,7 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
 
 static void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
 static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
+static int64_t qjv_lowered(size_t count);
 
 QJV_INLINE void qjv_portable_bswapus(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_bswapus(qjv_asm *c, v_reg d, v_reg s);
@@ -3749,24 +3672,44 @@ QJV_INLINE void qjv_portable_rotruli(qjv_asm *c, v_reg d, v_reg s, unsigned long
 QJV_INLINE void qjv_rotruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_portable_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_portable_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
 QJV_INLINE void qjv_portable_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_minli(qjv_asm *c, v_reg d, v_reg s, long value);
+QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, long value);
 QJV_INLINE void qjv_portable_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_minuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
+QJV_INLINE void qjv_minuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_portable_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_portable_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
 QJV_INLINE void qjv_portable_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_maxli(qjv_asm *c, v_reg d, v_reg s, long value);
+QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, long value);
 QJV_INLINE void qjv_portable_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_maxuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
+QJV_INLINE void qjv_maxuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
 QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_movnzi(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_movnzu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_movnzl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
@@ -3803,44 +3746,64 @@ QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
 QJV_INLINE void qjv_uldus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ulds(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ulds_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_uldu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_uldi(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldi_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_uldul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldul_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_uldl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldl_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_uldp(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_uldp_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ustus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_usts(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_usts_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ustu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_usti(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_usti_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ustul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustul_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ustl(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustl_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_ustp(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_ustp_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldul_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value);
 
 /* Reverse the bytes; of us the low two, which are then zero-extended. Type `us`. Operands `d, s`. */
@@ -4522,6 +4485,41 @@ QJV_INLINE void qjv_mini(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_portable_minii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_seti(c, lent_a, (int32_t)(i));
+        qjv_mini(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_portable_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_portable_minii_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
+QJV_INLINE void qjv_minii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 36);
+    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf04033u);
+    } else {
+        qjv_portable_minii(c, d, s, value);
+    }
+}
+
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_portable_minu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -4558,6 +4556,41 @@ QJV_INLINE void qjv_minu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
         c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a005033u);
     } else {
         qjv_portable_minu(c, d, s, t);
+    }
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_portable_minui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_minu(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_portable_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    qjv_asm copy = *c;
+    qjv_portable_minui_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_minui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    qjv_space(c, 36);
+    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf05033u);
+    } else {
+        qjv_portable_minui(c, d, s, value);
     }
 }
 
@@ -4600,6 +4633,41 @@ QJV_INLINE void qjv_minl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_portable_minli_aside(qjv_asm *c, v_reg d, v_reg s, long value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setl(c, lent_a, (long)(i));
+        qjv_minl(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_portable_minli(qjv_asm *c, v_reg d, v_reg s, long value) {
+    qjv_asm copy = *c;
+    qjv_portable_minli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
+QJV_INLINE void qjv_minli(qjv_asm *c, v_reg d, v_reg s, long value) {
+    int64_t i = value;
+    qjv_space(c, 36);
+    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf04033u);
+    } else {
+        qjv_portable_minli(c, d, s, value);
+    }
+}
+
 /* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_portable_minul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -4636,6 +4704,41 @@ QJV_INLINE void qjv_minul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
         c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a005033u);
     } else {
         qjv_portable_minul(c, d, s, t);
+    }
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_portable_minuli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setul(c, lent_a, (unsigned long)(i));
+        qjv_minul(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_portable_minuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    qjv_asm copy = *c;
+    qjv_portable_minuli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* The smaller of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_minuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    qjv_space(c, 36);
+    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf05033u);
+    } else {
+        qjv_portable_minuli(c, d, s, value);
     }
 }
 
@@ -4678,6 +4781,41 @@ QJV_INLINE void qjv_maxi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_portable_maxii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_seti(c, lent_a, (int32_t)(i));
+        qjv_maxi(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_portable_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_portable_maxii_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `i`. Operands `d, s, i`. */
+QJV_INLINE void qjv_maxii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 36);
+    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf06033u);
+    } else {
+        qjv_portable_maxii(c, d, s, value);
+    }
+}
+
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_portable_maxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -4714,6 +4852,41 @@ QJV_INLINE void qjv_maxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
         c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x0a007033u);
     } else {
         qjv_portable_maxu(c, d, s, t);
+    }
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_portable_maxui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_maxu(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_portable_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    qjv_asm copy = *c;
+    qjv_portable_maxui_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_maxui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    qjv_space(c, 36);
+    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf07033u);
+    } else {
+        qjv_portable_maxui(c, d, s, value);
     }
 }
 
@@ -4756,6 +4929,41 @@ QJV_INLINE void qjv_maxl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_portable_maxli_aside(qjv_asm *c, v_reg d, v_reg s, long value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setl(c, lent_a, (long)(i));
+        qjv_maxl(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_portable_maxli(qjv_asm *c, v_reg d, v_reg s, long value) {
+    qjv_asm copy = *c;
+    qjv_portable_maxli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `l`. Operands `d, s, i`. */
+QJV_INLINE void qjv_maxli(qjv_asm *c, v_reg d, v_reg s, long value) {
+    int64_t i = value;
+    qjv_space(c, 36);
+    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf06033u);
+    } else {
+        qjv_portable_maxli(c, d, s, value);
+    }
+}
+
 /* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_portable_maxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -4795,6 +5003,41 @@ QJV_INLINE void qjv_maxul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_portable_maxuli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setul(c, lent_a, (unsigned long)(i));
+        qjv_maxul(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_portable_maxuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    qjv_asm copy = *c;
+    qjv_portable_maxuli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* The larger of two; undefined for a NaN, and of which zero for two. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_maxuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    qjv_space(c, 36);
+    c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
+    if (qjv_has(c, 0)) {
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x0bf07033u);
+    } else {
+        qjv_portable_maxuli(c, d, s, value);
+    }
+}
+
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_crc32cuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -4824,6 +5067,29 @@ QJV_OUTLINE void qjv_crc32cuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
     qjv_crc32cuc_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_crc32cuci_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_crc32cuc(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_crc32cuci_aside(&copy, d, s, value);
     *c = copy;
 }
 
@@ -4859,6 +5125,29 @@ QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     *c = copy;
 }
 
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_crc32cusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_crc32cus(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_crc32cusi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_crc32cu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -4890,6 +5179,29 @@ QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     *c = copy;
 }
 
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_crc32cui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_crc32cu(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    qjv_asm copy = *c;
+    qjv_crc32cui_aside(&copy, d, s, value);
+    *c = copy;
+}
+
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -4911,6 +5223,29 @@ QJV_OUTLINE void qjv_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_asm copy = *c;
     qjv_crc32cul_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_crc32culi_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setul(c, lent_a, (unsigned long)(i));
+        qjv_crc32cul(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    qjv_asm copy = *c;
+    qjv_crc32culi_aside(&copy, d, s, value);
     *c = copy;
 }
 
@@ -5804,6 +6139,24 @@ QJV_INLINE void qjv_uldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Load from an address that need not be aligned. Type `us`. Operands `d, local`. */
+QJV_OUTLINE void qjv_uldus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_uldusi(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_uldus_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_uldus_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Load from an address that need not be aligned. Type `s`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_ulds_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -5847,6 +6200,24 @@ QJV_OUTLINE void qjv_uldsi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 QJV_INLINE void qjv_uldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
     qjv_uldsi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Load from an address that need not be aligned. Type `s`. Operands `d, local`. */
+QJV_OUTLINE void qjv_ulds_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_uldsi(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_ulds_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_ulds_local_aside(&copy, d, local);
     *c = copy;
 }
 
@@ -5902,6 +6273,24 @@ QJV_INLINE void qjv_uldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Load from an address that need not be aligned. Type `u`. Operands `d, local`. */
+QJV_OUTLINE void qjv_uldu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_uldui(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_uldu_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_uldu_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Load from an address that need not be aligned. Type `i`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_uldi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -5931,6 +6320,24 @@ QJV_OUTLINE void qjv_uldii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 QJV_INLINE void qjv_uldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
     qjv_uldii_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Load from an address that need not be aligned. Type `i`. Operands `d, local`. */
+QJV_OUTLINE void qjv_uldi_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_uldii(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_uldi_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_uldi_local_aside(&copy, d, local);
     *c = copy;
 }
 
@@ -5982,6 +6389,24 @@ QJV_INLINE void qjv_ulduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Load from an address that need not be aligned. Type `ul`. Operands `d, local`. */
+QJV_OUTLINE void qjv_uldul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_ulduli(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_uldul_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_uldul_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Load from an address that need not be aligned. Type `l`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_uldl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -6014,6 +6439,24 @@ QJV_INLINE void qjv_uldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Load from an address that need not be aligned. Type `l`. Operands `d, local`. */
+QJV_OUTLINE void qjv_uldl_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_uldli(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_uldl_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_uldl_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Load from an address that need not be aligned. Type `p`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_uldp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -6043,6 +6486,24 @@ QJV_OUTLINE void qjv_uldpi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 QJV_INLINE void qjv_uldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
     qjv_uldpi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Load from an address that need not be aligned. Type `p`. Operands `d, local`. */
+QJV_OUTLINE void qjv_uldp_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_uldpi(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_uldp_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_uldp_local_aside(&copy, d, local);
     *c = copy;
 }
 
@@ -6091,6 +6552,29 @@ QJV_INLINE void qjv_ustusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Store to an address that need not be aligned. Type `us`. Operands `d, local`. */
+QJV_OUTLINE void qjv_ustus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_ustusi(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_ustus_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_ustus_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Store to an address that need not be aligned. Type `s`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_usts_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -6120,6 +6604,29 @@ QJV_OUTLINE void qjv_ustsi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 QJV_INLINE void qjv_ustsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
     qjv_ustsi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store to an address that need not be aligned. Type `s`. Operands `d, local`. */
+QJV_OUTLINE void qjv_usts_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_ustsi(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_usts_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_usts_local_aside(&copy, d, local);
     *c = copy;
 }
 
@@ -6172,6 +6679,29 @@ QJV_INLINE void qjv_ustui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Store to an address that need not be aligned. Type `u`. Operands `d, local`. */
+QJV_OUTLINE void qjv_ustu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_ustui(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_ustu_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_ustu_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Store to an address that need not be aligned. Type `i`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_usti_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -6201,6 +6731,29 @@ QJV_OUTLINE void qjv_ustii_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 QJV_INLINE void qjv_ustii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
     qjv_ustii_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store to an address that need not be aligned. Type `i`. Operands `d, local`. */
+QJV_OUTLINE void qjv_usti_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_ustii(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_usti_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_usti_local_aside(&copy, d, local);
     *c = copy;
 }
 
@@ -6251,6 +6804,29 @@ QJV_INLINE void qjv_ustuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Store to an address that need not be aligned. Type `ul`. Operands `d, local`. */
+QJV_OUTLINE void qjv_ustul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_ustuli(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_ustul_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_ustul_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Store to an address that need not be aligned. Type `l`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_ustl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -6283,6 +6859,29 @@ QJV_INLINE void qjv_ustli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Store to an address that need not be aligned. Type `l`. Operands `d, local`. */
+QJV_OUTLINE void qjv_ustl_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_ustli(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_ustl_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_ustl_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Store to an address that need not be aligned. Type `p`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_ustp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -6312,6 +6911,29 @@ QJV_OUTLINE void qjv_ustpi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 QJV_INLINE void qjv_ustpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
     qjv_ustpi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store to an address that need not be aligned. Type `p`. Operands `d, local`. */
+QJV_OUTLINE void qjv_ustp_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_ustpi(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_ustp_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_ustp_local_aside(&copy, d, local);
     *c = copy;
 }
 
@@ -6349,6 +6971,24 @@ QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Load in the other byte order. Type `us`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bldus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_bldusi(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_bldus_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bldus_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Load in the other byte order. Type `u`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_bldu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -6383,6 +7023,24 @@ QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Load in the other byte order. Type `u`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bldu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_bldui(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_bldu_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bldu_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Load in the other byte order. Type `ul`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_bldul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -6414,6 +7072,24 @@ QJV_OUTLINE void qjv_blduli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
     qjv_blduli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Load in the other byte order. Type `ul`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bldul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_blduli(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_bldul_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bldul_local_aside(&copy, d, local);
     *c = copy;
 }
 
@@ -6461,6 +7137,29 @@ QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Store in the other byte order. Type `us`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bstus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_bstusi(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstus_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bstus_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Store in the other byte order. Type `u`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_bstu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -6505,6 +7204,29 @@ QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Store in the other byte order. Type `u`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bstu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_bstui(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstu_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bstu_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Store in the other byte order. Type `ul`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_bstul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -6546,6 +7268,29 @@ QJV_OUTLINE void qjv_bstuli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
     qjv_bstuli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store in the other byte order. Type `ul`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bstul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_bstuli(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bstul_local_aside(&copy, d, local);
     *c = copy;
 }
 
@@ -6911,9 +7656,13 @@ QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value) {
 #define v_maxf(d, s, t) qjv_maxf(&v_self, d, s, t)
 #define v_maxd(d, s, t) qjv_maxd(&v_self, d, s, t)
 #define v_crc32cuc(d, s, t) qjv_crc32cuc(&v_self, d, s, t)
+#define v_crc32cuci(d, s, value) qjv_crc32cuci(&v_self, d, s, value)
 #define v_crc32cus(d, s, t) qjv_crc32cus(&v_self, d, s, t)
+#define v_crc32cusi(d, s, value) qjv_crc32cusi(&v_self, d, s, value)
 #define v_crc32cu(d, s, t) qjv_crc32cu(&v_self, d, s, t)
+#define v_crc32cui(d, s, value) qjv_crc32cui(&v_self, d, s, value)
 #define v_crc32cul(d, s, t) qjv_crc32cul(&v_self, d, s, t)
+#define v_crc32culi(d, s, value) qjv_crc32culi(&v_self, d, s, value)
 #define v_movnzi(d, s, t) qjv_movnzi(&v_self, d, s, t)
 #define v_movnzu(d, s, t) qjv_movnzu(&v_self, d, s, t)
 #define v_movnzl(d, s, t) qjv_movnzl(&v_self, d, s, t)
@@ -6950,49 +7699,72 @@ QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value) {
 #define v_mulouli(d, s, value, label) qjv_mulouli(&v_self, d, s, value, label)
 #define v_uldus(d, s, t) qjv_uldus(&v_self, d, s, t)
 #define v_uldusi(d, s, value) qjv_uldusi(&v_self, d, s, value)
+#define v_uldus_local(d, local) qjv_uldus_local(&v_self, d, local)
 #define v_ulds(d, s, t) qjv_ulds(&v_self, d, s, t)
 #define v_uldsi(d, s, value) qjv_uldsi(&v_self, d, s, value)
+#define v_ulds_local(d, local) qjv_ulds_local(&v_self, d, local)
 #define v_uldu(d, s, t) qjv_uldu(&v_self, d, s, t)
 #define v_uldui(d, s, value) qjv_uldui(&v_self, d, s, value)
+#define v_uldu_local(d, local) qjv_uldu_local(&v_self, d, local)
 #define v_uldi(d, s, t) qjv_uldi(&v_self, d, s, t)
 #define v_uldii(d, s, value) qjv_uldii(&v_self, d, s, value)
+#define v_uldi_local(d, local) qjv_uldi_local(&v_self, d, local)
 #define v_uldul(d, s, t) qjv_uldul(&v_self, d, s, t)
 #define v_ulduli(d, s, value) qjv_ulduli(&v_self, d, s, value)
+#define v_uldul_local(d, local) qjv_uldul_local(&v_self, d, local)
 #define v_uldl(d, s, t) qjv_uldl(&v_self, d, s, t)
 #define v_uldli(d, s, value) qjv_uldli(&v_self, d, s, value)
+#define v_uldl_local(d, local) qjv_uldl_local(&v_self, d, local)
 #define v_uldp(d, s, t) qjv_uldp(&v_self, d, s, t)
 #define v_uldpi(d, s, value) qjv_uldpi(&v_self, d, s, value)
+#define v_uldp_local(d, local) qjv_uldp_local(&v_self, d, local)
 #define v_ustus(d, s, t) qjv_ustus(&v_self, d, s, t)
 #define v_ustusi(d, s, value) qjv_ustusi(&v_self, d, s, value)
+#define v_ustus_local(d, local) qjv_ustus_local(&v_self, d, local)
 #define v_usts(d, s, t) qjv_usts(&v_self, d, s, t)
 #define v_ustsi(d, s, value) qjv_ustsi(&v_self, d, s, value)
+#define v_usts_local(d, local) qjv_usts_local(&v_self, d, local)
 #define v_ustu(d, s, t) qjv_ustu(&v_self, d, s, t)
 #define v_ustui(d, s, value) qjv_ustui(&v_self, d, s, value)
+#define v_ustu_local(d, local) qjv_ustu_local(&v_self, d, local)
 #define v_usti(d, s, t) qjv_usti(&v_self, d, s, t)
 #define v_ustii(d, s, value) qjv_ustii(&v_self, d, s, value)
+#define v_usti_local(d, local) qjv_usti_local(&v_self, d, local)
 #define v_ustul(d, s, t) qjv_ustul(&v_self, d, s, t)
 #define v_ustuli(d, s, value) qjv_ustuli(&v_self, d, s, value)
+#define v_ustul_local(d, local) qjv_ustul_local(&v_self, d, local)
 #define v_ustl(d, s, t) qjv_ustl(&v_self, d, s, t)
 #define v_ustli(d, s, value) qjv_ustli(&v_self, d, s, value)
+#define v_ustl_local(d, local) qjv_ustl_local(&v_self, d, local)
 #define v_ustp(d, s, t) qjv_ustp(&v_self, d, s, t)
 #define v_ustpi(d, s, value) qjv_ustpi(&v_self, d, s, value)
+#define v_ustp_local(d, local) qjv_ustp_local(&v_self, d, local)
 #define v_bldus(d, s, t) qjv_bldus(&v_self, d, s, t)
 #define v_bldusi(d, s, value) qjv_bldusi(&v_self, d, s, value)
+#define v_bldus_local(d, local) qjv_bldus_local(&v_self, d, local)
 #define v_bldu(d, s, t) qjv_bldu(&v_self, d, s, t)
 #define v_bldui(d, s, value) qjv_bldui(&v_self, d, s, value)
+#define v_bldu_local(d, local) qjv_bldu_local(&v_self, d, local)
 #define v_bldul(d, s, t) qjv_bldul(&v_self, d, s, t)
 #define v_blduli(d, s, value) qjv_blduli(&v_self, d, s, value)
+#define v_bldul_local(d, local) qjv_bldul_local(&v_self, d, local)
 #define v_bstus(d, s, t) qjv_bstus(&v_self, d, s, t)
 #define v_bstusi(d, s, value) qjv_bstusi(&v_self, d, s, value)
+#define v_bstus_local(d, local) qjv_bstus_local(&v_self, d, local)
 #define v_bstu(d, s, t) qjv_bstu(&v_self, d, s, t)
 #define v_bstui(d, s, value) qjv_bstui(&v_self, d, s, value)
+#define v_bstu_local(d, local) qjv_bstu_local(&v_self, d, local)
 #define v_bstul(d, s, t) qjv_bstul(&v_self, d, s, t)
 #define v_bstuli(d, s, value) qjv_bstuli(&v_self, d, s, value)
+#define v_bstul_local(d, local) qjv_bstul_local(&v_self, d, local)
 #define v_casi(d, s, t) qjv_casi(&v_self, d, s, t)
 #define v_casu(d, s, t) qjv_casu(&v_self, d, s, t)
 #define v_casl(d, s, t) qjv_casl(&v_self, d, s, t)
 #define v_casul(d, s, t) qjv_casul(&v_self, d, s, t)
 #define v_casp(d, s, t) qjv_casp(&v_self, d, s, t)
+#define v_fence() qjv_fence(&v_self)
+#define v_fenceacq() qjv_fenceacq(&v_self)
+#define v_fencerel() qjv_fencerel(&v_self)
 #define v_jtab(s) qjv_jtab(&v_self, s)
 #define v_prefetch(s, value) qjv_prefetch(&v_self, s, value)
 

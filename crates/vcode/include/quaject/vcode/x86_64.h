@@ -4547,82 +4547,6 @@ QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
-/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
-QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
-    qjv_space(c, 22);
-    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-    if (qjv_has(c, 4) && d.b == s.b) {
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f0380f40f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
-    } else if (qjv_has(c, 4) && d.b == qjv_reg(11).b) {
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f0380f40f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
-    } else if (qjv_has(c, 4)) {
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f0380f40f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
-    } else {
-        qjv_fail(c, QJV_ERROR_FEATURE);
-    }
-}
-
-/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
-QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
-    int64_t i = value;
-    qjv_space(c, 23);
-    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-    if (qjv_has(c, 4) && d.b == s.b) {
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f266) | qjv_spread(d.r | qjv_reg(11).b, 2, 6), 7);
-    } else if (qjv_has(c, 4) && d.b == qjv_reg(11).b) {
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f266) | qjv_spread(d.r | qjv_reg(11).b, 2, 6), 7);
-    } else if (qjv_has(c, 4)) {
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f266) | qjv_spread(d.r | qjv_reg(11).b, 2, 6), 7);
-    } else {
-        qjv_fail(c, QJV_ERROR_FEATURE);
-    }
-}
-
-/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
-QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
-    int64_t i = (int32_t)value;
-    qjv_space(c, 22);
-    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-    if (qjv_has(c, 4) && d.b == s.b) {
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
-    } else if (qjv_has(c, 4) && d.b == qjv_reg(11).b) {
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
-    } else if (qjv_has(c, 4)) {
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
-    } else {
-        qjv_fail(c, QJV_ERROR_FEATURE);
-    }
-}
-
-/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`. */
-QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
-    int64_t i = (int64_t)value;
-    qjv_space(c, 22);
-    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
-    if (qjv_has(c, 4) && d.b == s.b) {
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f48f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
-    } else if (qjv_has(c, 4) && d.b == qjv_reg(11).b) {
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f48f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
-    } else if (qjv_has(c, 4)) {
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f48f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
-    } else {
-        qjv_fail(c, QJV_ERROR_FEATURE);
-    }
-}
-
 /* Copy t if s is not zero; otherwise d stays. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_movnzi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 7);
@@ -5649,28 +5573,6 @@ QJV_INLINE void qjv_ustp_local(qjv_asm *c, v_reg d, v_variable local) {
     }
 }
 
-/* Load in the other byte order. Type `u`. Operands `d, local`. */
-QJV_INLINE void qjv_bldu_local(qjv_asm *c, v_reg d, v_variable local) {
-    int64_t i = local.offset;
-    qjv_space(c, 10);
-    if (qjv_has(c, 3) && qjv_fits_signed(i, 32, 0)) {
-        c->ip = qjv_stack_offset(c->ip, UINT64_C(0xf0380f40), 0, 4, d.r, qjv_reg(4).b, i);
-    } else {
-        qjv_fail(c, QJV_ERROR_FEATURE);
-    }
-}
-
-/* Load in the other byte order. Type `ul`. Operands `d, local`. */
-QJV_INLINE void qjv_bldul_local(qjv_asm *c, v_reg d, v_variable local) {
-    int64_t i = local.offset;
-    qjv_space(c, 10);
-    if (qjv_has(c, 3) && qjv_fits_signed(i, 32, 0)) {
-        c->ip = qjv_stack_offset(c->ip, UINT64_C(0xf0380f48), 0, 4, d.r, qjv_reg(4).b, i);
-    } else {
-        qjv_fail(c, QJV_ERROR_FEATURE);
-    }
-}
-
 /* Compare d with what is at s; if equal store t there; d becomes what was there. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_casi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 16);
@@ -5771,6 +5673,24 @@ QJV_INLINE void qjv_casp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
+/* Loads and stores before it are seen before those after it. */
+QJV_INLINE void qjv_fence(qjv_asm *c) {
+    qjv_space(c, 3);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0xf0ae0f), 3);
+}
+
+/* Loads before it are seen before loads and stores after it: a load, then this, acquires. */
+QJV_INLINE void qjv_fenceacq(qjv_asm *c) {
+    qjv_space(c, 1);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x90), 1);
+}
+
+/* Loads and stores before it are seen before stores after it: this, then a store, releases. */
+QJV_INLINE void qjv_fencerel(qjv_asm *c) {
+    qjv_space(c, 1);
+    c->ip = qjv_bytes(c->ip, UINT64_C(0x90), 1);
+}
+
 /* Jump to the jump (`j`) after this one that the unsigned long in s counts from zero. Operands `s`. */
 QJV_INLINE void qjv_jtab(qjv_asm *c, v_reg s) {
     qjv_space(c, 20);
@@ -5847,6 +5767,7 @@ QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
 
 static void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);
 static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);
+static int64_t qjv_lowered(size_t count);
 
 QJV_INLINE void qjv_portable_popcountu(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_popcountu(qjv_asm *c, v_reg d, v_reg s);
@@ -5854,32 +5775,48 @@ QJV_INLINE void qjv_portable_popcountul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_popcountul(qjv_asm *c, v_reg d, v_reg s);
 QJV_INLINE void qjv_portable_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_portable_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_portable_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value);
 QJV_INLINE void qjv_portable_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
+QJV_INLINE void qjv_portable_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
+QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value);
 QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_muloui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
 QJV_INLINE void qjv_muloul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_mulouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
 QJV_INLINE void qjv_bldus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bldus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_portable_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bldu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_portable_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_portable_bldu_local(qjv_asm *c, v_reg d, v_variable local);
+QJV_INLINE void qjv_bldu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_portable_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bldul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_portable_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_portable_bldul_local(qjv_asm *c, v_reg d, v_variable local);
+QJV_INLINE void qjv_bldul_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstus(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstus_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstu(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
+QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local);
 
 /* Count the bits that are one. Type `u`. Operands `d, s`. */
 QJV_OUTLINE void qjv_portable_popcountu_aside(qjv_asm *c, v_reg d, v_reg s) {
@@ -6012,6 +5949,48 @@ QJV_INLINE void qjv_crc32cuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_portable_crc32cuci_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_crc32cuc(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_portable_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_portable_crc32cuci_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `uc`. Operands `d, s, i`. */
+QJV_INLINE void qjv_crc32cuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 22);
+    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+    if (qjv_has(c, 4) && d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f0380f40f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else if (qjv_has(c, 4) && d.b == qjv_reg(11).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f0380f40f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else if (qjv_has(c, 4)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f0380f40f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else {
+        qjv_portable_crc32cuci(c, d, s, value);
+    }
+}
+
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_portable_crc32cus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -6058,6 +6037,48 @@ QJV_INLINE void qjv_crc32cus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f266) | qjv_spread(d.r | t.b, 2, 6), 7);
     } else {
         qjv_portable_crc32cus(c, d, s, t);
+    }
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_portable_crc32cusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_crc32cus(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_portable_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_portable_crc32cusi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `us`. Operands `d, s, i`. */
+QJV_INLINE void qjv_crc32cusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 23);
+    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+    if (qjv_has(c, 4) && d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f266) | qjv_spread(d.r | qjv_reg(11).b, 2, 6), 7);
+    } else if (qjv_has(c, 4) && d.b == qjv_reg(11).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f266) | qjv_spread(d.r | qjv_reg(11).b, 2, 6), 7);
+    } else if (qjv_has(c, 4)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f266) | qjv_spread(d.r | qjv_reg(11).b, 2, 6), 7);
+    } else {
+        qjv_portable_crc32cusi(c, d, s, value);
     }
 }
 
@@ -6109,6 +6130,48 @@ QJV_INLINE void qjv_crc32cu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     }
 }
 
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_portable_crc32cui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setu(c, lent_a, (uint32_t)(i));
+        qjv_crc32cu(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_portable_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    qjv_asm copy = *c;
+    qjv_portable_crc32cui_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `u`. Operands `d, s, i`. */
+QJV_INLINE void qjv_crc32cui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
+    int64_t i = (int32_t)value;
+    qjv_space(c, 22);
+    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+    if (qjv_has(c, 4) && d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else if (qjv_has(c, 4) && d.b == qjv_reg(11).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else if (qjv_has(c, 4)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f40f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else {
+        qjv_portable_crc32cui(c, d, s, value);
+    }
+}
+
 /* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_portable_crc32cul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -6147,6 +6210,48 @@ QJV_INLINE void qjv_crc32cul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f48f2) | qjv_spread(d.r | t.b, 1, 5), 6);
     } else {
         qjv_portable_crc32cul(c, d, s, t);
+    }
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`. */
+QJV_OUTLINE void qjv_portable_crc32culi_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_setul(c, lent_a, (unsigned long)(i));
+        qjv_crc32cul(c, d, s, lent_a);
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_portable_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    qjv_asm copy = *c;
+    qjv_portable_crc32culi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* A step of CRC-32C (Castagnoli) from the remainder s by the data t. Type `ul`. Operands `d, s, i`. */
+QJV_INLINE void qjv_crc32culi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
+    int64_t i = (int64_t)value;
+    qjv_space(c, 22);
+    c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
+    if (qjv_has(c, 4) && d.b == s.b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f48f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else if (qjv_has(c, 4) && d.b == qjv_reg(11).b) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b48) | (uint64_t)(qjv_reg(11).r | qjv_reg(11).b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f48f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else if (qjv_has(c, 4)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08b40) | (uint64_t)(d.r | s.b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0f1380f48f2) | qjv_spread(d.r | qjv_reg(11).b, 1, 5), 6);
+    } else {
+        qjv_portable_crc32culi(c, d, s, value);
     }
 }
 
@@ -6286,6 +6391,24 @@ QJV_INLINE void qjv_bldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Load in the other byte order. Type `us`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bldus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_bldusi(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_bldus_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bldus_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Load in the other byte order. Type `u`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_portable_bldu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -6339,6 +6462,35 @@ QJV_INLINE void qjv_bldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
         c->ip = qjv_offset(c->ip, UINT64_C(0xf0380f40), 0, 4, d.r, s.b, i);
     } else {
         qjv_portable_bldui(c, d, s, value);
+    }
+}
+
+/* Load in the other byte order. Type `u`. Operands `d, local`. */
+QJV_OUTLINE void qjv_portable_bldu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_bldui(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_portable_bldu_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_portable_bldu_local_aside(&copy, d, local);
+    *c = copy;
+}
+
+/* Load in the other byte order. Type `u`. Operands `d, local`. */
+QJV_INLINE void qjv_bldu_local(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    qjv_space(c, 10);
+    if (qjv_has(c, 3) && qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_stack_offset(c->ip, UINT64_C(0xf0380f40), 0, 4, d.r, qjv_reg(4).b, i);
+    } else {
+        qjv_portable_bldu_local(c, d, local);
     }
 }
 
@@ -6398,6 +6550,35 @@ QJV_INLINE void qjv_blduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     }
 }
 
+/* Load in the other byte order. Type `ul`. Operands `d, local`. */
+QJV_OUTLINE void qjv_portable_bldul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        qjv_frame_address(c, d, i);
+        qjv_blduli(c, d, d, (int32_t)(0));
+    }
+    }
+}
+
+QJV_INLINE void qjv_portable_bldul_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_portable_bldul_local_aside(&copy, d, local);
+    *c = copy;
+}
+
+/* Load in the other byte order. Type `ul`. Operands `d, local`. */
+QJV_INLINE void qjv_bldul_local(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    qjv_space(c, 10);
+    if (qjv_has(c, 3) && qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_stack_offset(c->ip, UINT64_C(0xf0380f48), 0, 4, d.r, qjv_reg(4).b, i);
+    } else {
+        qjv_portable_bldul_local(c, d, local);
+    }
+}
+
 /* Store in the other byte order. Type `us`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_bstus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -6439,6 +6620,29 @@ QJV_OUTLINE void qjv_bstusi_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 QJV_INLINE void qjv_bstusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
     qjv_bstusi_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store in the other byte order. Type `us`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bstus_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_bstusi(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstus_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bstus_local_aside(&copy, d, local);
     *c = copy;
 }
 
@@ -6486,6 +6690,29 @@ QJV_INLINE void qjv_bstui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     *c = copy;
 }
 
+/* Store in the other byte order. Type `u`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bstu_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_bstui(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstu_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bstu_local_aside(&copy, d, local);
+    *c = copy;
+}
+
 /* Store in the other byte order. Type `ul`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_bstul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     {
@@ -6527,6 +6754,29 @@ QJV_OUTLINE void qjv_bstuli_aside(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     qjv_asm copy = *c;
     qjv_bstuli_aside(&copy, d, s, value);
+    *c = copy;
+}
+
+/* Store in the other byte order. Type `ul`. Operands `d, local`. */
+QJV_OUTLINE void qjv_bstul_local_aside(qjv_asm *c, v_reg d, v_variable local) {
+    int64_t i = local.offset;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_frame_address(c, lent_a, i + qjv_lowered(1));
+        qjv_bstuli(c, d, lent_a, (int32_t)(0));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local) {
+    qjv_asm copy = *c;
+    qjv_bstul_local_aside(&copy, d, local);
     *c = copy;
 }
 
@@ -6959,6 +7209,7 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 #define v_ustp_local(d, local) qjv_ustp_local(&v_self, d, local)
 #define v_bldus(d, s, t) qjv_bldus(&v_self, d, s, t)
 #define v_bldusi(d, s, value) qjv_bldusi(&v_self, d, s, value)
+#define v_bldus_local(d, local) qjv_bldus_local(&v_self, d, local)
 #define v_bldu(d, s, t) qjv_bldu(&v_self, d, s, t)
 #define v_bldui(d, s, value) qjv_bldui(&v_self, d, s, value)
 #define v_bldu_local(d, local) qjv_bldu_local(&v_self, d, local)
@@ -6967,15 +7218,21 @@ QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 #define v_bldul_local(d, local) qjv_bldul_local(&v_self, d, local)
 #define v_bstus(d, s, t) qjv_bstus(&v_self, d, s, t)
 #define v_bstusi(d, s, value) qjv_bstusi(&v_self, d, s, value)
+#define v_bstus_local(d, local) qjv_bstus_local(&v_self, d, local)
 #define v_bstu(d, s, t) qjv_bstu(&v_self, d, s, t)
 #define v_bstui(d, s, value) qjv_bstui(&v_self, d, s, value)
+#define v_bstu_local(d, local) qjv_bstu_local(&v_self, d, local)
 #define v_bstul(d, s, t) qjv_bstul(&v_self, d, s, t)
 #define v_bstuli(d, s, value) qjv_bstuli(&v_self, d, s, value)
+#define v_bstul_local(d, local) qjv_bstul_local(&v_self, d, local)
 #define v_casi(d, s, t) qjv_casi(&v_self, d, s, t)
 #define v_casu(d, s, t) qjv_casu(&v_self, d, s, t)
 #define v_casl(d, s, t) qjv_casl(&v_self, d, s, t)
 #define v_casul(d, s, t) qjv_casul(&v_self, d, s, t)
 #define v_casp(d, s, t) qjv_casp(&v_self, d, s, t)
+#define v_fence() qjv_fence(&v_self)
+#define v_fenceacq() qjv_fenceacq(&v_self)
+#define v_fencerel() qjv_fencerel(&v_self)
 #define v_jtab(s) qjv_jtab(&v_self, s)
 #define v_prefetch(s, value) qjv_prefetch(&v_self, s, value)
 

@@ -148,10 +148,15 @@ impl Window {
             | Family::Load
             | Family::Store
             | Family::Select
-            | Family::Nullary
             | Family::Hint => {}
             Family::Branch => return Next::Branch,
-            Family::Return | Family::Label | Family::Register | Family::Checked | Family::Exchange => return Next::End,
+            // Nothing is known of memory after a fence.
+            Family::Return
+            | Family::Label
+            | Family::Register
+            | Family::Checked
+            | Family::Exchange
+            | Family::Nullary => return Next::End,
         }
         if overwrites {
             self.ends_before(new.to, self.count - 1);
