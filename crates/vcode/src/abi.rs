@@ -50,7 +50,8 @@ pub struct Convention {
 pub enum Scratch {
     /// Nobody.
     Free,
-    /// The function, in its prologue and epilogue.
+    /// The function, in its prologue and epilogue. Of floating registers it preserves the eight bytes that doubles are
+    /// in; who enters a handler that uses floats from code that uses vectors preserves those.
     Preserved,
 }
 
@@ -89,7 +90,9 @@ pub trait Abi {
     const COUNTS_FLOATS: bool;
     /// Whether words and data are stored least significant byte first.
     const LITTLE_ENDIAN: bool;
-    /// Bytes reserved in front of the body for the prologue.
+    /// Whether instructions on integers use the floating scratch register (Alpha, which divides there).
+    const DIVIDES_IN_FLOATS: bool = false;
+    /// Bytes reserved in front of the body for the prologue of the machine's own convention.
     const PROLOGUE: usize;
 }
 
@@ -279,6 +282,7 @@ impl Abi for Alpha {
     const SITE_BACK: usize = 0;
     const JUMP_BYTES: usize = 4;
     const DELAY_SLOTS: bool = false;
+    const DIVIDES_IN_FLOATS: bool = true;
     const COUNTS_FLOATS: bool = false;
     const LITTLE_ENDIAN: bool = true;
     const PROLOGUE: usize = 128;

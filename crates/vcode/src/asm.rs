@@ -627,7 +627,20 @@ impl<'a, M: Machine> Asm<'a, M> {
         if self.f.leaf {
             self.f.fail(Error::CallInLeaf);
         }
+        if !self.f.calls {
+            self.preserve_from_calls();
+        }
         self.f.calls = true;
         self.f.special = true;
+    }
+
+    /// What this function must preserve and a function of C would destroy is saved.
+    #[cold]
+    #[inline(never)]
+    fn preserve_from_calls(&mut self) {
+        let (int, float) = (&self.f.convention.int, &self.f.convention.float);
+        let (ints, floats) = (int.set_of(M::INT.temp), float.set_of(M::FLOAT.temp));
+        self.f.int.touched |= ints & int.preserved;
+        self.f.float.touched |= floats & float.preserved;
     }
 }

@@ -106,25 +106,17 @@ impl<M: Machine> Asm<'_, M> {
     /// Temporaries do not survive, except those that stand in for persistent registers.
     ///
     /// # Errors
-    /// [`Error::Signature`] and [`Error::Arguments`] if the arguments do not match the signature.
+    /// [`Error::Signature`] and [`Error::Arguments`] if the arguments do not match the signature. Nothing is written
+    /// then, and the error does not stick.
     pub fn call<'s>(
         &mut self,
         signature: impl Into<Signature<'s>>,
         target: Target<M>,
         arguments: &[Argument<M>],
     ) -> Result<(), Error> {
-        self.links();
         let signature = signature.into();
-        let convention = self.f.convention;
-        let mut counters = Counters::default();
-        let mut expected = 0;
-        for ty in signature.types() {
-            (convention.place)(&convention.int, &convention.float, &mut counters, ty?);
-            expected += 1;
-        }
-        if expected != arguments.len() {
-            return Err(Error::Arguments);
-        }
+        let counters = self.check_arguments(signature, arguments)?;
+        self.links();
         let pushed = match counters.stack {
             0 => 0,
             bytes => (M::OUTGOING + bytes.max(M::HOME)).next_multiple_of(16),
@@ -148,6 +140,34 @@ impl<M: Machine> Asm<'_, M> {
         }
         self.stand_ins(M::restore, M::restore_float);
         Ok(())
+    }
+
+    /// Where the arguments of a call go, all together, if they are of the types of the signature.
+    fn check_arguments(&self, signature: Signature<'_>, arguments: &[Argument<M>]) -> Result<Counters, Error> {
+        let convention = self.f.convention;
+        let mut counters = Counters::default();
+        let mut given = arguments.iter();
+        let mut in_registers = 0;
+        for ty in signature.types() {
+            let ty = ty?;
+            let is_float = match given.next() {
+                Some(Argument::Float(_) | Argument::FloatLocal(_)) => true,
+                Some(Argument::Reg(_) | Argument::Constant(_) | Argument::Local(_)) => false,
+                None => return Err(Error::Arguments),
+            };
+            if is_float != ty.is_float() {
+                return Err(Error::Arguments);
+            }
+            match (convention.place)(&convention.int, &convention.float, &mut counters, ty) {
+                Place::Int(_) | Place::Float(_) | Place::Pair(..) => in_registers += 1,
+                Place::Stack(_) => {}
+            }
+        }
+        // The target is moved as well.
+        if given.next().is_some() || in_registers >= MOST_MOVES {
+            return Err(Error::Arguments);
+        }
+        Ok(counters)
     }
 
     /// Puts the arguments of a call where the convention wants them, and a target that is in a register into the
@@ -253,6 +273,7 @@ impl<M: Machine> Asm<'_, M> {
     /// # Errors
     /// [`Error::Signature`] and [`Error::Arguments`] if the arguments do not match the signature, or one would travel on
     /// the stack. [`Error::RegisterTaken`] in a function that preserves the scratch registers: the target needs one.
+    /// Nothing is written then, and the error does not stick.
     pub fn tail_call<'s>(
         &mut self,
         signature: impl Into<Signature<'s>>,
@@ -265,17 +286,13 @@ impl<M: Machine> Asm<'_, M> {
             Scratch::Preserved => return Err(Error::RegisterTaken),
             Scratch::Free => {}
         }
+        self.check_arguments(signature, arguments)?;
         let mut counters = Counters::default();
-        let mut expected = 0;
         for ty in signature.types() {
             let place = (convention.place)(&convention.int, &convention.float, &mut counters, ty?);
             if matches!(place, Place::Stack(_)) {
                 return Err(Error::Arguments);
             }
-            expected += 1;
-        }
-        if expected != arguments.len() {
-            return Err(Error::Arguments);
         }
         let transfer = self.transfer();
         let floats_in_registers = self.place_arguments(signature, target, arguments, 0, transfer)?;

@@ -2,13 +2,15 @@
 //! drawn in `frame.rs`.
 
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
 
 use crate::abi::Scratch;
 use crate::asm::{Asm, Code, Fixup, Function, Label};
 use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
-use crate::frame::HELD_BYTES;
+use crate::frame::{HELD_BYTES, prologue_room};
 use crate::machine::{Machine, Register};
+use crate::registers::Set;
 
 /// Room for the longest prologue of any machine while it is put together: every register that is saved asks for the
 /// longest form of a store, which on RISC-V is forty bytes.
@@ -105,7 +107,7 @@ impl<M: Machine> Asm<'_, M> {
                 }
             }
             self.tail_epilogue(0);
-            M::PROLOGUE as u32
+            prologue_room::<M>(self.f.convention) as u32
         };
         let end = self.f.at(self.cursor.ip);
         if self.f.constants.len() | self.f.fixups.len() != 0 {
@@ -207,15 +209,7 @@ impl<M: Machine> Asm<'_, M> {
     #[inline(never)]
     fn frame(&mut self) -> u32 {
         let convention = self.f.convention;
-        let mut used = 0_u32;
-        let mut slots = SlotWalk { next: 0, used: &mut used };
-        slots.take(self.f.calls && M::LINKS);
-        for &number in convention.int.saved {
-            slots.take(self.f.int.touched & convention.int.bit(number) != 0);
-        }
-        for &number in convention.float.saved {
-            slots.take(self.f.float.touched & convention.float.bit(number) != 0);
-        }
+        let used = self.used_slots();
         let interrupt = convention.scratch == Scratch::Preserved;
         let own = if self.f.locals != 0 || interrupt { self.save_area() + self.f.locals } else { 8 * used };
         let bare = M::BOTTOM + own;
@@ -237,9 +231,10 @@ impl<M: Machine> Asm<'_, M> {
         self.tail_epilogue(size);
 
         // The prologue is put together elsewhere, to learn its length.
-        let mut buffer = [0_u8; PROLOGUE_BUFFER];
+        let mut buffer = MaybeUninit::<[u8; PROLOGUE_BUFFER]>::uninit();
+        let start = buffer.as_mut_ptr().cast::<u8>();
         let (cursor, left) = (self.cursor, self.left);
-        self.cursor.ip = buffer.as_mut_ptr();
+        self.cursor.ip = start;
         self.left = PROLOGUE_BUFFER - SLACK;
         if size != 0 {
             M::enter(self, i64::from(size));
@@ -252,17 +247,18 @@ impl<M: Machine> Asm<'_, M> {
         if self.f.incoming {
             M::frame_address(self, M::SCRATCH, i64::from(size));
         }
-        let length = self.cursor.ip as usize - buffer.as_ptr() as usize;
+        let length = self.cursor.ip.addr() - start.addr();
         (self.cursor, self.left) = (cursor, left);
-        if length > M::PROLOGUE {
+        let body = prologue_room::<M>(convention);
+        if length > body {
             self.f.fail(Error::Frame);
             return 0;
         }
-        let body = M::PROLOGUE;
-        // SAFETY: the region starts `M::PROLOGUE` bytes before the body, and `length` is at most that.
+        // SAFETY: 1. the region starts that many bytes before the body, and `length` is at most that. 2. Of the buffer
+        // so many bytes were stored.
         unsafe {
             let entry = self.f.start.add(body - length);
-            core::ptr::copy_nonoverlapping(buffer.as_ptr(), entry, length);
+            core::ptr::copy_nonoverlapping(start, entry, length);
         }
         (body - length) as u32
     }
@@ -284,30 +280,48 @@ impl<M: Machine> Asm<'_, M> {
         M::jump_register(self, M::SCRATCH);
     }
 
+    /// Slots up to the last one that is used.
+    fn used_slots(&self) -> u32 {
+        let f = &*self.f;
+        let (int, float) = (&f.convention.int, &f.convention.float);
+        let ints = 1 + int.saved.len() as u32;
+        if let Some(last) = f.float.touched.checked_ilog2() {
+            ints + last - float.temp.len() as u32 + 1
+        } else if let Some(last) = f.int.touched.checked_ilog2() {
+            1 + last - int.temp.len() as u32 + 1
+        } else {
+            u32::from(f.calls && M::LINKS)
+        }
+    }
+
     /// Visits every register that the frame preserves, with its slot.
     fn each_saved(&mut self, visit: fn(&mut Self, Saved<M>, i32)) {
         let convention = self.f.convention;
-        let mut at = (M::BIAS + M::BOTTOM) as i32;
+        let link = (M::BIAS + M::BOTTOM) as i32;
         if M::LINKS && self.f.calls {
-            visit(self, Saved::Link, at);
+            visit(self, Saved::Link, link);
         }
-        at += 8;
-        for &number in convention.int.saved {
-            if self.f.int.touched & convention.int.bit(number) != 0 {
-                visit(self, Saved::Int(M::Reg::from_number(number)), at);
-            }
-            at += 8;
+        // What was touched is a set by position: first the temporaries, then the registers that have a slot each.
+        let ints = link + 8;
+        for position in positions(self.f.int.touched) {
+            let slot = position as i32 - convention.int.temp.len() as i32;
+            visit(self, Saved::Int(M::Reg::from_number(convention.int.at(position))), ints + 8 * slot);
         }
-        for &number in convention.float.saved {
-            if self.f.float.touched & convention.float.bit(number) != 0 {
-                visit(self, Saved::Float(M::Float::from_number(number)), at);
-            }
-            at += 8;
+        let floats = ints + 8 * convention.int.saved.len() as i32;
+        for position in positions(self.f.float.touched) {
+            let slot = position as i32 - convention.float.temp.len() as i32;
+            visit(self, Saved::Float(M::Float::from_number(convention.float.at(position))), floats + 8 * slot);
         }
         if convention.scratch == Scratch::Preserved {
+            let at = floats + 8 * convention.float.saved.len() as i32;
             visit(self, Saved::Int(M::SCRATCH), at);
-            visit(self, Saved::Int(M::SECOND_SCRATCH), at + 8);
-            visit(self, Saved::Float(M::FLOAT_SCRATCH), at + 16);
+            if M::SCRATCH != M::SECOND_SCRATCH {
+                visit(self, Saved::Int(M::SECOND_SCRATCH), at + 8);
+            }
+            // A load of eight bytes clears the rest of a vector register, so a function without floats leaves it alone.
+            if M::DIVIDES_IN_FLOATS || self.f.float.touched != 0 {
+                visit(self, Saved::Float(M::FLOAT_SCRATCH), at + 16);
+            }
         }
     }
 
@@ -337,19 +351,13 @@ enum Saved<M: Machine> {
     Float(M::Float),
 }
 
-/// Counts slots up to the last one used.
-struct SlotWalk<'a> {
-    next: u32,
-    used: &'a mut u32,
-}
-
-impl SlotWalk<'_> {
-    fn take(&mut self, wanted: bool) {
-        self.next += 1;
-        if wanted {
-            *self.used = self.next;
-        }
-    }
+/// The positions in a set, in order.
+fn positions(mut set: Set) -> impl Iterator<Item = u32> {
+    core::iter::from_fn(move || {
+        let position = set.trailing_zeros();
+        set &= set.wrapping_sub(1);
+        (position < Set::BITS).then_some(position)
+    })
 }
 
 /// Makes the instruction fetch see what was written.

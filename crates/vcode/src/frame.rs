@@ -92,6 +92,17 @@ const LEAST_BODY: usize = 64;
 /// Room for what a machine holds besides its registers.
 pub(crate) const HELD_BYTES: u32 = 32;
 
+/// Bytes reserved in front of the body for the prologue. Functions that preserve more than the machine's own convention
+/// asks for, such as interrupt handlers, need more than others: ten bytes is the longest store of a register.
+#[inline(always)]
+pub(crate) fn prologue_room<M: Machine>(convention: &Convention) -> usize {
+    let (ints, floats) = (convention.int.saved.len(), convention.float.saved.len());
+    match convention.scratch {
+        Scratch::Free if ints <= M::INT.saved.len() && floats <= M::FLOAT.saved.len() => M::PROLOGUE,
+        Scratch::Free | Scratch::Preserved => (M::PROLOGUE + 80 + 10 * (ints + floats)).next_multiple_of(16),
+    }
+}
+
 /// The most bytes of locals in a frame.
 const MOST_LOCALS: u32 = 1 << 20;
 
@@ -109,13 +120,15 @@ impl<'a, M: Machine> Asm<'a, M> {
         params: &mut [Param<M>],
         kind: Kind,
     ) -> Result<Self, Error> {
-        Self::begin_with(region, workspace, signature, params, kind, const { &M::CONVENTION })
+        Self::begin_by(region, workspace, signature, params, kind, const { &M::CONVENTION })
     }
 
-    /// Begins a function with a calling convention or register classes of the client's.
+    /// Begins a function with a calling convention or register classes of the client's. It calls others by the same one;
+    /// registers that it must preserve and functions of C destroy are then saved in any case.
     ///
     /// # Errors
-    /// Those of [`Asm::begin`].
+    /// Those of [`Asm::begin`], and [`Error::RegisterTaken`] if the convention names a register twice, or one that the
+    /// machine's own does not hand out, such as the stack pointer.
     #[inline(always)]
     pub fn begin_with<'s, const L: usize, const F: usize, const C: usize>(
         region: Region<'a>,
@@ -125,7 +138,23 @@ impl<'a, M: Machine> Asm<'a, M> {
         kind: Kind,
         convention: &'static Convention,
     ) -> Result<Self, Error> {
-        if region.length < M::PROLOGUE + LEAST_BODY + SLACK {
+        if !convention.int.is_within(&M::INT) || !convention.float.is_within(&M::FLOAT) {
+            return Err(Error::RegisterTaken);
+        }
+        Self::begin_by(region, workspace, signature, params, kind, convention)
+    }
+
+    #[inline(always)]
+    fn begin_by<'s, const L: usize, const F: usize, const C: usize>(
+        region: Region<'a>,
+        workspace: &'a mut Workspace<M, L, F, C>,
+        signature: impl Into<Signature<'s>>,
+        params: &mut [Param<M>],
+        kind: Kind,
+        convention: &'static Convention,
+    ) -> Result<Self, Error> {
+        let prologue = prologue_room::<M>(convention);
+        if region.length < prologue + LEAST_BODY + SLACK {
             return Err(Error::Overflow);
         }
         let small = region.length - SLACK < M::REACH as usize;
@@ -133,7 +162,8 @@ impl<'a, M: Machine> Asm<'a, M> {
         f.leaf = matches!(kind, Kind::Leaf);
         f.int.free = convention.int.all;
         f.float.free = convention.float.all;
-        let cursor = Cursor { ip: f.start.wrapping_add(M::PROLOGUE) };
+        f.special |= prologue != M::PROLOGUE;
+        let cursor = Cursor { ip: f.start.wrapping_add(prologue) };
         // The check above promises this much; more is looked up when it is used.
         let mut asm = Asm {
             cursor,

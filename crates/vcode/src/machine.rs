@@ -44,7 +44,10 @@ pub struct Lists {
 }
 
 impl Lists {
-    /// Lists of registers by number, below 64.
+    /// Lists of registers by number, below 64. [`Asm::begin_with`](crate::Asm::begin_with) says which are possible.
+    ///
+    /// # Panics
+    /// If there are more than 64 registers, or a number is above 63.
     pub const fn new(temp: &'static [u8], saved: &'static [u8], args: &'static [u8]) -> Lists {
         let mut lists = Lists { temp, saved, args, all: 0, preserved: 0, order: [0; MOST], bits: [0; MOST] };
         let mut position = 0;
@@ -64,10 +67,23 @@ impl Lists {
         lists
     }
 
+    /// Whether every register is handed out by `own` too, and none is named twice.
+    pub(crate) fn is_within(&self, own: &Lists) -> bool {
+        let count = self.temp.len() + self.saved.len();
+        let positions = self.order.iter().take(count).enumerate();
+        positions.into_iter().all(|(position, number)| own.bit(*number) != 0 && self.bit(*number) == 1 << position)
+            && self.args.iter().all(|number| own.bit(*number) != 0)
+    }
+
     /// The set of one register; empty if it is not handed out.
     #[inline(always)]
     pub(crate) fn bit(&self, number: u8) -> Set {
         self.bits[number as usize % MOST]
+    }
+
+    /// The set of these registers.
+    pub(crate) fn set_of(&self, numbers: &[u8]) -> Set {
+        numbers.iter().fold(0, |set, number| set | self.bit(*number))
     }
 
     /// The register at a position.

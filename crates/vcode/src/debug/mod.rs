@@ -30,7 +30,7 @@ pub struct Described<'a> {
     pub lines: &'a [(usize, usize)],
 }
 
-/// How many bytes of a function for machine `M` come before its body.
+/// How many bytes of a function for machine `M`, of its own calling convention, come before its body.
 pub fn prologue_bytes<M: Machine>(code: &Code) -> usize {
     M::PROLOGUE.saturating_sub(code.offset)
 }

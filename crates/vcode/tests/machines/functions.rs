@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 
 use quaject_vcode::layers::table::{Outside, jump_table};
 use quaject_vcode::{
-    Argument, Asm, Class, Convention, Core, Counters, Error, Extension, Kind, Lists, Local, Machine, Param, Place,
-    Register, Scratch, Target, Type, Workspace,
+    Argument, Asm, Class, Core, Counters, Extension, Kind, Local, Machine, Param, Place, Register, Target, Type,
 };
 
+use crate::conventions;
 use crate::harness::Batch;
 
 /// Loops, branches and frames.
@@ -291,7 +291,7 @@ pub fn examples(count: usize) -> Vec<Example> {
 
 /// The C side: a callee per signature that generated code calls, and a caller that calls generated code.
 pub fn c_side(examples: &[Example]) -> String {
-    let mut text = OUTLIVES.to_owned();
+    let mut text = conventions::OUTLIVES.to_owned();
     for (index, example) in examples.iter().enumerate() {
         let parameters = example.parameters();
         let terms: Vec<String> = example
@@ -365,7 +365,7 @@ where
         add_tail_calls::<M>(batch, example, index, symbol(&example.name("callee", index)) as usize);
     }
     add_tail_calls_of_addresses::<M>(batch);
-    add_handler::<M>(batch, symbol("outlives"));
+    conventions::add::<M>(batch, &symbol);
     let callee = symbol("callee_0") as usize;
     batch.add_function::<M>("persistent registers survive calls", Kind::Calls, (1..=12).sum(), |asm, argument| {
         asm.putreg(argument);
@@ -462,84 +462,6 @@ where
             asm.tail_call(&[][..], Target::Reg(argument), &[]).expect("it takes nothing");
         });
     }
-}
-
-/// Changes what instructions change besides registers: condition codes, halves of products, carries.
-fn change_all<M: Machine>(asm: &mut Asm<'_, M>, float: M::Float)
-where
-    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
-{
-    let register = asm.getreg(Class::Temporary).expect("one is free");
-    let next = asm.label();
-    asm.setl(register, i64::from(0x1234_5678) << (M::LONG_BITS - 32));
-    asm.modl(register, register, register);
-    asm.seti(register, -5);
-    asm.rshii(register, register, 1);
-    asm.modii(register, register, 3);
-    asm.bltii(register, 1, next);
-    asm.bind(next);
-    let next = asm.label();
-    asm.bltd(float, float, next);
-    asm.bind(next);
-}
-
-/// Sets what is in no register of the lists, calls a function, and says what has changed.
-const OUTLIVES: &str = include_str!("../c/outlives.c");
-
-/// A function that preserves every register it uses, as an interrupt handler must, called where all are in use.
-fn add_handler<M: Machine>(batch: &mut Batch, outlives: u64)
-where
-    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
-{
-    let convention = const {
-        &Convention {
-            int: Lists::new(&[], M::INT.temp, &[]),
-            float: Lists::new(&[], M::FLOAT.temp, &[]),
-            place: M::CONVENTION.place,
-            scratch: Scratch::Preserved,
-        }
-    };
-    let handler = batch.add_handler::<M>("an interrupt handler", convention, |asm| {
-        for value in 0..3 {
-            let register = asm.getreg(Class::Temporary).expect("there are that many");
-            asm.setl(register, -1 - value);
-            asm.divl(register, register, register);
-        }
-        let float = asm.getfloat(Class::Temporary).expect("there is one");
-        asm.setd(float, 99.0);
-        change_all(asm, float);
-        let refused = asm.tail_call(&[][..], Target::Address(0), &[]);
-        assert_eq!(refused, Err(Error::RegisterTaken), "no register is left for the target");
-    });
-    batch.add_called::<M>("what is in no register outlives a handler", outlives, |region| {
-        let mut workspace = Workspace::<M>::new();
-        let mut asm = Asm::<M>::begin_with(region, &mut workspace, &[][..], &mut [], Kind::Leaf, convention)
-            .expect("the region is large enough");
-        let float = asm.getfloat(Class::Temporary).expect("there is one");
-        asm.setd(float, 99.0);
-        change_all(&mut asm, float);
-        asm.retv();
-        asm.end().expect("the handler is right")
-    });
-    let count = M::INT.temp.len() as i64;
-    let sum = (1..=count).sum::<i64>() + 5;
-    batch.add_function::<M>("every register outlives an interrupt handler", Kind::Calls, sum, |asm, argument| {
-        asm.putreg(argument);
-        let float = M::Float::from_number(M::FLOAT.temp[0]);
-        asm.setd(float, 5.0);
-        let registers: Vec<M::Reg> = M::INT.temp.iter().map(|number| M::Reg::from_number(*number)).collect();
-        for (index, register) in registers.iter().enumerate() {
-            asm.setl(*register, index as i64 + 1);
-        }
-        asm.call(&[][..], Target::Address(handler), &[]).expect("it takes nothing");
-        let (first, rest) = registers.split_first().expect("there are many");
-        for register in rest {
-            asm.addl(*first, *first, *register);
-        }
-        asm.cvd2l(rest[0], float);
-        asm.addl(*first, *first, rest[0]);
-        asm.retl(*first);
-    });
 }
 
 fn sum_parameters<M: Machine>(asm: &mut Asm<'_, M>, types: &[Type], params: &[Param<M>])

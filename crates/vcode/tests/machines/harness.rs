@@ -333,14 +333,31 @@ impl<'t> Batch<'t> {
     where
         for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
     {
+        self.add_convention::<M>(name, convention, &[], Kind::Leaf, |asm, _| {
+            build(asm);
+            asm.retv();
+        })
+    }
+
+    /// Adds a function of up to four parameters and with a convention of its own, which is called by the others; returns
+    /// its address.
+    pub fn add_convention<M: Machine>(
+        &mut self,
+        name: &str,
+        convention: &'static quaject_vcode::Convention,
+        types: &[quaject_vcode::Type],
+        kind: Kind,
+        build: impl FnOnce(&mut Asm<'_, M>, &[Param<M>]),
+    ) -> usize {
         let mut region = vec![0_u8; 4096];
         let mut workspace = Workspace::<M>::new();
         let at = CODE_ADDRESS + self.code.len();
         let region_ref = Region::from(&mut region[..]).executed_at(at);
-        let mut asm = Asm::<M>::begin_with(region_ref, &mut workspace, &[][..], &mut [], Kind::Leaf, convention)
+        let mut room = [Param::NONE; 4];
+        let params = &mut room[..types.len()];
+        let mut asm = Asm::<M>::begin_with(region_ref, &mut workspace, types, params, kind, convention)
             .expect("the region is large enough");
-        build(&mut asm);
-        asm.retv();
+        build(&mut asm, params);
         let code = asm.end().unwrap_or_else(|error| panic!("{} {name}: {error}", M::NAME));
         self.finish(format!("{} {name}", M::NAME), &region, code, 0, [0; TEST_BYTES], Vec::new());
         code.entry

@@ -3,6 +3,7 @@
 
 mod against_gcc;
 mod c_header;
+mod conventions;
 mod functions;
 mod harness;
 mod instructions;
@@ -103,6 +104,7 @@ fn matrix<M: Machine>(tools: &Tools)
 where
     for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
+    conventions::refuse::<M>();
     if !available(tools) {
         return;
     }
