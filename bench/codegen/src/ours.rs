@@ -164,20 +164,7 @@ where
 machine!(x86_64, X86_64, S0);
 machine!(aarch64, Aarch64, T8);
 machine!(riscv64, Riscv64, T8);
-
-/// A machine that only whole functions are written for.
-macro_rules! whole {
-    ($module:ident, $marker:ident) => {
-        pub mod $module {
-            use super::*;
-            use quaject_vcode::$module::$marker;
-
-            functions!($marker);
-        }
-    };
-}
-
-whole!(mips, Mips);
-whole!(sparc64, Sparc64);
-whole!(alpha, Alpha);
-whole!(ppc64le, Ppc64le);
+machine!(mips, Mips, T8);
+machine!(sparc64, Sparc64, S0);
+machine!(alpha, Alpha, T8);
+machine!(ppc64le, Ppc64le, S0);
