@@ -17,6 +17,13 @@ impl Level {
         self.states.len()
     }
 
+    /// Removes all states, and keeps the memory for others.
+    pub(crate) fn clear(&mut self) {
+        self.states.clear();
+        self.words.clear();
+        self.ends.clear();
+    }
+
     /// Adds a state with these packed numbers.
     pub(crate) fn push(&mut self, store: &Store, state: StateRef, words: &[u32]) {
         self.states.push(state);

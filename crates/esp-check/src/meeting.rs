@@ -14,7 +14,8 @@ pub(crate) struct Meeting {
     arrived: AtomicUsize,
     /// How many times all have met.
     times: AtomicUsize,
-    sleepers: Mutex<()>,
+    /// How many sleep.
+    sleepers: Mutex<usize>,
     bell: Condvar,
 }
 
@@ -24,7 +25,7 @@ impl Meeting {
             threads,
             arrived: AtomicUsize::new(0),
             times: AtomicUsize::new(0),
-            sleepers: Mutex::new(()),
+            sleepers: Mutex::new(0),
             bell: Condvar::new(),
         }
     }
@@ -40,8 +41,11 @@ impl Meeting {
             let sleepers = self.sleepers.lock().expect("no thread panics with it");
             // Pairs with the loads below.
             self.times.store(times + 1, Ordering::Release);
-            drop(sleepers);
-            self.bell.notify_all();
+            // To ring is a call of the system, even if nobody hears it.
+            if *sleepers > 0 {
+                drop(sleepers);
+                self.bell.notify_all();
+            }
             return;
         }
         for _ in 0..LOOKS {
@@ -52,9 +56,11 @@ impl Meeting {
             std::hint::spin_loop();
         }
         let mut sleepers = self.sleepers.lock().expect("no thread panics with it");
+        *sleepers += 1;
         while self.times.load(Ordering::Acquire) == times {
             sleepers = self.bell.wait(sleepers).expect("no thread panics with it");
         }
+        *sleepers -= 1;
     }
 }
 

@@ -68,7 +68,6 @@ struct Shared<'s> {
     started: Instant,
     desks: Vec<Desk>,
     stop: AtomicBool,
-    over: AtomicBool,
     /// What is looked for.
     wanted: &'s (dyn Fn(&Wrong) -> bool + Sync),
     /// The first finding or limit.
@@ -85,13 +84,23 @@ struct Desk {
     /// Its states of the level under way, and how many of them have been taken.
     level: RwLock<Level>,
     taken: AtomicUsize,
-    /// Those that it has found for the next one.
-    next: Mutex<Level>,
+    /// How many there were at its start, and whether the search had been stopped: written between the two meetings at
+    /// the end of a level, so that all read the same after them.
+    waiting: AtomicUsize,
+    stopped: AtomicBool,
     /// Parcels of states that belong into its shard.
     inbox: Mutex<Vec<Bundle>>,
 }
 
 impl Shared<'_> {
+    /// How many states the level has that all are about to take; none if the search is over.
+    fn waiting(&self) -> usize {
+        if self.desks.iter().any(|desk| desk.stopped.load(Ordering::Relaxed)) {
+            return 0;
+        }
+        self.desks.iter().map(|desk| desk.waiting.load(Ordering::Relaxed)).sum()
+    }
+
     /// Ends the search if this is looked for.
     fn find(&self, finding: Finding) -> bool {
         if !(self.wanted)(&finding.what) {
@@ -360,8 +369,57 @@ impl<'s, 'm> Worker<'s, 'm> {
     /// Ends its share of a level, when all others have handed over what they have found.
     fn end_level(&mut self) {
         self.receive();
-        let next = std::mem::take(&mut self.next);
-        *self.shared.desks[self.number].next.lock().expect("no thread panics with a level") = next;
+        let desk = &self.shared.desks[self.number];
+        let mut level = desk.level.write().expect("no thread panics with a level");
+        // What the level takes in memory serves the next one.
+        std::mem::swap(&mut *level, &mut self.next);
+        self.next.clear();
+        desk.taken.store(0, Ordering::Relaxed);
+        desk.waiting.store(level.len(), Ordering::Relaxed);
+        desk.stopped.store(self.shared.stop.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
+    /// Level after level with the others, until there is none or the search is over. Returns how many there were.
+    fn work_with_others(&mut self, meeting: &Meeting, progress: &mut dyn FnMut(u32)) -> u32 {
+        let mut depth = 0;
+        loop {
+            let waiting = self.shared.waiting();
+            if waiting == 0 {
+                return depth;
+            }
+            if waiting < WORTH_DIVIDING || self.shared.desks.len() == 1 {
+                // Nobody writes what is read above before all have read it.
+                meeting.wait();
+                if self.number == 0 {
+                    depth += self.work_alone(&mut |more| progress(depth + more));
+                }
+            } else {
+                self.work(&mut || progress(depth));
+                meeting.wait();
+                self.end_level();
+                depth += 1;
+            }
+            meeting.wait();
+        }
+    }
+
+    /// The same while nobody else works, as long as it is not worth while to divide levels.
+    fn work_alone(&mut self, progress: &mut dyn FnMut(u32)) -> u32 {
+        let mut depth = 0;
+        let shared = self.shared;
+        self.is_alone = true;
+        while (1..WORTH_DIVIDING).contains(&shared.waiting()) || shared.desks.len() == 1 && shared.waiting() > 0 {
+            self.work(&mut || progress(depth));
+            // All that it has found is in its own hands.
+            for desk in &shared.desks {
+                desk.waiting.store(0, Ordering::Relaxed);
+                desk.level.write().expect("no thread panics with a level").clear();
+            }
+            self.end_level();
+            depth += 1;
+        }
+        self.is_alone = false;
+        depth
     }
 }
 
@@ -394,7 +452,6 @@ pub(crate) fn search<'m>(
         started: Instant::now(),
         desks,
         stop: AtomicBool::new(false),
-        over: AtomicBool::new(false),
         wanted,
         found: Mutex::new((None, None)),
         transitions: AtomicU64::new(0),
@@ -421,28 +478,26 @@ pub(crate) fn search<'m>(
     }
     let meeting = Meeting::new(shared.desks.len());
     let coverages: Mutex<Vec<Coverage>> = Mutex::new(Vec::new());
-    let mut depth = 0;
-    std::thread::scope(|scope| {
+    main.end_level();
+    let mut told = shared.started;
+    let mut tell = |depth| {
+        if told.elapsed() > BETWEEN_PROGRESS {
+            told = Instant::now();
+            let states = shared.store.count() as u64;
+            let bytes = shared.store.bytes() + shared.remembered.load(Ordering::Relaxed);
+            progress(Progress { states, depth, bytes: bytes as u64, elapsed: shared.started.elapsed() });
+        }
+    };
+    let depth = std::thread::scope(|scope| {
         for mut worker in others {
-            let (shared, meeting, coverages) = (&shared, &meeting, &coverages);
+            let (meeting, coverages) = (&meeting, &coverages);
             scope.spawn(move || {
-                loop {
-                    meeting.wait();
-                    if shared.over.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    worker.work(&mut || {});
-                    meeting.wait();
-                    worker.end_level();
-                    meeting.wait();
-                }
+                worker.work_with_others(meeting, &mut |_| {});
                 let coverage = worker.mover.coverage();
                 coverages.lock().expect("no thread panics with it").extend(coverage);
             });
         }
-        depth = run_levels(&shared, &mut main, &meeting, progress);
-        shared.over.store(true, Ordering::Relaxed);
-        meeting.wait();
+        main.work_with_others(&meeting, &mut tell)
     });
     let mut coverage = main.mover.coverage().unwrap_or_else(|| Coverage::new(&space.model.program));
     coverages.into_inner().expect("no thread panics with it").iter().for_each(|other| coverage.add(other));
@@ -450,48 +505,4 @@ pub(crate) fn search<'m>(
     let (finding, limit) = std::mem::take(&mut *shared.found.lock().expect("no thread panics with it"));
     let transitions = shared.transitions.load(Ordering::Relaxed) + main.transitions;
     Ok(Searched { finding, limit, transitions, depth, bytes, coverage })
-}
-
-/// Level after level, until there is none or the search is over. Returns how many there were.
-fn run_levels(
-    shared: &Shared<'_>,
-    main: &mut Worker<'_, '_>,
-    meeting: &Meeting,
-    progress: &mut dyn FnMut(Progress),
-) -> u32 {
-    let mut depth = 0;
-    let mut told = shared.started;
-    main.end_level();
-    loop {
-        let mut waiting = 0;
-        for desk in &shared.desks {
-            let next = std::mem::take(&mut *desk.next.lock().expect("no thread panics with a level"));
-            waiting += next.len();
-            *desk.level.write().expect("no thread panics with a level") = next;
-            desk.taken.store(0, Ordering::Relaxed);
-        }
-        if waiting == 0 || shared.stop.load(Ordering::Relaxed) {
-            return depth;
-        }
-        let mut tell = || {
-            if told.elapsed() > BETWEEN_PROGRESS {
-                told = Instant::now();
-                let states = shared.store.count() as u64;
-                let bytes = shared.store.bytes() + shared.remembered.load(Ordering::Relaxed);
-                progress(Progress { states, depth, bytes: bytes as u64, elapsed: shared.started.elapsed() });
-            }
-        };
-        main.is_alone = shared.desks.len() == 1 || waiting < WORTH_DIVIDING;
-        if main.is_alone {
-            main.work(&mut tell);
-            main.end_level();
-        } else {
-            meeting.wait();
-            main.work(&mut tell);
-            meeting.wait();
-            main.end_level();
-            meeting.wait();
-        }
-        depth += 1;
-    }
 }

@@ -3,7 +3,8 @@
 //! table and records stay in the caches of its processor; anybody reads records at any time.
 //!
 //! ```text
-//!   chunk      65,536 words of 32 bits; each shard fills chunks of its own
+//!   chunk      up to 1,048,576 words of 32 bits; each shard fills chunks of its own, each twice as long as the last: a
+//!              thread that asks the system for memory holds up all that have just got some
 //!   record     word 0       the state it was first reached from (its own reference for the first state)
 //!              words 1 ..   the numbers of its parts, 7 bits a byte, padded with zero bytes to whole words;
 //!                           with compaction the lower half of the signature instead
@@ -19,8 +20,10 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-const CHUNK_WORDS: usize = 1 << 16;
-const MOST_CHUNKS: usize = 1 << 16;
+const CHUNK_WORDS: usize = 1 << 20;
+const MOST_CHUNKS: usize = 1 << 12;
+/// Words of the first chunk of a shard.
+const FIRST_CHUNK: usize = 1 << 14;
 /// Logarithm of a table's first length.
 const FIRST_BITS: u32 = 15;
 /// States that are looked for together.
@@ -35,8 +38,9 @@ pub(crate) struct Store {
     width: usize,
     compaction: Compaction,
     chunks: Vec<OnceLock<Box<[AtomicU32]>>>,
-    /// How many chunks are taken.
+    /// How many chunks are taken, and words in them.
     taken: AtomicUsize,
+    words: AtomicUsize,
     shards: Vec<Shard>,
 }
 
@@ -56,8 +60,9 @@ struct Table {
     shift: u32,
     states: usize,
     chunk: usize,
-    /// The next free word of the chunk; 0 if there is none yet.
+    /// The next free word of the chunk, and how many it has; 0 if there is none yet.
     next: usize,
+    length: usize,
     /// What was found in the first slot of each state of a window.
     first: Vec<u64>,
 }
@@ -171,12 +176,20 @@ impl Store {
         let mut chunks = Vec::new();
         chunks.resize_with(MOST_CHUNKS, OnceLock::new);
         let shard = || Shard {
-            table: Mutex::new(Table { slots: Vec::new(), shift: 32, states: 0, chunk: 0, next: 0, first: Vec::new() }),
+            table: Mutex::new(Table {
+                slots: Vec::new(),
+                shift: 32,
+                states: 0,
+                chunk: 0,
+                next: 0,
+                length: 0,
+                first: Vec::new(),
+            }),
             states: AtomicUsize::new(0),
             slots: AtomicUsize::new(0),
         };
         let shards = std::iter::repeat_with(shard).take(shards.max(1)).collect();
-        Store { width, compaction, chunks, taken: AtomicUsize::new(0), shards }
+        Store { width, compaction, chunks, taken: AtomicUsize::new(0), words: AtomicUsize::new(0), shards }
     }
 
     /// How many states there are.
@@ -192,7 +205,7 @@ impl Store {
     /// How much memory they take, tables included.
     pub(crate) fn bytes(&self) -> usize {
         let slots: usize = self.shards.iter().map(|shard| shard.slots.load(Ordering::Relaxed)).sum();
-        4 * self.taken.load(Ordering::Relaxed) * CHUNK_WORDS + 8 * slots
+        4 * self.words.load(Ordering::Relaxed) + 8 * slots
     }
 
     /// In how many shards it is.
@@ -210,13 +223,11 @@ impl Store {
         self.shards[shard].table.lock().expect("no thread panics with a table")
     }
 
-    fn chunk(&self, chunk: usize) -> &[AtomicU32] {
-        self.chunks[chunk].get_or_init(|| zeroed(CHUNK_WORDS))
-    }
-
     #[inline]
     fn record(&self, state: StateRef) -> &[AtomicU32] {
-        &self.chunk(state as usize / CHUNK_WORDS)[state as usize % CHUNK_WORDS..]
+        let chunk =
+            self.chunks[state as usize / CHUNK_WORDS].get().expect("references lead into chunks that there are");
+        &chunk[state as usize % CHUNK_WORDS..]
     }
 
     /// The state that this one was first reached from; itself for the first.
@@ -346,16 +357,20 @@ impl Store {
         let lower = [bundle.signatures[index] as u32];
         let words = if self.is_whole() { bundle.words(index) } else { &lower };
         let length = words.len() + 1;
-        if table.next == 0 || table.next + length > CHUNK_WORDS {
+        if table.next + length > table.length {
             table.chunk = self.taken.fetch_add(1, Ordering::Relaxed);
+            table.length = (2 * table.length).max(FIRST_CHUNK).max((length + 1).next_power_of_two()).min(CHUNK_WORDS);
             if table.chunk >= MOST_CHUNKS || length + 1 > CHUNK_WORDS {
+                table.length = 0;
                 return None;
             }
+            self.words.fetch_add(table.length, Ordering::Relaxed);
             // Word 0 of the first chunk would be the reference 0.
             table.next = 1;
+            self.chunks[table.chunk].get_or_init(|| zeroed(table.length));
         }
         let state = (table.chunk * CHUNK_WORDS + table.next) as StateRef;
-        let record = &self.chunk(table.chunk)[table.next..];
+        let record = self.record(state);
         let parent = bundle.parents[index];
         record[0].store(if parent == 0 { state } else { parent }, Ordering::Relaxed);
         for (word, slot) in words.iter().zip(&record[1..]) {
