@@ -2,7 +2,7 @@
 //! the same states on the same ways.
 
 use crate::support::{UNREDUCED, explore, model};
-use quaject_esp_check::{Compaction, Limits, Options, Reduction, Verdict};
+use quaject_esp_check::{Compaction, Limit, Limits, Options, Reduction, Verdict};
 
 /// Every order of communications, by one thread; far more states than there are end the search.
 const ORDERS: Options = Options {
@@ -58,5 +58,22 @@ fn a_shortest_run_is_found_by_any_number_of_threads() {
             lengths.push(found.steps.len());
         }
         assert!(lengths.iter().all(|length| *length == lengths[0]), "{reduction:?}: {lengths:?}");
+    }
+}
+
+/// In small levels, in levels that are divided, and between them.
+#[test]
+fn searches_by_any_number_of_threads_end_at_limits() {
+    let model = model(&philosophers(9, 0), None);
+    for threads in [1, 2, 3, 7] {
+        for states in [0, 1, 2, 10, 250, 300, 1_000, 5_000, 10_000, 15_000, 19_000] {
+            let limits = Limits { states: Some(states), ..ORDERS.limits };
+            let report = explore(&model, &Options { threads, limits, ..ORDERS });
+            assert_eq!(report.verdict, Verdict::Unfinished(Limit::States), "{threads} threads, {states} states");
+            assert!(report.states > states, "{threads} threads, {states} states: {}", report.states);
+        }
+        let bytes = Limits { bytes: Some(200_000), ..ORDERS.limits };
+        let report = explore(&model, &Options { threads, limits: bytes, ..ORDERS });
+        assert_eq!(report.verdict, Verdict::Unfinished(Limit::Memory), "{threads} threads");
     }
 }
