@@ -1,0 +1,304 @@
+//! What a client can do wrong on every machine: each mistake is an error with a name, which `end` reports, and none
+//! writes where it should not. And functions that are written in turns, which do not disturb each other.
+#![allow(missing_docs, reason = "a test program")]
+
+use quaject_vcode::{
+    Argument, Asm, Class, Code, Core, Error, Extension, Kind, Label, Machine, Param, Region, Register, Target, Type,
+    Workspace,
+};
+
+/// Part of a function.
+type Part<'t, M> = &'t dyn Fn(&mut Asm<'_, M>);
+/// Part of a function that refers to a label.
+type Reference<'t, M> = &'t dyn Fn(&mut Asm<'_, M>, Label);
+/// Part of a function with a shift by so many.
+type Shift<'t, M> = &'t dyn Fn(&mut Asm<'_, M>, u64);
+
+/// Ends a function that `build` writes; 32 labels, 128 references and 16 constants fit.
+fn written<M: Machine>(kind: Kind, length: usize, build: impl FnOnce(&mut Asm<'_, M>)) -> Result<Code, Error>
+where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    let mut bytes = vec![0_u8; length];
+    let mut workspace = Workspace::<M>::new();
+    let mut asm = Asm::<M>::begin(Region::from(&mut bytes[..]), &mut workspace, "", &mut [], kind)?;
+    build(&mut asm);
+    asm.retv();
+    asm.end()
+}
+
+fn mistakes<M: Machine>()
+where
+    for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let error = |kind, build: Part<'_, M>| written::<M>(kind, 1 << 14, build).err();
+    let leaf = |build: Part<'_, M>| error(Kind::Leaf, build);
+    let [r, s] = [0, 1].map(|index| M::Reg::from_number(M::INT.temp[index]));
+    let float = M::Float::from_number(M::FLOAT.temp[0]);
+    let name = M::NAME;
+    assert_eq!(leaf(&|_| {}), None, "{name}");
+
+    // Labels.
+    let forgotten: [Reference<'_, M>; 4] = [
+        &|asm, label| asm.j(label),
+        &|asm, label| asm.bltii(r, 1, label),
+        &|asm, label| asm.beqd(float, float, label),
+        &|asm, label| asm.addoi(r, r, s, label),
+    ];
+    for refer in forgotten {
+        let never = leaf(&|asm| {
+            let label = asm.label();
+            refer(asm, label);
+        });
+        assert_eq!(never, Some(Error::UnboundLabel), "{name}");
+    }
+    let one_of_two = leaf(&|asm| {
+        let (bound, unbound) = (asm.label(), asm.label());
+        asm.j(unbound);
+        asm.j(bound);
+        asm.bind(bound);
+    });
+    assert_eq!(one_of_two, Some(Error::UnboundLabel), "{name}");
+    let unused = leaf(&|asm| {
+        asm.label();
+    });
+    assert_eq!(unused, None, "{name}: a label that nothing refers to need not be bound");
+    let twice = leaf(&|asm| {
+        let label = asm.label();
+        asm.bind(label);
+        asm.nop();
+        asm.bind(label);
+    });
+    assert_eq!(twice, Some(Error::BoundTwice), "{name}");
+    for (count, expected) in [(32, None), (33, Some(Error::Labels))] {
+        let labels = leaf(&|asm| (0..count).for_each(|_| _ = asm.label()));
+        assert_eq!(labels, expected, "{name}: {count} labels");
+    }
+    // One more reference waits outside of the table.
+    for (count, expected) in [(128, None), (140, Some(Error::Fixups))] {
+        let references = leaf(&|asm| {
+            let label = asm.label();
+            (0..count).for_each(|_| asm.bltii(r, 1, label));
+            asm.bind(label);
+            asm.nop();
+        });
+        assert_eq!(references, expected, "{name}: {count} references");
+    }
+
+    // Calls in a leaf, of every kind; the same elsewhere.
+    let calls: [Part<'_, M>; 4] = [
+        &|asm| asm.call("", Target::Address(0x1000), &[]).expect("it takes nothing"),
+        &|asm| asm.call("%i", Target::Reg(r), &[Argument::Reg(s)]).expect("it takes an int"),
+        &|asm| asm.jalr(r),
+        &|asm| {
+            let label = asm.label();
+            asm.bind(label);
+            asm.jal(label);
+        },
+    ];
+    for (index, call) in calls.iter().enumerate() {
+        assert_eq!(leaf(call), Some(Error::CallInLeaf), "{name}: call {index}");
+        assert_eq!(error(Kind::Calls, call), None, "{name}: call {index}");
+    }
+
+    // Immediates at the edges: shift counts, and longs where they have 32 bits.
+    let long = u64::from(M::LONG_BITS);
+    let shifts: [(u64, Shift<'_, M>); 6] = [
+        (32, &|asm, count| asm.lshii(r, s, count as i32)),
+        (32, &|asm, count| asm.rshui(r, s, count as u32)),
+        (long, &|asm, count| asm.rshli(r, s, count as i64)),
+        (long, &|asm, count| asm.lshuli(r, s, count)),
+        (32, &|asm, count| asm.rotlui(r, s, count as u32)),
+        (long, &|asm, count| asm.rotruli(r, s, count)),
+    ];
+    for (index, (width, shift)) in shifts.iter().enumerate() {
+        for count in [0, 1, width - 1] {
+            assert_eq!(leaf(&|asm| shift(asm, count)), None, "{name}: shift {index} by {count}");
+        }
+        for count in [*width, width + 1, 255, u64::MAX] {
+            let wrong = leaf(&|asm| shift(asm, count));
+            assert_eq!(wrong, Some(Error::Immediate), "{name}: shift {index} by {count}");
+        }
+    }
+    let wide = (M::LONG_BITS == 32).then_some(Error::Immediate);
+    for value in [1_i64 << 31, -(1 << 31) - 1, i64::MAX, i64::MIN] {
+        assert_eq!(leaf(&|asm| asm.setl(r, value)), wide, "{name}: {value:#x}");
+        assert_eq!(leaf(&|asm| asm.addli(r, s, value)), wide, "{name}: {value:#x}");
+        assert_eq!(leaf(&|asm| asm.mulhili(r, s, value)), wide, "{name}: {value:#x}");
+    }
+    for value in [1_u64 << 32, u64::MAX] {
+        assert_eq!(leaf(&|asm| asm.setp(r, value)), wide, "{name}: {value:#x}");
+        assert_eq!(leaf(&|asm| asm.minuli(r, s, value)), wide, "{name}: {value:#x}");
+    }
+    for offset in [i32::MIN, -0x8001, 0x8000, 0x7fff_ffff] {
+        let loads = leaf(&|asm| {
+            asm.ldii(r, s, offset);
+            asm.stdi(float, s, offset);
+        });
+        assert_eq!(loads, None, "{name}: offset {offset:#x}");
+    }
+
+    // Frames.
+    assert_eq!(leaf(&|asm| _ = asm.local_bytes(1 << 19, 16)), None, "{name}");
+    for bytes in [1 << 20, u32::MAX] {
+        assert_eq!(leaf(&|asm| _ = asm.local_bytes(bytes, 16)), Some(Error::Frame), "{name}: {bytes:#x}");
+    }
+    let many = leaf(&|asm| (0..1 << 18).for_each(|_| _ = asm.local(Type::D)));
+    assert_eq!(many, Some(Error::Frame), "{name}");
+
+    // The first error is the one that is told.
+    let two = leaf(&|asm| {
+        asm.lshii(r, s, 32);
+        let label = asm.label();
+        asm.bind(label);
+        asm.bind(label);
+    });
+    assert_eq!(two, Some(Error::Immediate), "{name}");
+
+    // What does not stick: the client may do something else.
+    let goes_on = leaf(&|asm| {
+        while asm.getreg(Class::Temporary).is_ok() {}
+        assert_eq!(asm.claim(r), Err(Error::RegisterTaken), "{name}");
+        assert_eq!(asm.claim(M::STACK), Err(Error::RegisterTaken), "{name}");
+        assert_eq!(asm.error(), None, "{name}");
+    });
+    assert_eq!(goes_on, None, "{name}");
+
+    // Signatures that do not fit their parameters.
+    let mut bytes = vec![0_u8; 1 << 12];
+    let mut workspace = Workspace::<M>::new();
+    for (text, count, expected) in [
+        ("%i", 0, Error::Arguments),
+        ("%i", 2, Error::Arguments),
+        ("%i%", 1, Error::Signature),
+        ("i", 1, Error::Signature),
+    ] {
+        let mut params = vec![Param::NONE; count];
+        let region = Region::from(&mut bytes[..]);
+        let begun = Asm::<M>::begin(region, &mut workspace, text, &mut params, Kind::Leaf).map(|_| ());
+        assert_eq!(begun, Err(expected), "{name}: {text} for {count}");
+    }
+}
+
+/// A branch over so much code that it reaches on no machine, or on those with longer forms.
+fn far<M: Machine>(words: usize) -> Result<Code, Error>
+where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    written::<M>(Kind::Leaf, 8 * words + 4096, |asm| {
+        let label = asm.label();
+        asm.j(label);
+        (0..words).for_each(|_| asm.nop());
+        asm.bind(label);
+        asm.nop();
+    })
+}
+
+/// Three functions written in turns, an instruction each, are what they are when written one after the other.
+fn turns<M: Machine>()
+where
+    for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
+{
+    const FUNCTIONS: usize = 3;
+    const STEPS: usize = 40;
+    const LENGTH: usize = 1 << 13;
+    let at = |function: usize| 0x6000_0000 + LENGTH * function;
+    let step = |asm: &mut Asm<'_, M>, label: Label, function: usize, step: usize| {
+        let r = M::Reg::from_number(M::INT.temp[function]);
+        let float = M::Float::from_number(M::FLOAT.temp[function]);
+        match (step + function) % 5 {
+            0 => asm.addii(r, r, (step * 1000) as i32),
+            1 => asm.bltii(r, step as i32, label),
+            2 if step < 2 * FUNCTIONS => asm.setd(float, step as f64),
+            3 => {
+                let local = asm.local(Type::L);
+                asm.stl_local(r, local);
+            }
+            _ => asm.mulli(r, r, 7),
+        }
+        if step == STEPS / 2 + function {
+            asm.bind(label);
+        }
+    };
+    let alone: Vec<(Vec<u8>, Code)> = (0..FUNCTIONS)
+        .map(|function| {
+            let mut bytes = vec![0_u8; LENGTH];
+            let mut workspace = Workspace::<M>::new();
+            let region = Region::from(&mut bytes[..]).executed_at(at(function));
+            let mut asm = Asm::<M>::begin(region, &mut workspace, "", &mut [], Kind::Calls).expect("there is room");
+            let label = asm.label();
+            (0..STEPS).for_each(|number| step(&mut asm, label, function, number));
+            asm.retv();
+            let code = asm.end().expect("the function is right");
+            (bytes, code)
+        })
+        .collect();
+    let mut regions = vec![vec![0_u8; LENGTH]; FUNCTIONS];
+    let mut workspaces: Vec<Workspace<M>> = (0..FUNCTIONS).map(|_| Workspace::new()).collect();
+    let mut functions: Vec<(Asm<'_, M>, Label)> = regions
+        .iter_mut()
+        .zip(&mut workspaces)
+        .enumerate()
+        .map(|(function, (bytes, workspace))| {
+            let region = Region::from(&mut bytes[..]).executed_at(at(function));
+            let mut asm = Asm::<M>::begin(region, workspace, "", &mut [], Kind::Calls).expect("there is room");
+            let label = asm.label();
+            (asm, label)
+        })
+        .collect();
+    for number in 0..STEPS {
+        for (function, (asm, label)) in functions.iter_mut().enumerate() {
+            step(asm, *label, function, number);
+        }
+    }
+    let codes: Vec<Code> = functions
+        .into_iter()
+        .rev()
+        .map(|(mut asm, _)| {
+            asm.retv();
+            asm.end().expect("the function is right")
+        })
+        .collect();
+    for (function, ((bytes, code), in_turns)) in alone.iter().zip(codes.iter().rev()).enumerate() {
+        assert_eq!(code, in_turns, "{}: function {function}", M::NAME);
+        let range = code.offset..code.offset + code.length;
+        assert!(bytes[range.clone()] == regions[function][range], "{}: the code of {function} differs", M::NAME);
+    }
+}
+
+/// Runs a test for every machine.
+macro_rules! on_every_machine {
+    ($test:ident) => {
+        $test::<quaject_vcode::x86_64::X86_64>();
+        $test::<quaject_vcode::aarch64::Aarch64>();
+        $test::<quaject_vcode::riscv64::Riscv64>();
+        $test::<quaject_vcode::mips::Mips>();
+        $test::<quaject_vcode::sparc64::Sparc64>();
+        $test::<quaject_vcode::alpha::Alpha>();
+        $test::<quaject_vcode::ppc64le::Ppc64le>();
+    };
+}
+
+#[test]
+fn every_mistake_is_an_error_with_a_name() {
+    on_every_machine!(mistakes);
+}
+
+#[test]
+fn functions_written_in_turns_do_not_disturb_each_other() {
+    on_every_machine!(turns);
+}
+
+#[test]
+fn jumps_that_do_not_reach_are_errors() {
+    assert_eq!(far::<quaject_vcode::mips::Mips>(32_000).err(), None);
+    assert_eq!(far::<quaject_vcode::mips::Mips>(33_000).err(), Some(Error::BranchRange));
+    assert_eq!(far::<quaject_vcode::sparc64::Sparc64>(262_000).err(), None);
+    assert_eq!(far::<quaject_vcode::sparc64::Sparc64>(263_000).err(), Some(Error::BranchRange));
+    assert_eq!(far::<quaject_vcode::alpha::Alpha>(1_048_000).err(), None);
+    assert_eq!(far::<quaject_vcode::alpha::Alpha>(1_049_000).err(), Some(Error::BranchRange));
+    assert_eq!(far::<quaject_vcode::riscv64::Riscv64>(262_000).err(), None);
+    assert_eq!(far::<quaject_vcode::riscv64::Riscv64>(263_000).err(), Some(Error::BranchRange));
+    assert_eq!(far::<quaject_vcode::x86_64::X86_64>(1 << 20).err(), None);
+    assert_eq!(far::<quaject_vcode::aarch64::Aarch64>(1 << 20).err(), None);
+}
