@@ -462,6 +462,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     qj verify main.esp --process table       one process against anything its ports allow\n  \
     qj verify main.esp --engine spin         a second opinion\n  \
     qj verify main.esp --max-time 60 --max-memory 4000\n  \
+    qj verify main.esp --fastpath            with its fast paths it does nothing else\n  \
     qj verify main.esp --trace run.qjt --chart run.svg && qj replay run.qjt")]
 pub(crate) struct Verify {
     /// The program; `-` is standard input
@@ -479,6 +480,13 @@ pub(crate) struct Verify {
     /// What explores: the built-in checker, or Spin, which needs `spin` and a C compiler
     #[arg(long, value_name = "ENGINE", default_value = "builtin")]
     pub(crate) engine: VerifyEngine,
+    /// Compare the program with its fast paths with the program without: everything it does with them must be something
+    /// that it does without
+    #[arg(long, conflicts_with_all = ["process", "slice"])]
+    pub(crate) fastpath: bool,
+    /// A file of fast paths for the program (for --fastpath)
+    #[arg(long, value_name = "FILE.fp", value_hint = ValueHint::FilePath, requires = "fastpath")]
+    pub(crate) fast_paths: Vec<PathBuf>,
     /// How many threads search
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) threads: u8,

@@ -1,4 +1,5 @@
-//! `qj verify` as a command: what it says when it is interrupted, what Promela cannot say, and what JSON tells.
+//! `qj verify` as a command: what it says when it is interrupted, what Promela cannot say, what JSON tells, and what is
+//! compared with `--fastpath`.
 
 mod support;
 
@@ -263,4 +264,48 @@ fn spin_refuses_what_it_cannot_do_and_keeps_runs() {
     folder.qj("verify --engine spin a.esp --trace a.qjt --chart a.svg --max-time 1e300").assert().code(1);
     folder.qj("replay a.qjt").assert().code(3);
     assert!(std::fs::read_to_string(folder.path("a.svg")).expect("it is drawn").starts_with("<svg"));
+}
+
+/// What a path can be compared with, and what is said where nothing can be.
+#[test]
+fn fast_paths_are_compared_with_the_program_without() {
+    let example = |name: &str| {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/vmmc-send/").to_string() + name;
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+    };
+    let (model, figure2, figure5) = (example("figure2-model.esp"), example("figure2.esp"), example("figure5.fp"));
+    let part = "import \"figure2.esp\";\nmodel part { slice hostRequest, networkSend; }\n";
+    let never = format!("import \"figure2.esp\";\nmodel quiet {{ bound hostSendRequestC 0; {} }}\n", {
+        "abstract range hostSendRequestC.0 0..1; abstract range hostSendRequestC.1 0..1;\
+         abstract range hostFetchRequestC.0 0..1; abstract range translationUnavailable 0..1;\
+         abstract range translate 0..1; abstract range preparePacket 0..1;"
+    });
+    let folder = Folder::with(&[
+        ("model.esp", &model),
+        ("figure2.esp", &figure2),
+        ("figure5.fp", &figure5),
+        ("part.esp", part),
+        ("never.esp", &never),
+        ("alone.esp", "process p { }\n"),
+    ]);
+    let path = "verify --fastpath --fast-paths figure5.fp";
+    for (arguments, status, said) in [
+        (format!("{path} model.esp"), 0, "with fast paths, model `send` (3 processes) does nothing that it does not"),
+        (format!("{path} model.esp --json"), 0, "\"verdict\":\"holds\""),
+        (format!("{path} model.esp --max-states 20"), 4, "NOT VERIFIED: model `send` (3 processes) takes more states"),
+        (format!("{path} never.esp"), 4, "fast path `demo`: NEVER ENTERED"),
+        (format!("{path} part.esp"), 1, "no fast path demo: the model leaves out `translateAddress`"),
+        (format!("{path} figure2.esp"), 1, "error[E0801]"),
+        ("verify --fastpath alone.esp".to_string(), 1, "`alone.esp` has no fast paths to compare"),
+        (format!("{path} model.esp --threads 2"), 2, "`--threads` has no meaning with `--fastpath`"),
+        (format!("{path} model.esp --engine spin"), 2, "`--fastpath` has no meaning for Spin"),
+        (format!("{path} model.esp --slice hostRequest"), 2, "cannot be used with"),
+        ("verify model.esp --fast-paths figure5.fp".to_string(), 2, "--fastpath"),
+    ] {
+        let output = start(&folder, &arguments).wait_with_output().expect("qj ends");
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        assert_eq!(output.status.code(), Some(status), "{arguments}: {text}");
+        assert!(text.contains(said), "{arguments}: {text}");
+    }
 }

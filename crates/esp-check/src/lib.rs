@@ -13,6 +13,7 @@
 //!   script, chart            that run as a text to take again, and as a picture
 //!   scene                    everybody at one moment of a run
 //!   confirm                  whether a run of a model that does more is one of the program itself
+//!   refine                   whether a program with fast paths does no more than the one without
 //! ```
 #![forbid(unsafe_code)]
 
@@ -33,6 +34,7 @@ mod moves;
 mod options;
 mod parts;
 mod reduce;
+mod refine;
 mod report;
 mod retrace;
 mod scene;
@@ -55,6 +57,7 @@ pub use ltl::BadProperty;
 pub use options::{
     Compaction, Interrupt, Limit, Limits, Liveness, Options, Progress, Reduction, Symmetry, omission_bound,
 };
+pub use refine::{Difference, Forms, Odd, PathUse, Refinement, Refines, refine};
 pub use report::{Answer, Deadlocks, Leaks, Report, Verdict, place_text, restrictions};
 pub use scene::{Awaited, Scene, Stood};
 

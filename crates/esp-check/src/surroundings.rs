@@ -89,6 +89,8 @@ pub(crate) struct Surroundings {
     widths: Vec<u32>,
     /// What was called and what it returned, since the choices were made.
     calls: Vec<(ExternId, Option<Datum>)>,
+    /// What each of those calls was given, if somebody wants to know.
+    given: Option<Vec<Vec<Datum>>>,
 }
 
 impl Surroundings {
@@ -101,7 +103,18 @@ impl Surroundings {
             used: 0,
             widths: Vec::new(),
             calls: Vec::new(),
+            given: None,
         }
+    }
+
+    /// Notes from now on what calls are given.
+    pub(crate) fn listen(&mut self) {
+        self.given = Some(Vec::new());
+    }
+
+    /// What each call was given since the choices were made; nothing if nobody listens.
+    pub(crate) fn given(&self) -> &[Vec<Datum>] {
+        self.given.as_deref().unwrap_or_default()
     }
 
     pub(crate) fn outside(&self) -> &Outside {
@@ -130,6 +143,7 @@ impl Surroundings {
         self.used = 0;
         self.widths.clear();
         self.calls.clear();
+        self.given.iter_mut().for_each(Vec::clear);
     }
 
     /// What was called since the choices were made, and what it returned.
@@ -183,7 +197,7 @@ impl World for Surroundings {
         0
     }
 
-    fn call(&mut self, function: ExternId, _arguments: &mut [Datum]) -> Reply {
+    fn call(&mut self, function: ExternId, arguments: &mut [Datum]) -> Reply {
         let results = &self.outside.results[function.0 as usize];
         let choice = if results.len() < 2 {
             0
@@ -198,6 +212,7 @@ impl World for Surroundings {
         match results.get(choice as usize) {
             Some(result) => {
                 self.calls.push((function, result.clone()));
+                self.given.iter_mut().for_each(|given| given.push(arguments.to_vec()));
                 Reply::Returned(result.clone())
             }
             None => Reply::Unresolved,

@@ -1,6 +1,7 @@
 //! The moves of a program that is stepped as a whole, because one step can change other instances than its own.
 
 use crate::moves::{Hop, MoveEnd, MoveRef, Mover};
+use crate::parts::PartId;
 use quaject_esp_ir::explore::Offered;
 use quaject_esp_ir::ir::ChannelId;
 use quaject_esp_ir::step::{Control, Step};
@@ -68,16 +69,21 @@ impl<'m> Mover<'m> {
             if slot != instance || !self.space.is_alone(instance) {
                 continue;
             }
-            self.load(slot, part);
-            match self.state.control(slot) {
-                Control::Waiting { .. } | Control::Lent { .. } | Control::Ended => {
-                    self.found.swap(0, index);
-                    return 1;
-                }
-                Control::Running { .. } => {}
+            if self.comes_to_rest(slot, part) {
+                self.found.swap(0, index);
+                return 1;
             }
         }
         self.found.len()
+    }
+
+    /// Whether an instance in this part does not run its own code.
+    pub(crate) fn comes_to_rest(&mut self, slot: u32, part: PartId) -> bool {
+        self.load(slot, part);
+        match self.state.control(slot) {
+            Control::Waiting { .. } | Control::Lent { .. } | Control::Ended => true,
+            Control::Running { .. } => false,
+        }
     }
 
     fn channel_from_world(&self, step: Step) -> Option<ChannelId> {

@@ -3,6 +3,7 @@
 //! Knows no back end and does no I/O.
 #![forbid(unsafe_code)]
 
+pub mod adopt;
 mod code;
 mod commit;
 pub mod coverage;

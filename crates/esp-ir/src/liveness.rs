@@ -93,6 +93,13 @@ pub(crate) fn live_values(body: &Body) -> Vec<Vec<u32>> {
     flow.live.iter().map(of).collect()
 }
 
+/// For each block of a body, what is live at its start: values by their numbers, then slots.
+pub(crate) fn live_everywhere(body: &Body, slots: &[(usize, usize)], on_paths: &OnPaths) -> Vec<Set> {
+    let mut flow = Flow { body, slots, on_paths, live: vec![Set::default(); body.blocks.len()] };
+    flow.find_live();
+    flow.live
+}
+
 struct Flow<'a> {
     body: &'a Body,
     slots: &'a [(usize, usize)],

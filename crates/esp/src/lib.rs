@@ -2,6 +2,7 @@
 //! through a [`Loader`]. The passes are listed in [`compile`]; each lives in a crate below this one.
 #![forbid(unsafe_code)]
 
+mod compared;
 mod describe;
 mod graph;
 mod layout;
@@ -10,6 +11,7 @@ mod paths;
 mod profile;
 mod suggest;
 
+pub use compared::{Compared, Fast, compared};
 pub use describe::type_name;
 pub use graph::graph;
 pub use models::{
@@ -209,8 +211,8 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
             let specifications = paths::specifications(&fast_paths, &ir, &sources);
             let Options { checked, cuts, limits, .. } = *options;
             let made = extract(&ir, &specifications, path::Options { checked, cuts, limits });
-            ir = verified(made.0);
-            extractions = made.1;
+            ir = verified(made.program);
+            extractions = made.extractions;
         }
     }
     let emitted = match &options.emit {

@@ -63,6 +63,11 @@ pub fn models_with_variables(source: Source, loader: &mut dyn Loader, subject: &
     models_by(source, loader, subject, lower_model_with_variables)
 }
 
+/// Likewise, with nothing inside abstracted.
+pub(crate) fn models_concrete(source: Source, loader: &mut dyn Loader, subject: &Subject) -> Result<Modelled, NoSuch> {
+    models_by(source, loader, subject, lower_concrete)
+}
+
 type Lower = fn(&hir::Program, Option<&hir::Model>, Option<ModelScope>, &SourceMap) -> ModelProgram;
 
 fn models_by(

@@ -12,7 +12,7 @@ use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
 use quaject_esp_opt::fuse::Limits;
 use quaject_esp_opt::groups::fuse_all;
-use quaject_esp_opt::path::{Cuts, Element, Options, Part, Point, Regex, Specification, extract};
+use quaject_esp_opt::path::{Cuts, Element, Extracted, Options, Part, Point, Regex, Specification, extract};
 use std::collections::HashSet;
 
 /// States looked at before the search for a run gives up.
@@ -34,20 +34,13 @@ pub enum Mode {
 /// # Errors
 /// What is wrong with it, if it is not well-formed.
 pub fn transform(seed: u64, program: &Program, mode: Mode) -> Result<Option<Program>, String> {
-    let limits = Limits { nodes: 500, instructions: 2_000, effort: 100_000, ..Limits::default() };
     let made = match mode {
         Mode::Process => return Ok(Some(program.clone())),
         Mode::Automata => {
-            let (made, attempts) = fuse_all(program, false, limits);
+            let (made, attempts) = fuse_all(program, false, limits());
             attempts.iter().any(|attempt| attempt.is_fused()).then_some(made)
         }
-        Mode::FastPath => {
-            let mut rng = Rng::with_seed(seed);
-            let Some(specification) = specification(&mut rng, program) else { return Ok(None) };
-            let cuts = if rng.bool() { Cuts::Loops } else { Cuts::Everywhere };
-            let (made, extractions) = extract(program, &[specification], Options { checked: false, limits, cuts });
-            extractions.iter().any(|extraction| extraction.result.is_ok()).then_some(made)
-        }
+        Mode::FastPath => with_path(seed, program, Checks::Off).map(|made| made.program),
     };
     match made.as_ref().and_then(|made| Some((made, verify(made).into_iter().next()?))) {
         Some((made, error)) => {
@@ -55,6 +48,21 @@ pub fn transform(seed: u64, program: &Program, mode: Mode) -> Result<Option<Prog
         }
         None => Ok(made),
     }
+}
+
+/// The program with a random fast path; none if that one cannot be made.
+pub fn with_path(seed: u64, program: &Program, checks: Checks) -> Option<Extracted> {
+    let mut rng = Rng::with_seed(seed);
+    let specification = specification(&mut rng, program)?;
+    let cuts = if rng.bool() { Cuts::Loops } else { Cuts::Everywhere };
+    let options = Options { checked: checks == Checks::On, limits: limits(), cuts };
+    let made = extract(program, &[specification], options);
+    (!made.program.paths.is_empty()).then_some(made)
+}
+
+/// How large the code of samples may become.
+fn limits() -> Limits {
+    Limits { nodes: 500, instructions: 2_000, effort: 100_000, ..Limits::default() }
 }
 
 /// A random specification, mostly of instances that talk to each other.

@@ -12,6 +12,7 @@ pub(crate) mod init;
 pub(crate) mod pipe;
 pub(crate) mod profile;
 pub(crate) mod promela;
+pub(crate) mod refine;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod stepper;

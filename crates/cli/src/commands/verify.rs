@@ -5,9 +5,10 @@ use crate::terminal::{Status, Stop, Terminal, print_verdict, say};
 use quaject_esp::{Modelled, NoSuch, Part, Subject};
 use quaject_esp_check::{
     Answer, Compaction, Counterexample, Interrupt, Label, Limits, Liveness, Options, Progress, Reduction, Refusal,
-    Report, Symmetry, Verdict, script,
+    Report, Symmetry, Traced, Verdict, script,
 };
 use quaject_esp_ir::datum::print_message;
+use quaject_esp_ir::ir::Program;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::report::location_text;
 use quaject_esp_run::disk::{open_program, open_recorded};
@@ -19,6 +20,9 @@ use std::time::{Duration, Instant};
 
 pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, Stop> {
     refuse_idle_options(&arguments)?;
+    if arguments.fastpath {
+        return super::refine::refine(terminal, &arguments);
+    }
     let modelled = open(terminal, &arguments.file, &subject(&arguments))?;
     let Some(models) = &modelled.models else { return Ok(Status::Wrong) };
     if models.len() > 1 && (arguments.trace.is_some() || arguments.chart.is_some()) {
@@ -71,6 +75,7 @@ fn refuse_idle_options(arguments: &Verify) -> Result<(), Stop> {
         ("--symmetry", arguments.symmetry),
         ("--max-states", arguments.max_states.is_some()),
         ("--threads", arguments.threads > 1),
+        ("--fastpath", arguments.fastpath),
     ];
     match options.iter().find(|(_, is_given)| *is_given && arguments.engine == VerifyEngine::Spin) {
         Some((option, _)) => {
@@ -198,7 +203,7 @@ pub(crate) fn no_such(error: NoSuch) -> Stop {
     })
 }
 
-fn options(arguments: &Verify, interrupts: &Interrupts) -> Options {
+pub(crate) fn options(arguments: &Verify, interrupts: &Interrupts) -> Options {
     Options {
         reduction: if arguments.no_reduction { Reduction::Communications } else { Reduction::On },
         symmetry: if arguments.symmetry { Symmetry::On } else { Symmetry::Off },
@@ -221,6 +226,12 @@ fn explore(
     model: &ModelProgram,
     options: &Options,
 ) -> Result<Option<Report>, Stop> {
+    let checked = watched(|progress| quaject_esp_check::check(model, options, progress));
+    told(terminal, modelled, model, checked)
+}
+
+/// Does something that takes time, and says how far it is to whoever watches.
+pub(crate) fn watched<T>(work: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
     let watched = io::stderr().is_terminal();
     let mut shown = false;
     let mut progress = |now: Progress| {
@@ -229,10 +240,20 @@ fn explore(
             say(&progress_line(&now));
         }
     };
-    let checked = quaject_esp_check::check(model, options, &mut progress);
+    let done = work(&mut progress);
     if shown {
         say("\r\x1b[K");
     }
+    done
+}
+
+/// What a search has come to; nothing if the model says too little for it, which is told then.
+pub(crate) fn told<T>(
+    terminal: &Terminal,
+    modelled: &Modelled,
+    model: &ModelProgram,
+    checked: Result<T, Refusal>,
+) -> Result<Option<T>, Stop> {
     match checked {
         Ok(report) => Ok(Some(report)),
         Err(Refusal::TooLarge(error)) => Err(Stop::at(
@@ -299,6 +320,20 @@ pub(crate) fn tell(
     })
 }
 
+/// The steps of a run for programs.
+pub(crate) fn json_of_run(program: &Program, steps: &[Traced]) -> Vec<serde_json::Value> {
+    let step = |traced: &Traced| {
+        let message = traced.message.as_ref().map(|(channel, message)| {
+            let channel = &program.channels[channel.0 as usize];
+            let text = print_message(program, &channel.payload, message);
+            serde_json::json!({ "channel": channel.name.as_str(), "values": text })
+        });
+        let at: Vec<String> = traced.locations.iter().map(|at| location_text(program, *at)).collect();
+        serde_json::json!({ "step": traced.step.to_string(), "message": message, "at": at })
+    };
+    steps.iter().map(step).collect()
+}
+
 /// The verdict for programs.
 fn json_of(model: &ModelProgram, options: &Options, report: &Report, label: Option<&Label>) -> serde_json::Value {
     let program = &model.program;
@@ -306,18 +341,6 @@ fn json_of(model: &ModelProgram, options: &Options, report: &Report, label: Opti
         Verdict::Holds => ("holds", None),
         Verdict::Violated(found) => ("violated", Some(found)),
         Verdict::Unfinished(_) => ("unfinished", None),
-    };
-    let steps = |found: &quaject_esp_check::Counterexample| -> Vec<serde_json::Value> {
-        let step = |traced: &quaject_esp_check::Traced| {
-            let message = traced.message.as_ref().map(|(channel, message)| {
-                let channel = &program.channels[channel.0 as usize];
-                let text = print_message(program, &channel.payload, message);
-                serde_json::json!({ "channel": channel.name.as_str(), "values": text })
-            });
-            let at: Vec<String> = traced.locations.iter().map(|at| location_text(program, *at)).collect();
-            serde_json::json!({ "step": traced.step.to_string(), "message": message, "at": at })
-        };
-        found.steps.iter().map(step).collect()
     };
     let properties = report.properties.iter();
     let properties: Vec<serde_json::Value> = properties
@@ -346,6 +369,6 @@ fn json_of(model: &ModelProgram, options: &Options, report: &Report, label: Opti
         "cycle": counterexample.and_then(|found| found.cycle),
         "label": label.map(|label| label.confirmation.name()),
         "causes": label.map(|label| &label.causes),
-        "run": counterexample.map(steps),
+        "run": counterexample.map(|found| json_of_run(program, &found.steps)),
     })
 }

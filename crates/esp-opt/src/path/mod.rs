@@ -195,8 +195,20 @@ impl Extraction {
     }
 }
 
+/// What [`extract`] makes.
+#[derive(Clone, Debug)]
+pub struct Extracted {
+    /// The program with its paths; as it was, if none was made.
+    pub program: Program,
+    /// The program without paths, its blocks cut as in `program`, where they come first and values, slots and sites
+    /// have the same numbers: what the paths are to be compared with.
+    pub without: Program,
+    /// What became of each specification.
+    pub extractions: Vec<Extraction>,
+}
+
 /// Makes every path that can be made.
-pub fn extract(program: &Program, specifications: &[Specification], options: Options) -> (Program, Vec<Extraction>) {
+pub fn extract(program: &Program, specifications: &[Specification], options: Options) -> Extracted {
     let (specifications, mut extractions) = possible(program, specifications);
     let source = split::split(program, &specifications);
     let mut result = source.clone();
@@ -206,9 +218,9 @@ pub fn extract(program: &Program, specifications: &[Specification], options: Opt
         extractions.push(Extraction { name: specification.name.clone(), members, result: made });
     }
     if result.paths.is_empty() {
-        return (program.clone(), extractions);
+        return Extracted { program: program.clone(), without: program.clone(), extractions };
     }
-    (result, extractions)
+    Extracted { program: result, without: source, extractions }
 }
 
 /// The specifications of processes that are not parts of others, and what is said of the rest.

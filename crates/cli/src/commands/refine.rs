@@ -1,0 +1,139 @@
+//! `qj verify --fastpath`
+
+use super::verify::{json_of_run, no_such, options, told, watched};
+use crate::arguments::Verify;
+use crate::terminal::{Status, Stop, Terminal, print_verdict, say};
+use quaject_esp::{Fast, Limits, Modelled, Subject, compared};
+use quaject_esp_check::{Forms, Odd, Options, PathUse, Refinement, Refines, refine as compare};
+use quaject_esp_ir::model::ModelProgram;
+use quaject_esp_run::disk::open_program;
+use quaject_esp_run::{Interrupts, Trouble, die_of};
+
+pub(crate) fn refine(terminal: &Terminal, arguments: &Verify) -> Result<Status, Stop> {
+    refuse_idle_options(arguments)?;
+    let (source, mut disk) = open_program(&arguments.file, &arguments.fast_paths).map_err(Stop::at)?;
+    let subject = Subject { model: arguments.model.clone(), scope: None };
+    let compared = compared(source, &mut disk, &subject, Limits::default()).map_err(no_such)?;
+    let modelled = &compared.modelled;
+    terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
+    let (Some(models), Some(fast)) = (&modelled.models, &compared.models) else { return Ok(Status::Wrong) };
+    if fast.iter().all(|fast| fast.extractions.is_empty() && fast.left_out.is_empty()) {
+        let trouble = Trouble::new(format!("`{}` has no fast paths to compare", arguments.file.display()));
+        return Err(Stop::at(
+            trouble
+                .help("write one, name its file with `--fast-paths FILE.fp`, or have one found: `qj fastpath suggest`"),
+        ));
+    }
+    let interrupts = Interrupts::listen().map_err(Stop::at)?;
+    let options = options(arguments, &interrupts);
+    let mut status = Status::Done;
+    for (model, fast) in models.iter().zip(fast) {
+        let found = one(terminal, modelled, model, fast, &options, arguments)?;
+        // An error outweighs an open question.
+        if status != Status::Wrong && found != Status::Done {
+            status = found;
+        }
+        if let (Status::Unfinished, Some(signal)) = (found, interrupts.signal()) {
+            die_of(signal);
+        }
+    }
+    Ok(status)
+}
+
+/// Refuses what a comparison cannot do: whoever asks for it expects an answer.
+fn refuse_idle_options(arguments: &Verify) -> Result<(), Stop> {
+    let options = [
+        ("--progress", arguments.progress),
+        ("--compact", arguments.compact),
+        ("--symmetry", arguments.symmetry),
+        ("--threads", arguments.threads > 1),
+        ("--trace", arguments.trace.is_some()),
+        ("--chart", arguments.chart.is_some()),
+    ];
+    match options.iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => {
+            let trouble = Trouble::usage(format!("`{option}` has no meaning with `--fastpath`"));
+            Err(Stop::at(
+                trouble.help("leave it out; without `--fastpath` it speaks of the program without fast paths"),
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Compares one model's program with and without its fast paths.
+fn one(
+    terminal: &Terminal,
+    modelled: &Modelled,
+    model: &ModelProgram,
+    fast: &Fast,
+    options: &Options,
+    arguments: &Verify,
+) -> Result<Status, Stop> {
+    for extraction in fast.extractions.iter().filter(|extraction| extraction.result.is_err()) {
+        say(&format!("warning: {}\n", extraction.text(&fast.program)));
+    }
+    for (path, process) in &fast.left_out {
+        say(&format!("warning: no fast path {path}: the model leaves out `{process}`\n"));
+    }
+    if fast.program.paths.is_empty() {
+        let of = model.name.as_ref().map_or_else(String::new, |name| format!(" of model `{name}`"));
+        let trouble = Trouble::new(format!("no fast path{of} could be formed, so that nothing can be compared"));
+        return Err(Stop::at(trouble.help("the warnings above say why; `qj build --report` says what would help")));
+    }
+    let forms = Forms { plain: model, cut: &fast.cut, fast: &fast.program };
+    let compared = watched(|progress| compare(forms, &options.limits, progress));
+    let Some(report) = told(terminal, modelled, model, compared)? else { return Ok(Status::Wrong) };
+    if arguments.json {
+        let mut line = json_of(model, &report).to_string();
+        line.push('\n');
+        print_verdict(line.as_bytes())?;
+    } else {
+        print_verdict(report.text(model).as_bytes())?;
+    }
+    Ok(match &report.refines {
+        Refines::Holds if report.paths.iter().all(|path| path.is_entered) => Status::Done,
+        // Of a path that is never entered nothing is known.
+        Refines::Holds | Refines::Unfinished(_) => Status::Unfinished,
+        Refines::Differs(_) => Status::Wrong,
+    })
+}
+
+/// The verdict for programs.
+fn json_of(model: &ModelProgram, report: &Refinement) -> serde_json::Value {
+    let program = &model.program;
+    let (verdict, limit, difference) = match &report.refines {
+        Refines::Holds => ("holds", None, None),
+        Refines::Differs(difference) => ("violated", None, Some(difference)),
+        Refines::Unfinished(limit) => ("unfinished", Some(limit.name()), None),
+    };
+    let never = |odd: &Odd| match odd {
+        Odd::Left { never, .. } => never.iter().map(|instance| program.instance_name(*instance)).collect(),
+        Odd::Text | Odd::Start | Odd::Seen | Odd::End { .. } | Odd::Rest | Odd::Stuck | Odd::Turns => Vec::new(),
+    };
+    let path = |path: &PathUse| {
+        serde_json::json!({
+            "name": path.name.as_str(),
+            "entered": path.is_entered,
+            "left": path.left,
+            "ways_out": path.ways_out,
+        })
+    };
+    serde_json::json!({
+        "model": model.name.as_deref(),
+        "verdict": verdict,
+        "limit": limit,
+        "states": report.states,
+        "plain_states": report.plain_states,
+        "steps": report.transitions,
+        "depth": report.depth,
+        "seconds": report.elapsed.as_secs_f64(),
+        "bytes": report.bytes,
+        "restrictions": report.restrictions,
+        "paths": report.paths.iter().map(path).collect::<Vec<_>>(),
+        "problem": difference.map(|difference| difference.odd.name()),
+        "explanation": difference.map(|difference| difference.odd.text(program)),
+        "never": difference.map(|difference| never(&difference.odd)),
+        "run": difference.map(|difference| json_of_run(program, &difference.steps)),
+    })
+}

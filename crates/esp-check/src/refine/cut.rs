@@ -1,0 +1,44 @@
+//! Whether a program is another one but for blocks that were cut in two or more.
+
+use quaject_esp_ir::ir::{Body, Program, Terminator};
+
+/// Whether `cut` is `program` with blocks cut: each block of it goes on as the block of the same number.
+pub(super) fn is_cut(program: &Program, cut: &Program) -> bool {
+    program.processes.len() == cut.processes.len()
+        && program.processes.iter().zip(&cut.processes).all(|(process, cut)| {
+            (process.replicas, format!("{:?}", process.sites)) == (cut.replicas, format!("{:?}", cut.sites))
+                && is_cut_body(&process.body, &cut.body)
+        })
+}
+
+fn is_cut_body(body: &Body, cut: &Body) -> bool {
+    let of = |body: &Body| format!("{:?} {:?}", body.values, body.slots);
+    of(body) == of(cut)
+        && body.blocks.iter().enumerate().all(|(index, block)| {
+            let mut piece = &cut.blocks[index];
+            let mut rest = &block.instructions[..];
+            if format!("{:?}", block.parameters) != format!("{:?}", piece.parameters) {
+                return false;
+            }
+            for _ in 0..=cut.blocks.len() {
+                let (here, after) = rest.split_at(rest.len().min(piece.instructions.len()));
+                if format!("{here:?}") != format!("{:?}", piece.instructions) {
+                    return false;
+                }
+                rest = after;
+                match &piece.terminator {
+                    // Pieces stand behind all blocks there were.
+                    Terminator::Jump(edge) if edge.to.0 as usize >= body.blocks.len() && edge.arguments.is_empty() => {
+                        piece = &cut.blocks[edge.to.0 as usize];
+                        if !piece.parameters.is_empty() {
+                            return false;
+                        }
+                    }
+                    terminator => {
+                        return rest.is_empty() && format!("{terminator:?}") == format!("{:?}", block.terminator);
+                    }
+                }
+            }
+            false
+        })
+}

@@ -1,0 +1,136 @@
+//! The program that a program with fast paths is compared with: the one without, which may be interrupted wherever a
+//! path may be left, and where its instances stand when those of the other stand somewhere.
+//!
+//! ```text
+//!   with paths                                without                          the same place
+//!   before -> test -> Enter -> path -> Leave  before -> yield -> rest          test, as before: rest
+//!                |                  |         block  -> yield -> rest          block, where a path is left: rest
+//!                v                  v                                          any other block: itself
+//!            as before            block
+//! ```
+//!
+//! Interrupting own code can be told only from the order in which instances call extern functions.
+
+use quaject_esp_ir::adopt::Place;
+use quaject_esp_ir::graph::successors;
+use quaject_esp_ir::ir::{Block, BlockId, Body, Edge, Enter, Program, Terminator};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Where instances stand in the program without paths, by process and block of the program with.
+pub(super) struct Places {
+    processes: Vec<OfProcess>,
+}
+
+/// By block of the program with paths.
+#[derive(Default)]
+struct OfProcess {
+    before: BTreeMap<u32, BlockId>,
+    at: BTreeMap<u32, BlockId>,
+}
+
+impl Places {
+    /// Where an instance of this process stands without paths; nothing if it does so only with them.
+    pub(super) fn without(&self, process: usize, place: Place) -> Option<Place> {
+        let of = &self.processes[process];
+        match place {
+            Place::Before(BlockId(block)) => of.before.get(&block).copied().map(Place::Before),
+            Place::At(BlockId(block)) => of.at.get(&block).copied().map(Place::At),
+            Place::Ended => Some(Place::Ended),
+            Place::Lent | Place::Within => None,
+        }
+    }
+}
+
+/// Makes the program without paths one that may be interrupted where those of `fast` are left.
+pub(super) fn places(without: &Program, fast: &Program) -> (Program, Places) {
+    let mut program = without.clone();
+    let resumed = resumed(fast);
+    let mut processes = Vec::new();
+    for (index, process) in fast.processes.iter().enumerate() {
+        let body = &mut program.processes[index].body;
+        let count = body.blocks.len() as u32;
+        let is_wait = |block: &u32| matches!(process.body.blocks[*block as usize].terminator, Terminator::Wait(_));
+        let mut of = OfProcess {
+            before: (0..count).map(|block| (block, BlockId(block))).collect(),
+            at: (0..count).filter(is_wait).map(|block| (block, BlockId(block))).collect(),
+        };
+        // The tests first: what follows one in a block may be a place to go on at itself.
+        for block in 0..count {
+            let tests = tests(&process.body, block, count);
+            if tests.is_empty() {
+                continue;
+            }
+            let rest = interrupt(body, block, body.blocks[block as usize].instructions.len());
+            for test in tests {
+                of.before.insert(test, rest);
+                of.at.insert(test, rest);
+            }
+        }
+        for block in resumed.iter().filter(|(process, block)| *process == index && *block < count) {
+            let rest = interrupt(body, block.1, 0);
+            of.before.insert(block.1, rest);
+            if let Some(at) = of.at.get_mut(&block.1).filter(|at| at.0 == block.1) {
+                *at = rest;
+            }
+        }
+        processes.push(of);
+    }
+    (program, Places { processes })
+}
+
+/// Where instances go on after paths: processes and blocks.
+fn resumed(fast: &Program) -> BTreeSet<(usize, u32)> {
+    let mut resumed = BTreeSet::new();
+    for process in &fast.processes {
+        for block in &process.body.blocks {
+            let Terminator::Leave(leave) = &block.terminator else { continue };
+            let Some(path) = fast.paths.get(leave.path.0 as usize) else { continue };
+            let members = leave.members.iter().filter_map(|(number, resume)| {
+                path.members.get(*number as usize).map(|member| (member.instance, resume.to))
+            });
+            for (instance, to) in members.chain([(path.trigger, leave.trigger.to)]) {
+                if let Some((process, _)) = fast.process_of(instance) {
+                    resumed.insert((process.0 as usize, to.0));
+                }
+            }
+        }
+    }
+    resumed
+}
+
+/// The blocks of the entry tests behind a block, up to where the process goes on as before; the path's own are not
+/// among them.
+fn tests(body: &Body, block: u32, count: u32) -> Vec<u32> {
+    let is_new = |block: &BlockId| block.0 >= count;
+    let mut work: Vec<BlockId> = successors(&body.blocks[block as usize].terminator);
+    work.retain(is_new);
+    let mut seen = BTreeSet::new();
+    while let Some(block) = work.pop() {
+        if !seen.insert(block.0) {
+            continue;
+        }
+        let next = match &body.blocks[block.0 as usize].terminator {
+            Terminator::Enter(Enter { later, otherwise, .. }) => vec![later.to, otherwise.to],
+            terminator => successors(terminator),
+        };
+        work.extend(next.into_iter().filter(is_new));
+    }
+    seen.into_iter().collect()
+}
+
+/// Has a block yield before its instruction of this number; where it goes on.
+fn interrupt(body: &mut Body, block: u32, instruction: usize) -> BlockId {
+    let rest = BlockId(body.blocks.len() as u32);
+    let first = &mut body.blocks[block as usize];
+    let second = Block {
+        parameters: Vec::new(),
+        instructions: first.instructions.split_off(instruction),
+        terminator: std::mem::replace(
+            &mut first.terminator,
+            Terminator::Yield(Edge { to: rest, arguments: Vec::new() }),
+        ),
+        location: first.location,
+    };
+    body.blocks.push(second);
+    rest
+}

@@ -1,0 +1,56 @@
+//! Paths that go on and on while the program without them would not move: entered, left at once, entered again.
+
+use super::{Found, Odd, Search};
+use crate::options::Limit;
+
+impl Search<'_> {
+    /// A circle of steps after which the program without is where it was, though it could not go in a circle itself.
+    pub(super) fn find_turn(&mut self) -> Result<Option<Found>, Limit> {
+        let mut next: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
+        for (from, to) in std::mem::take(&mut self.idle) {
+            next[from as usize].push(to);
+        }
+        #[derive(Clone, Copy, PartialEq, Eq)]
+        enum Mark {
+            New,
+            Open,
+            Done,
+        }
+        let mut marks = vec![Mark::New; next.len()];
+        for root in 0..next.len() as u32 {
+            if marks[root as usize] != Mark::New {
+                continue;
+            }
+            marks[root as usize] = Mark::Open;
+            let mut stack = vec![(root, 0)];
+            while let Some((node, edge)) = stack.pop() {
+                let Some(to) = next[node as usize].get(edge).copied() else {
+                    marks[node as usize] = Mark::Done;
+                    continue;
+                };
+                stack.push((node, edge + 1));
+                match marks[to as usize] {
+                    Mark::New => {
+                        marks[to as usize] = Mark::Open;
+                        stack.push((to, 0));
+                    }
+                    Mark::Open => {
+                        let base = self.nodes[to as usize].base;
+                        if !self.turns(base)? {
+                            return Ok(Some((node, None, Odd::Turns)));
+                        }
+                    }
+                    Mark::Done => {}
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn turns(&mut self, base: u32) -> Result<bool, Limit> {
+        let (limits, started, nodes, held) = (&self.limits, self.started, self.nodes.len(), self.held);
+        let mut may_go_on =
+            |plain: &super::Plain<'_>| super::within(limits, started, nodes + plain.count(), held + plain.bytes());
+        self.plain.turns(base, &mut self.sights, &mut may_go_on)
+    }
+}

@@ -1,0 +1,398 @@
+//! What `qj verify --fastpath` says of Figure 2 with the path of Figure 5, and of filters with theirs; and that a path that
+//! is wrong in any one thing is found to be.
+
+use expect_test::expect;
+use quaject_esp::{Fast, File, Limits, Loader, Source, Subject, compared};
+use quaject_esp_check::{Forms, Limit, Limits as Search, Odd, Refinement, Refines, refine};
+use quaject_esp_ir::graph::successors;
+use quaject_esp_ir::ir::{
+    BinaryOp, Block, BlockId, Fault, Instruction, Op, Program, Terminator, Type, Value, ValueData,
+};
+use quaject_esp_ir::model::ModelProgram;
+use quaject_esp_ir::text::print;
+use quaject_esp_ir::verify::verify;
+use quaject_esp_syntax::span::FileId;
+use quaject_test_support::Effort;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+struct Figures;
+
+impl Loader for Figures {
+    fn load(&mut self, path: &str, _: FileId) -> Result<(String, Vec<u8>), String> {
+        assert_eq!(path, "figure2.esp");
+        Ok((path.to_string(), include_bytes!("../../../examples/vmmc-send/figure2.esp").to_vec()))
+    }
+}
+
+const FIGURE_2: &str = include_str!("../../../examples/vmmc-send/figure2-model.esp");
+const FIGURE_5: &str = include_str!("../../../examples/vmmc-send/figure5.fp");
+
+/// Filters of the paper's program 2 on every array of up to three of three bytes.
+const FILTERS: &str = r#"
+const END = -1;
+channel readC(int);
+channel pairC(int);
+channel swappedC(int);
+channel outputC(int) external in;
+extern fn next() -> int;
+process read {
+  var left = 3;
+  while (left > 0) {
+    left -= 1;
+    const LAST = 2;
+    var byte = next();
+    if (byte == LAST) break;
+    out(readC, byte);
+  }
+  out(readC, END);
+}
+process rle {
+  var count = 0, last = 0;
+  while {
+    in(readC, $byte);
+    if (count > 0 && (byte != last || count == 2)) {
+      out(pairC, count);
+      out(pairC, last);
+      count = 0;
+    }
+    if (byte == END) break;
+    last = byte;
+    count += 1;
+  }
+  out(pairC, END);
+}
+process swap {
+  while {
+    in(pairC, $first);
+    if (first == END) break;
+    in(pairC, $second);
+    if (second == END) { out(swappedC, first); break; }
+    out(swappedC, second);
+    out(swappedC, first);
+  }
+  out(swappedC, END);
+}
+process write {
+  while {
+    in(swappedC, $byte);
+    if (byte == END) break;
+    out(outputC, byte);
+  }
+}
+model all { abstract range next 0..3; }
+"#;
+
+const FILTER_PATH: &str = "
+fastpath stream {
+  process read  { statement readC/out@1 as R, readC/out@2; start R; follows R*; }
+  process rle   { statement readC, pairC/out@3; start readC; exit readC; }
+  process swap  { statement pairC/in@1 as S, swappedC/out@1, swappedC/out@4; start S; exit S; }
+  process write { statement swappedC; start swappedC; exit swappedC; }
+}";
+
+/// The first model of a program, as it is and with its paths.
+fn formed(program: &str, paths: &str) -> (ModelProgram, Fast) {
+    let file = |name: &str, text: &str| File { name: name.into(), bytes: text.as_bytes().to_vec() };
+    let source = Source { root: file("p.esp", program), fast_paths: vec![file("p.fp", paths)] };
+    let compared = compared(source, &mut Figures, &Subject::default(), Limits::default()).expect("there are models");
+    let models = compared.models.unwrap_or_else(|| panic!("{:#?}", compared.modelled.diagnostics));
+    let plain = compared.modelled.models.expect("there are models");
+    let fast = models.into_iter().next().expect("there is one model");
+    for extraction in &fast.extractions {
+        assert!(extraction.result.is_ok(), "{}", extraction.text(&fast.program));
+    }
+    (plain.into_iter().next().expect("there is one model"), fast)
+}
+
+fn compare(plain: &ModelProgram, cut: &Program, fast: &Program) -> Refinement {
+    let forms = Forms { plain, cut, fast };
+    refine(forms, &Search { states: Some(100_000), ..Search::default() }, &mut |_| {}).expect("it is small")
+}
+
+fn holds(program: &str, paths: &str) -> Refinement {
+    let (plain, fast) = formed(program, paths);
+    let report = compare(&plain, &fast.cut, &fast.program);
+    assert_eq!(report.refines, Refines::Holds, "{}", report.text(&plain));
+    report
+}
+
+#[test]
+fn figure_5_does_nothing_that_figure_2_does_not() {
+    let report = holds(FIGURE_2, FIGURE_5);
+    assert!(report.paths.iter().all(|path| path.is_entered && path.left > 3), "{:?}", report.paths);
+    // Left before every iteration there is.
+    for bound in 1..4 {
+        holds(FIGURE_2, &FIGURE_5.replacen('{', &format!("{{ bound {bound};"), 1));
+    }
+}
+
+#[test]
+fn filters_on_a_path_do_nothing_that_filters_do_not() {
+    let report = holds(FILTERS, FILTER_PATH);
+    assert!(report.paths.iter().all(|path| path.is_entered), "{:?}", report.paths);
+    for bound in 1..6 {
+        holds(FILTERS, &FILTER_PATH.replacen('{', &format!("{{ bound {bound};"), 1));
+    }
+}
+
+/// Blocks of paths: the process and the block.
+fn path_blocks(program: &Program) -> Vec<(usize, usize)> {
+    let mut found = BTreeSet::new();
+    for (index, process) in program.processes.iter().enumerate() {
+        let blocks = &process.body.blocks;
+        let entries = blocks.iter().filter_map(|block| match &block.terminator {
+            Terminator::Enter(enter) => Some(enter.then),
+            _ => None,
+        });
+        let mut work: Vec<BlockId> = entries.collect();
+        while let Some(block) = work.pop() {
+            if found.insert((index, block.0 as usize)) {
+                work.extend(successors(&blocks[block.0 as usize].terminator));
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// Whether nothing but jumps and decisions may lie between two blocks, in either order: to go on at one or at the other can
+/// be the same.
+fn may_come_to(blocks: &[Block], one: BlockId, other: BlockId) -> bool {
+    let reached = |from: BlockId| {
+        let (mut seen, mut work) = (BTreeSet::new(), vec![from]);
+        while let Some(block) = work.pop() {
+            let terminator = &blocks[block.0 as usize].terminator;
+            if !seen.insert(block.0) {
+                continue;
+            }
+            match terminator {
+                Terminator::Jump(_) | Terminator::Branch { .. } => work.extend(successors(terminator)),
+                Terminator::Enter(enter) => work.push(enter.otherwise.to),
+                _ => {}
+            }
+        }
+        seen
+    };
+    !reached(one).is_disjoint(&reached(other))
+}
+
+/// One more than a value, at the end of a block.
+fn one_more(program: &mut Program, (process, block): (usize, usize), of: Value) -> Option<Value> {
+    let body = &mut program.processes[process].body;
+    let ty = body.values[of.0 as usize].ty;
+    if !matches!(program.types.get(ty), Type::Int(_)) {
+        return None;
+    }
+    let first = body.values.len() as u32;
+    body.values.extend([ValueData { ty, name: None }, ValueData { ty, name: None }]);
+    let (one, sum) = (Value(first), Value(first + 1));
+    let location = body.blocks[block].location;
+    body.blocks[block].instructions.extend([
+        Instruction { result: Some(one), op: Op::Constant(1), location },
+        Instruction { result: Some(sum), op: Op::Binary(BinaryOp::Add, of, one), location },
+    ]);
+    Some(sum)
+}
+
+/// Every program that is wrong in one thing on its path, in a block that is reached, with what is wrong.
+fn mutants(program: &Program, is_found: &dyn Fn(&Program) -> bool) -> Vec<(&'static str, Program)> {
+    let mut mutants = Vec::new();
+    for (process, block) in path_blocks(program) {
+        let mut trap = program.clone();
+        trap.processes[process].body.blocks[block].terminator = Terminator::Fault(Fault::Assert);
+        if !is_found(&trap) {
+            continue;
+        }
+        let original = &program.processes[process].body.blocks[block];
+        let mut add = |what: &'static str, change: &dyn Fn(&mut Program) -> Option<()>| {
+            let mut mutant = program.clone();
+            if change(&mut mutant).is_some() && verify(&mutant).is_empty() {
+                mutants.push((what, mutant));
+            }
+        };
+        fn leave(program: &mut Program, (process, block): (usize, usize)) -> &mut quaject_esp_ir::ir::Leave {
+            match &mut program.processes[process].body.blocks[block].terminator {
+                Terminator::Leave(leave) => leave,
+                _ => unreachable!("it ends a path"),
+            }
+        }
+        let at = (process, block);
+        match &original.terminator {
+            Terminator::Leave(of) => {
+                for (number, (_, resume)) in of.members.iter().enumerate() {
+                    for (index, (_, becomes)) in resume.values.iter().enumerate() {
+                        add("write-back", &|mutant| {
+                            let wrong = one_more(mutant, at, *becomes)?;
+                            leave(mutant, at).members[number].1.values[index].1 = wrong;
+                            Some(())
+                        });
+                    }
+                    add("member left out", &|mutant| {
+                        leave(mutant, at).members.remove(number);
+                        Some(())
+                    });
+                }
+                for (index, (_, becomes)) in of.trigger.values.iter().enumerate() {
+                    add("write-back", &|mutant| {
+                        let wrong = one_more(mutant, at, *becomes)?;
+                        leave(mutant, at).trigger.values[index].1 = wrong;
+                        Some(())
+                    });
+                }
+                // Somewhere else with the same values.
+                let blocks = &program.processes[process].body.blocks;
+                let first = path_blocks(program)[0].1;
+                let differs = |other: &usize| !may_come_to(blocks, BlockId(*other as u32), of.trigger.to);
+                for other in (0..blocks.len().min(first)).filter(differs) {
+                    add("exit", &|mutant| {
+                        leave(mutant, at).trigger.to = BlockId(other as u32);
+                        Some(())
+                    });
+                }
+            }
+            Terminator::Wait(wait) => add("lost message", &|mutant| {
+                let to = wait.branches.first()?.then;
+                let edge = quaject_esp_ir::ir::Edge { to, arguments: Vec::new() };
+                mutant.processes[process].body.blocks[block].terminator = Terminator::Jump(edge);
+                Some(())
+            }),
+            _ => {}
+        }
+        for (index, instruction) in original.instructions.iter().enumerate() {
+            let change = |op: Op| {
+                move |mutant: &mut Program| {
+                    mutant.processes[process].body.blocks[block].instructions[index].op = op.clone();
+                    Some(())
+                }
+            };
+            match &instruction.op {
+                Op::Binary(BinaryOp::Add, a, b) => {
+                    add("sum", &change(Op::Binary(BinaryOp::Subtract, *a, *b)));
+                }
+                Op::Store(..) | Op::Copy { .. } => add("lost store", &|mutant| {
+                    mutant.processes[process].body.blocks[block].instructions.remove(index);
+                    Some(())
+                }),
+                _ => {}
+            }
+        }
+    }
+    mutants
+}
+
+/// How many mutants of each kind there are; of every so many, the first is found.
+fn found(program: &str, paths: &str, every: usize) -> BTreeMap<&'static str, usize> {
+    let (plain, fast) = formed(program, paths);
+    let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
+    let is_found = |mutant: &Program| matches!(compare(&plain, &fast.cut, mutant).refines, Refines::Differs(_));
+    for (what, mutant) in mutants(&fast.program, &is_found) {
+        let count = counts.entry(what).or_default();
+        *count += 1;
+        if *count % every != 1 % every {
+            continue;
+        }
+        let report = compare(&plain, &fast.cut, &mutant);
+        let Refines::Differs(difference) = &report.refines else {
+            panic!("{what}: {}\n{}", report.text(&plain), print(&mutant))
+        };
+        // What is shown says how it goes wrong.
+        assert!(report.text(&plain).starts_with("error `fastpath`: "));
+        assert!(!difference.steps.is_empty(), "{what}: {}", report.text(&plain));
+    }
+    counts
+}
+
+#[test]
+fn wrong_paths_are_found() {
+    let every = Effort::wanted().pick(8, 3, 1);
+    let figure = found(FIGURE_2, FIGURE_5, every);
+    let filters = found(FILTERS, FILTER_PATH, 2 * every);
+    println!("{figure:?} {filters:?}");
+    for what in ["exit", "member left out", "write-back"] {
+        assert!(figure.contains_key(what) && filters.contains_key(what), "{what}: {figure:?} {filters:?}");
+    }
+    assert!(filters.contains_key("lost message"), "{filters:?}");
+}
+
+/// The example of the book: what is said of a wrong path.
+#[test]
+fn a_lost_count_is_told() {
+    let (plain, fast) = formed(FILTERS, FILTER_PATH);
+    let leaves = path_blocks(&fast.program).into_iter().find_map(|(process, block)| {
+        let terminator = &fast.program.processes[process].body.blocks[block].terminator;
+        let Terminator::Leave(leave) = terminator else { return None };
+        let becomes = leave.members.iter().position(|(_, resume)| !resume.values.is_empty())?;
+        Some((process, block, becomes))
+    });
+    let (process, block, member) = leaves.expect("a path gives values back");
+    let mut mutant = fast.program.clone();
+    let Terminator::Leave(leave) = &fast.program.processes[process].body.blocks[block].terminator else {
+        unreachable!("it was found as one")
+    };
+    let wrong = one_more(&mut mutant, (process, block), leave.members[member].1.values[0].1);
+    let Terminator::Leave(leave) = &mut mutant.processes[process].body.blocks[block].terminator else {
+        unreachable!("it was found as one")
+    };
+    leave.members[member].1.values[0].1 = wrong.expect("counts are integers");
+    let report = compare(&plain, &fast.cut, &mutant);
+    let text = report.text(&plain);
+    let lines: Vec<&str> = text.lines().filter(|line| !line.contains(" MB")).collect();
+    expect![[r#"
+        error `fastpath`: with fast paths, model `all` (4 processes) does what it does not without
+           1  read  (p.esp:9:14), next() = 0
+           2  read -> rle: readC(0)  (p.esp:15:5)
+           3  read  (p.esp:15:5), next() = 2
+        the program is never in this state without fast paths: `read` at p.esp:17:3, `rle` at p.esp:22:5, `swap` at p.esp:36:5, `write` at p.esp:47:5
+        `rle` never stands there with such values
+        fast path `stream`: entered, left at 2 of 16 places where it can be left
+        looked for: every message, call, fault and end; the state in which each path is left; deadlock; progress
+        not covered: anything but `next` returns 0..3"#]].assert_eq(&lines.join("\n"));
+}
+
+/// A search that ends at a limit says so, and no limit makes it go on for ever.
+#[test]
+fn limits_hold() {
+    let (plain, fast) = formed(FILTERS, FILTER_PATH);
+    let forms = Forms { plain: &plain, cut: &fast.cut, fast: &fast.program };
+    for (limits, expected) in [
+        (Search { states: Some(50), ..Search::default() }, Limit::States),
+        (Search { bytes: Some(100_000), ..Search::default() }, Limit::Memory),
+        (Search { time: Some(Duration::ZERO), ..Search::default() }, Limit::Time),
+    ] {
+        let report = refine(forms, &limits, &mut |_| {}).expect("it is small");
+        assert_eq!(report.refines, Refines::Unfinished(expected));
+        assert!(report.text(&plain).starts_with("NOT VERIFIED: "), "{}", report.text(&plain));
+    }
+}
+
+/// A path that is entered where it was left goes on for ever without doing anything.
+#[test]
+fn a_path_without_progress_is_found() {
+    let (plain, fast) = formed(FIGURE_2, FIGURE_5);
+    let mut mutant = fast.program.clone();
+    let body = &mut mutant.processes[0].body;
+    let enter = body.blocks.iter().find_map(|block| match &block.terminator {
+        Terminator::Enter(enter) => Some(enter.clone()),
+        _ => None,
+    });
+    let enter = enter.expect("there is a path");
+    // Refused, it yields and tries again without counting.
+    let tries = body.blocks[enter.otherwise.to.0 as usize + 1].parameters[0];
+    for block in &mut body.blocks {
+        if let Terminator::Enter(enter) = &mut block.terminator {
+            assert_eq!(block.parameters, [tries]);
+            enter.otherwise = enter.later.clone();
+        }
+    }
+    let Terminator::Branch { then, otherwise, .. } = &mut body.blocks[enter.later.to.0 as usize].terminator else {
+        panic!("it counts tries")
+    };
+    *otherwise = then.clone();
+    let again = then.to;
+    let Terminator::Yield(edge) = &mut body.blocks[again.0 as usize].terminator else { panic!("it tries again") };
+    edge.arguments = vec![tries];
+    assert_eq!(verify(&mutant), []);
+    let report = compare(&plain, &fast.cut, &mutant);
+    let Refines::Differs(difference) = &report.refines else { panic!("{}", report.text(&plain)) };
+    assert_eq!(difference.odd, Odd::Turns, "{}", report.text(&plain));
+}
