@@ -469,13 +469,6 @@ pub(crate) fn search<'m>(
     let shard = store.shard(first);
     main.bundles[shard].push(None, &start, first);
     main.add(shard);
-    let mut others = Vec::new();
-    for number in 1..shared.desks.len() {
-        let mut mover = Mover::new(space)?;
-        mover.limit(&options.limits, shared.started);
-        mover.start();
-        others.push(Worker::new(&shared, number, space, mover));
-    }
     let meeting = Meeting::new(shared.desks.len());
     let coverages: Mutex<Vec<Coverage>> = Mutex::new(Vec::new());
     main.end_level();
@@ -488,17 +481,28 @@ pub(crate) fn search<'m>(
             progress(Progress { states, depth, bytes: bytes as u64, elapsed: shared.started.elapsed() });
         }
     };
-    let depth = std::thread::scope(|scope| {
-        for mut worker in others {
-            let (meeting, coverages) = (&meeting, &coverages);
-            scope.spawn(move || {
-                worker.work_with_others(meeting, &mut |_| {});
-                let coverage = worker.mover.coverage();
-                coverages.lock().expect("no thread panics with it").extend(coverage);
-            });
-        }
-        main.work_with_others(&meeting, &mut tell)
-    });
+    // Many searches end before it is worth while to begin a thread.
+    let mut depth = main.work_alone(&mut tell);
+    if shared.waiting() > 0 {
+        let alone = depth;
+        depth += std::thread::scope(|scope| {
+            for number in 1..shared.desks.len() {
+                let (shared, meeting, coverages) = (&shared, &meeting, &coverages);
+                scope.spawn(move || {
+                    // Here, so that what it writes all the time is in memory that its thread has asked for, and not
+                    // beside what another one writes.
+                    let mut mover = Mover::new(space).expect("no mover is too large where another is not");
+                    mover.limit(&shared.limits, shared.started);
+                    mover.start();
+                    let mut worker = Worker::new(shared, number, space, mover);
+                    worker.work_with_others(meeting, &mut |_| {});
+                    let coverage = worker.mover.coverage();
+                    coverages.lock().expect("no thread panics with it").extend(coverage);
+                });
+            }
+            main.work_with_others(&meeting, &mut |more| tell(alone + more))
+        });
+    }
     let mut coverage = main.mover.coverage().unwrap_or_else(|| Coverage::new(&space.model.program));
     coverages.into_inner().expect("no thread panics with it").iter().for_each(|other| coverage.add(other));
     let bytes = main.bytes();
