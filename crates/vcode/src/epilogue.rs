@@ -91,12 +91,15 @@ impl<M: Machine> Asm<'_, M> {
             self.f.fixups.pop();
             self.cursor.ip = self.cursor.back(M::JUMP_BYTES);
         }
-        let f = &mut *self.f;
         // Where a jump executes the instruction after it, a return that is last becomes the end of the function.
         let ends_in_return = M::DELAY_SLOTS
-            && f.last_bound != ip
-            && f.fixups.last().is_some_and(|last| last.label() == Label::EPILOGUE && last.site() + 8 == ip);
-        let epilogue = f.at(self.cursor.ip);
+            && self.f.last_bound != ip
+            && self.f.fixups.last().is_some_and(|last| last.label() == Label::EPILOGUE && last.site() + 8 == ip);
+        if framed && ends_in_return {
+            self.f.fixups.pop();
+            self.drop_jump_before_slot();
+        }
+        let epilogue = self.f.at(self.cursor.ip);
         let entry = if framed {
             self.frame()
         } else {
@@ -126,6 +129,26 @@ impl<M: Machine> Asm<'_, M> {
             length: length as usize,
             instructions: (end - entry) as usize,
         })
+    }
+
+    /// Takes back the last word but one, a jump, and the last too if it does nothing: what it does comes in front of the
+    /// epilogue, as it did.
+    fn drop_jump_before_slot(&mut self) {
+        let after = (self.cursor, self.left);
+        M::nop(self);
+        if self.f.error.is_some() {
+            return;
+        }
+        (self.cursor, self.left) = after;
+        let jump = self.cursor.back(8).cast::<[u8; 4]>();
+        // SAFETY: the jump, its slot and the `nop` after them were stored in the region.
+        let (slot, nop) = unsafe { (jump.add(1).read(), jump.add(2).read()) };
+        self.cursor.ip = jump.cast();
+        if slot != nop {
+            // SAFETY: as above.
+            unsafe { jump.write(slot) };
+            self.cursor.ip = self.cursor.ip.wrapping_add(4);
+        }
     }
 
     /// Places the constants, and writes into every waiting instruction where its label is.

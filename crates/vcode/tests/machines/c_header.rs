@@ -245,9 +245,14 @@ pub fn same(tools: &Tools, name: &str, header: &str, calls: &str, rust: &[u8]) {
          \x20   uint8_t *at = bytes + ((uintptr_t)entry - f.execute);\n\
          \x20   return fwrite(at, 1, (size_t)(f.end - at), stdout) == 0;\n}\n",
     );
+    same_output(tools, name, &program, rust);
+}
+
+/// Compares what a program in C prints with what Rust wrote.
+pub fn same_output(tools: &Tools, name: &str, program: &str, rust: &[u8]) {
     let folder = scratch_folder(tools.prefix, "c");
     let (source, binary) = (folder.join("corpus.c"), folder.join("corpus"));
-    std::fs::write(&source, &program).expect("test files can be written");
+    std::fs::write(&source, program).expect("test files can be written");
     let own = compiler(tools);
     let c11: &[&str] = &["-std=c11"];
     let mut builds = vec![(own.as_str(), c11)];

@@ -4,6 +4,7 @@
 mod against_gcc;
 mod c_header;
 mod conventions;
+mod endings;
 mod functions;
 mod harness;
 mod instructions;
@@ -116,6 +117,7 @@ where
     batch.compile(&(functions::c_side(&examples) + &against_gcc::c_side(&against, &examples)));
     let symbols = batch.symbols();
     functions::add_control::<M>(&mut batch);
+    endings::add::<M>(&mut batch, tools);
     against_gcc::add::<M>(&mut batch, &against, |name| symbols[name]);
     layers::add_patches::<M>(&mut batch);
     layers::add_virtual::<M>(&mut batch, if is_quick() { 20 } else { 400 }, &examples, |name| symbols[name]);

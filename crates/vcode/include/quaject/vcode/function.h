@@ -555,6 +555,19 @@ QJV_INLINE int qjv_resolve_plain(qjv_function *f) {
     return 1;
 }
 
+/* Takes back the last word but one, a jump, and the last too if it does nothing: what it does comes in front of the
+   epilogue, as it did. */
+QJV_COLD void qjv_drop_jump_before_slot(qjv_asm *c) {
+    qjv_moment after = qjv_now(c);
+    qjv_nop(c);
+    if (c->f->error) return;
+    qjv_go_back(c, &after);
+    c->ip -= 8;
+    if (memcmp(after.ip - 4, after.ip, 4) == 0) return;
+    memcpy(c->ip, after.ip - 4, 4);
+    c->ip += 4;
+}
+
 QJV_OUTLINE void *qjv_end_at(qjv_function *f, uint8_t *cursor, size_t left) {
     qjv_asm at = {cursor, left, f, QJV_NO_RETURN, QJV_NO_RETURN};
     qjv_asm *c = &at;
@@ -568,6 +581,10 @@ QJV_OUTLINE void *qjv_end_at(qjv_function *f, uint8_t *cursor, size_t left) {
             c->ip -= QJV_JUMP_BYTES;
         }
         ends_in_return = QJV_DELAY_SLOTS && site + 8 == ip;
+        if (framed && ends_in_return) {
+            f->fixups--;
+            qjv_drop_jump_before_slot(c);
+        }
     }
     epilogue = qjv_at(f, c->ip);
     if (framed) {
