@@ -2,13 +2,17 @@
 //! single step with all that is said in it, taken once more by the flow IR's `step`.
 
 use crate::counterexample::Traced;
+use crate::learn::MOST_FUEL;
 use crate::moves::{Move, MoveEnd, Mover};
 use crate::search::Wrong;
 use crate::space::{Space, Stepping};
 use crate::store::{StateRef, Store, hash, signature};
+use crate::surroundings::Surroundings;
+use quaject_esp_ir::datum::Datum;
+use quaject_esp_ir::explore::Offered;
 use quaject_esp_ir::ir::{ChannelId, Location};
 use quaject_esp_ir::report::Outcome;
-use quaject_esp_ir::step::{Effect, Step, TooLarge};
+use quaject_esp_ir::step::{Effect, Machine, State, Step, TooLarge};
 
 /// A step and all that was chosen for it.
 #[derive(Clone, Debug)]
@@ -25,6 +29,40 @@ impl Chosen {
 
     pub(crate) fn local(instance: u32) -> Chosen {
         Chosen { step: Step::Local { instance }, message: None, choices: Box::default() }
+    }
+
+    /// The channel at which the world sends in this step, and which of its messages.
+    pub(crate) fn sent_by_world(&self, machine: &Machine<'_>, state: &State) -> Option<(ChannelId, usize)> {
+        let Step::FromWorld { instance, branch } = self.step else { return None };
+        match machine.standing(state, instance).branches.get(branch as usize) {
+            Some(Some(Offered::FromWorld(channel))) => Some((*channel, self.message? as usize)),
+            Some(_) | None => None,
+        }
+    }
+
+    /// Takes the step in a state, with the message that is sent in it. What it calls, the world knows then.
+    pub(crate) fn take(
+        &self,
+        machine: &mut Machine<'_>,
+        state: &mut State,
+        world: &mut Surroundings,
+    ) -> (Option<(ChannelId, Vec<Datum>)>, Effect) {
+        world.choose(&self.choices);
+        let message = match self.step {
+            Step::Communicate { sender, sender_branch: branch, .. } | Step::ToWorld { instance: sender, branch } => {
+                machine.message(state, world, sender, branch)
+            }
+            Step::FromWorld { .. } => self.sent_by_world(machine, state).map(|(channel, number)| {
+                world.offer(Some((channel, number)));
+                (channel, world.outside().messages[channel.0 as usize][number].clone())
+            }),
+            Step::Local { .. } | Step::After { .. } | Step::Else { .. } => None,
+        };
+        world.rewind();
+        machine.be_patient(MOST_FUEL);
+        let effect = machine.step(self.step, state, world, &mut { MOST_FUEL });
+        world.offer(None);
+        (message, effect)
     }
 }
 
@@ -160,37 +198,14 @@ pub(crate) fn narrate(space: &Space<'_>, way: &[Chosen]) -> Result<Vec<Traced>, 
             | Step::ToWorld { instance, branch: number }
             | Step::After { instance, branch: number } => vec![branch(instance, number)],
         };
-        world.choose(&chosen.choices);
-        let message = match chosen.step {
-            Step::Communicate { sender, sender_branch, .. } => machine.message(state, world, sender, sender_branch),
-            Step::ToWorld { instance, branch } => machine.message(state, world, instance, branch),
-            Step::FromWorld { instance, branch } => {
-                let channel = from_world(machine.standing(state, instance).branches.get(branch as usize));
-                channel.zip(chosen.message).map(|(channel, number)| {
-                    world.offer(Some((channel, number as usize)));
-                    (channel, world.outside().messages[channel.0 as usize][number as usize].clone())
-                })
-            }
-            Step::Local { .. } | Step::After { .. } | Step::Else { .. } => None,
-        };
-        world.rewind();
-        let effect = machine.step(chosen.step, state, world, &mut (1 << 26));
+        let (message, effect) = chosen.take(machine, state, world);
         traced.push(Traced { step: chosen.step, message, calls: world.calls().to_vec(), locations });
-        world.offer(None);
         match effect {
             Effect::Done => {}
             Effect::Exited(_) | Effect::Faulted(_) | Effect::Unfinished => break,
         }
     }
     Ok(traced)
-}
-
-pub(crate) fn from_world(offered: Option<&Option<quaject_esp_ir::explore::Offered>>) -> Option<ChannelId> {
-    use quaject_esp_ir::explore::Offered;
-    match offered {
-        Some(Some(Offered::FromWorld(channel))) => Some(*channel),
-        Some(_) | None => None,
-    }
 }
 
 /// Where an instance stands after these steps.
@@ -200,13 +215,7 @@ pub(crate) fn standing_at(space: &Space<'_>, way: &[Chosen], instance: u32) -> R
     mover.load_all(&numbers);
     let (machine, state, world) = mover.scene();
     for chosen in way {
-        if let Step::FromWorld { instance, branch } = chosen.step {
-            let channel = from_world(machine.standing(state, instance).branches.get(branch as usize));
-            world.offer(channel.zip(chosen.message.map(|number| number as usize)));
-        }
-        world.choose(&chosen.choices);
-        machine.step(chosen.step, state, world, &mut (1 << 26));
-        world.offer(None);
+        chosen.take(machine, state, world);
     }
     Ok(machine.location(state, instance))
 }

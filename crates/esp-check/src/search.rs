@@ -101,6 +101,11 @@ impl Shared<'_> {
         self.desks.iter().map(|desk| desk.waiting.load(Ordering::Relaxed)).sum()
     }
 
+    /// Whether a level of so many states is divided among threads.
+    fn divides(&self, waiting: usize) -> bool {
+        waiting >= WORTH_DIVIDING && self.desks.len() > 1
+    }
+
     /// Ends the search if this is looked for.
     fn find(&self, finding: Finding) -> bool {
         if !(self.wanted)(&finding.what) {
@@ -387,7 +392,7 @@ impl<'s, 'm> Worker<'s, 'm> {
             if waiting == 0 {
                 return depth;
             }
-            if waiting < WORTH_DIVIDING || self.shared.desks.len() == 1 {
+            if !self.shared.divides(waiting) {
                 // Nobody writes what is read above before all have read it.
                 meeting.wait();
                 if self.number == 0 {
@@ -408,7 +413,7 @@ impl<'s, 'm> Worker<'s, 'm> {
         let mut depth = 0;
         let shared = self.shared;
         self.is_alone = true;
-        while (1..WORTH_DIVIDING).contains(&shared.waiting()) || shared.desks.len() == 1 && shared.waiting() > 0 {
+        while shared.waiting() > 0 && !shared.divides(shared.waiting()) {
             self.work(&mut || progress(depth));
             // All that it has found is in its own hands.
             for desk in &shared.desks {

@@ -7,7 +7,7 @@
 use crate::learn::MOST_FUEL;
 use crate::moves::{Move, MoveEnd, Mover};
 use crate::reduce::is_of_the_world;
-use crate::retrace::{Chosen, from_world};
+use crate::retrace::Chosen;
 use crate::search::Wrong;
 use crate::space::Space;
 use quaject_esp_ir::report::{FaultReport, Outcome};
@@ -68,19 +68,12 @@ impl Player<'_, '_> {
         for chosen in way {
             self.left = self.left.checked_sub(1)?;
             let (machine, state, world) = self.mover.scene();
-            let message = match chosen.step {
-                Step::Local { instance } if !matches!(state.control(instance), Control::Running { .. }) => continue,
-                Step::FromWorld { instance, branch } => {
-                    let channel = from_world(machine.standing(state, instance).branches.get(branch as usize))?;
-                    chosen.message.map(|number| (channel, number as usize))
-                }
-                Step::Local { .. }
-                | Step::Communicate { .. }
-                | Step::ToWorld { .. }
-                | Step::After { .. }
-                | Step::Else { .. } => None,
-            };
-            world.offer(message);
+            if let Step::Local { instance } = chosen.step
+                && !matches!(state.control(instance), Control::Running { .. })
+            {
+                continue;
+            }
+            world.offer(chosen.sent_by_world(machine, state));
             world.choose(&chosen.choices);
             let is_possible = machine.is_possible(chosen.step, state, world, Outside::AsTraced);
             world.rewind();

@@ -1,9 +1,8 @@
 //! What others can see of a step: messages that pass between the program and its surroundings, calls of extern functions
 //! with what they are given and return, faults and ends. Each by number, so that sequences of them are short.
 
-use crate::learn::MOST_FUEL;
 use crate::moves::Mover;
-use crate::retrace::{Chosen, from_world};
+use crate::retrace::Chosen;
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::{ChannelId, ExternId, Fault, Location};
 use quaject_esp_ir::report::FaultReport;
@@ -50,22 +49,9 @@ impl Sights {
     pub(super) fn of_step(&mut self, mover: &mut Mover<'_>, numbers: &[u32], chosen: &Chosen) -> Vec<u32> {
         mover.load_all(numbers);
         let (machine, state, world) = mover.scene();
-        world.choose(&chosen.choices);
-        let message = match chosen.step {
-            Step::ToWorld { instance, branch } => machine.message(state, world, instance, branch),
-            Step::FromWorld { instance, branch } => {
-                let channel = from_world(machine.standing(state, instance).branches.get(branch as usize));
-                channel.zip(chosen.message).map(|(channel, number)| {
-                    world.offer(Some((channel, number as usize)));
-                    (channel, world.outside().messages[channel.0 as usize][number as usize].clone())
-                })
-            }
-            Step::Local { .. } | Step::Communicate { .. } | Step::After { .. } | Step::Else { .. } => None,
-        };
-        world.rewind();
-        machine.be_patient(MOST_FUEL);
-        let effect = machine.step(chosen.step, state, world, &mut MOST_FUEL.clone());
-        world.offer(None);
+        let (message, effect) = chosen.take(machine, state, world);
+        // What passes inside is nobody's business.
+        let message = message.filter(|_| !matches!(chosen.step, Step::Communicate { .. }));
         let mut seen: Vec<Seen> =
             message.into_iter().map(|(channel, message)| Seen::Message(channel, message)).collect();
         let calls = world.calls().iter().zip(world.given());
