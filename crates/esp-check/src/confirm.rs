@@ -148,7 +148,7 @@ fn explored(whole: &ModelProgram, found: &Counterexample, limits: &Limits) -> Re
     // With reduction, another problem that ends a run could stand for this one.
     let reduction = Reduction::Communications;
     let options = Options { reduction, limits: limits.clone(), ..Options::default() };
-    let store = Store::new(space.width, options.compaction, options.threads);
+    let store = Store::new(space.width, options.compaction, options.threads).limited(options.limits.bytes);
     let searched = search::search(&space, &store, &options, &|wrong| is_it(whole, &found.problem, wrong), &mut |_| {})?;
     Ok(match (searched.finding, searched.limit) {
         (Some(_), _) => Confirmation::Real,

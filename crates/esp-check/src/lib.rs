@@ -109,7 +109,7 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
         Reduction::Off => Stepping::Plain,
     };
     let space = Space::new(model, stepping, options.symmetry == Symmetry::On).map_err(Refusal::Unbounded)?;
-    let store = Store::new(space.width, options.compaction, options.threads);
+    let store = Store::new(space.width, options.compaction, options.threads).limited(options.limits.bytes);
     let searched = search::search(&space, &store, options, &|_| true, progress)?;
     let mut verdict = match (&searched.finding, searched.limit) {
         (Some(finding), _) => Verdict::Violated(show(&space, &store, finding)?),

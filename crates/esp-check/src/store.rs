@@ -41,6 +41,8 @@ pub(crate) struct Store {
     /// How many chunks are taken, and words in them.
     taken: AtomicUsize,
     words: AtomicUsize,
+    /// Bytes that tables do not grow beyond.
+    most: usize,
     shards: Vec<Shard>,
 }
 
@@ -85,7 +87,7 @@ pub(crate) enum Added {
     New(StateRef),
     /// It was there.
     Known(StateRef),
-    /// There is no room for references to more.
+    /// There is no room for references to more, or its table would grow beyond the limit.
     Full,
 }
 
@@ -131,12 +133,14 @@ impl Table {
         (signature >> 32 >> self.shift) as usize
     }
 
-    /// Makes it large enough for another window.
-    fn make_room(&mut self) {
-        if (self.states + WINDOW) * 4 <= self.slots.len() * 3 {
-            return;
-        }
-        let bits = if self.slots.is_empty() { FIRST_BITS } else { 33 - self.shift };
+    /// The logarithm of the length that it must have for another window, unless it has that.
+    fn wanted_bits(&self) -> Option<u32> {
+        let is_short = (self.states + WINDOW) * 4 > self.slots.len() * 3;
+        is_short.then(|| if self.slots.is_empty() { FIRST_BITS } else { 33 - self.shift })
+    }
+
+    /// Makes it this long.
+    fn grow(&mut self, bits: u32) {
         let smaller = std::mem::replace(&mut self.slots, vec![0; 1 << bits]);
         self.shift = 32 - bits;
         let mask = self.slots.len() - 1;
@@ -189,7 +193,20 @@ impl Store {
             slots: AtomicUsize::new(0),
         };
         let shards = std::iter::repeat_with(shard).take(shards.max(1)).collect();
-        Store { width, compaction, chunks, taken: AtomicUsize::new(0), words: AtomicUsize::new(0), shards }
+        Store {
+            width,
+            compaction,
+            chunks,
+            taken: AtomicUsize::new(0),
+            words: AtomicUsize::new(0),
+            most: usize::MAX,
+            shards,
+        }
+    }
+
+    /// The same store, full before a table makes it larger than this, in bytes.
+    pub(crate) fn limited(self, most: Option<u64>) -> Store {
+        Store { most: most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX), ..self }
     }
 
     /// How many states there are.
@@ -279,7 +296,16 @@ impl Store {
         let mut table = self.table(shard);
         for start in (0..bundle.len()).step_by(WINDOW) {
             let window = start..bundle.len().min(start + WINDOW);
-            table.make_room();
+            if let Some(bits) = table.wanted_bits() {
+                // While it is rebuilt, both are there.
+                if self.bytes() + (8 << bits) > self.most {
+                    (start..bundle.len()).for_each(|index| tell(index, Added::Full));
+                    break;
+                }
+                table.grow(bits);
+                // Before another shard asks how many bytes there are.
+                self.shards[shard].slots.store(table.slots.len(), Ordering::Relaxed);
+            }
             self.look_ahead(&mut table, bundle, window.clone());
             for index in window {
                 let first = table.first[index - start];
@@ -287,7 +313,6 @@ impl Store {
             }
         }
         self.shards[shard].states.store(table.states, Ordering::Relaxed);
-        self.shards[shard].slots.store(table.slots.len(), Ordering::Relaxed);
     }
 
     fn look_ahead(&self, table: &mut Table, bundle: &Bundle, window: Range<usize>) {

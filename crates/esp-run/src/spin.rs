@@ -247,7 +247,7 @@ impl Spin {
             }
         }
         command.args(["-a", MODEL]).current_dir(workshop.path(""));
-        let said = self.run(&mut command, self.time).map_err(|error| {
+        let said = self.run(&mut command, MAKING).map_err(|error| {
             Trouble::new(format!("cannot run `spin`: {}", reason(&error))).help(
                 "install it, as in `apt install spin`, or leave out `--engine spin`: the built-in one needs nothing",
             )
@@ -297,7 +297,7 @@ impl Spin {
                 command.arg("-DBFS");
             }
         }
-        let said = self.run(&mut command, self.time.max(Duration::from_secs(60))).map_err(|error| {
+        let said = self.run(&mut command, MAKING).map_err(|error| {
             Trouble::new(format!("cannot run the C compiler `{}`: {}", program.display(), reason(&error)))
                 .help("Spin needs one: install it, as in `apt install gcc`, or name yours in the variable CC")
         })?;
@@ -388,6 +388,8 @@ fn fairness_bytes(instances: u32) -> u32 {
 }
 
 const MODEL: &str = "model.pml";
+/// How long it may take to make the verifier, and then to compile it.
+const MAKING: Duration = Duration::from_secs(600);
 /// How long a program that is stopped may take to say how far it was.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 

@@ -55,7 +55,7 @@ pub(crate) fn one(
     arguments: &Verify,
 ) -> Result<Status, Stop> {
     let Some(text) = &generate(terminal, modelled, model, Checks::On) else { return Ok(Status::Wrong) };
-    let spin = Spin {
+    let mut spin = Spin {
         memory_mib: u32::try_from(arguments.max_memory).unwrap_or(u32::MAX),
         time: options.limits.time.unwrap_or(Duration::from_secs(3600)),
         reduction: if arguments.no_reduction { Reduction::Unsound } else { text.reduction },
@@ -64,12 +64,15 @@ pub(crate) fn one(
     };
     let instances = model.program.instance_count();
     let mut search = spin.search(text, instances, Question::Safety).map_err(Stop::at)?;
-    let mut broken = None;
+    let (mut broken, mut searching) = (None, search.searching);
     let sources = text.properties.iter().map(|property| property.source.clone());
     let mut properties: Vec<(String, Answer)> = sources.map(|source| (source, Answer::Open)).collect();
     if search.found == Found::Nothing {
         for (number, (property, (_, answer))) in text.properties.iter().zip(&mut properties).enumerate() {
+            // The limit is one for all searches.
+            spin.time = spin.time.saturating_sub(searching);
             let next = spin.search(text, instances, Question::Property(property)).map_err(Stop::at)?;
+            searching = next.searching;
             *answer = match next.found {
                 Found::Nothing => Answer::Holds,
                 Found::NothingSoFar(_) => Answer::Unfinished,

@@ -92,3 +92,15 @@ fn threads_agree_on_who_was_first() {
     });
     assert_eq!((store.count(), new.into_inner()), (20_000, 20_000));
 }
+
+/// A first table of 2^15 slots is rebuilt once it is three quarters full, unless both would take more than the limit.
+#[test]
+fn tables_do_not_grow_beyond_the_limit() {
+    for (most, states) in [(None, 100_000), (Some(900_000), 24_576), (Some(0), 0)] {
+        let store = Store::new(1, Compaction::Off, 1).limited(most);
+        let new = (0..100_000).filter(|number| matches!(add(&store, None, &[*number]), Added::New(_))).count();
+        // Room is made for a whole window.
+        assert!(new <= states && new + WINDOW > states, "{new} states in {most:?} bytes");
+        assert_eq!(store.count(), new);
+    }
+}
