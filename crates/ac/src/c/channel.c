@@ -233,6 +233,8 @@ void qj_ac__look_at_peer(struct qj_ac_channel *channel) {
     channel->dead |= dead;
     dead = channel->dead;
     if (dead) {
+        /* What it said before it died counts. */
+        qj_ac__take_all_in(channel);
         qj_ac__break_calls(channel);
         qj_ac__wake_receiver(channel);
     }

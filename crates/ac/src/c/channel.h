@@ -35,4 +35,8 @@ void qj_ac__look_at_peer(struct qj_ac_channel *channel);
 /* A barrier on every processor that runs a process with channels; false where the kernel refuses. */
 bool qj_ac__barrier_everywhere(void);
 
+/* ---- ipc.c ---- */
+/* Takes in what has come: requests into the inbox, responses to their tasks, which run later. */
+void qj_ac__take_all_in(struct qj_ac_channel *channel);
+
 #endif

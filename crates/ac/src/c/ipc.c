@@ -81,7 +81,7 @@ static bool take_in(struct qj_ac_channel *channel, struct qj_ac_task **task) {
     return false;
 }
 
-static void take_all_in(struct qj_ac_channel *channel) {
+void qj_ac__take_all_in(struct qj_ac_channel *channel) {
     struct qj_ac_task *task;
     while (take_in(channel, &task)) {
         if (task != NULL) qj_ac_schedule_back(task);
@@ -98,6 +98,17 @@ static int next_request(struct qj_ac_channel *channel, struct qj_ac_message *req
     return 0;
 }
 
+/* Who never sleeps notices the death of a peer as well: of so many looks into an empty channel one asks for the time. */
+#define LOOKS_PER_CLOCK 256
+
+static void look_now_and_then(struct qj_ac_channel *channel) {
+    if (++channel->looks % LOOKS_PER_CLOCK != 0) return;
+    uint64_t now = qj_ac__now_ns();
+    if (now - channel->checked_ns < LOOK_EVERY_NS) return;
+    channel->checked_ns = now;
+    qj_ac__look_at_peer(channel);
+}
+
 static int poll_once(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
     struct qj_ac_task *task;
     while (channel->inbox_count == 0 && take_in(channel, &task)) {
@@ -112,7 +123,10 @@ static int poll_once(struct qj_ac_channel *channel, struct qj_ac_message *reques
         }
     }
     int result = next_request(channel, request, cookie);
-    return result == -EWOULDBLOCK && channel->dead ? -EPIPE : result;
+    if (result != -EWOULDBLOCK) return result;
+    if (channel->dead) return -EPIPE;
+    look_now_and_then(channel);
+    return -EWOULDBLOCK;
 }
 
 /* How many empty polls pass before one lets the poller look at timers, I/O and other channels. */
@@ -159,7 +173,8 @@ static void unwatch(struct qj_ac_channel *channel) {
 
 void qj_ac__channels_poll(struct qj_ac_runtime *runtime) {
     for (struct qj_ac_channel *channel = runtime->channels; channel != NULL; channel = channel->next) {
-        take_all_in(channel);
+        qj_ac__take_all_in(channel);
+        look_now_and_then(channel);
     }
 }
 
@@ -185,7 +200,9 @@ void qj_ac__channels_sleep(struct qj_ac_runtime *runtime, uint64_t timeout_ns) {
     }
     /* Pairs with `ring_bell`. Where the kernel refuses it, a message may come unheard: then no sleep is long. */
     if (!qj_ac__barrier_everywhere() && timeout_ns > 1000000) timeout_ns = 1000000;
-    for (struct qj_ac_channel *channel = runtime->channels; channel != NULL; channel = channel->next) take_all_in(channel);
+    for (struct qj_ac_channel *channel = runtime->channels; channel != NULL; channel = channel->next) {
+        qj_ac__take_all_in(channel);
+    }
     if (runtime->queue.next != &runtime->queue) return;
     if (timeout_ns > LOOK_EVERY_NS) timeout_ns = LOOK_EVERY_NS;
     uint64_t until = now + timeout_ns;
@@ -252,7 +269,7 @@ static __attribute__((noinline)) int push_in_full(struct qj_ac_channel *channel,
             return 0;
         case QJ_RING_NOT_READY: {
             /* The peer is behind: let others run, take in what has come, look after it now and then. */
-            take_all_in(channel);
+            qj_ac__take_all_in(channel);
             int result = qj_ac_sleep(pause_ns);
             if (result != 0) return result;
             if (pause_ns < 1000000) pause_ns *= 2;
@@ -314,7 +331,7 @@ QJ_AC_INLINE int recv_response(struct qj_ac_channel *channel, uint32_t cookie, s
         record->task != NULL) {
         return -EINVAL;
     }
-    if (QJ_AC_UNLIKELY(qj_ac_is_canceled())) take_all_in(channel); /* what has come is not lost */
+    if (QJ_AC_UNLIKELY(qj_ac_is_canceled())) qj_ac__take_all_in(channel); /* what has come is not lost */
     bool early = record->state == RECORD_ARRIVED;
     if (!early && record->state == RECORD_OUT) {
         struct qj_ac_cancel_item item;

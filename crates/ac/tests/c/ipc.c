@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define CHECK(x) ((x) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x), abort()))
@@ -159,6 +160,46 @@ static void cancelled(void) {
     qj_ac_channel_close(&silent);
     qj_ac_channel_close(&client);
     close(memory);
+}
+
+static int answered_call, broken_call;
+static void call_one(struct qj_ac_channel *channel, int *result) {
+    struct qj_ac_message message = {.words = {1}};
+    *result = qj_ac_call(channel, &message, &message);
+    out--;
+}
+static bool is_late(const struct timespec *start) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec - start->tv_sec > 10;
+}
+/* Who never sleeps notices as well that its peer is gone, and has what that said before. */
+static void gone_while_we_are_busy(void) {
+    int memory[2] = {qj_ac_channel_memory(LOG2), qj_ac_channel_memory(LOG2)};
+    struct qj_ac_channel ours[2], theirs[2];
+    for (int i = 0; i < 2; i++) {
+        CHECK(qj_ac_channel_open(&ours[i], memory[i], LOG2, 0) == 0);
+        CHECK(qj_ac_channel_open(&theirs[i], memory[i], LOG2, 1) == 0);
+    }
+    struct qj_ac_message message;
+    uint32_t cookie;
+    struct timespec start;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    out = 2;
+    DO_FINISH({
+        ASYNC_CALL(call_one, &ours[0], &answered_call);
+        ASYNC_CALL(call_one, &ours[0], &broken_call);
+        CHECK(qj_ac_poll_recv(&theirs[0], &message, &cookie) == 0);
+        CHECK(qj_ac_reply(&theirs[0], cookie, &message) == 0);
+        qj_ac_channel_close(&theirs[0]);
+        while (out > 0 && !is_late(&start)) qj_ac_yield();
+        CHECK(out == 0);
+    });
+    qj_ac_channel_close(&theirs[1]);
+    int result;
+    while ((result = qj_ac_poll_recv(&ours[1], &message, &cookie)) == -EWOULDBLOCK && !is_late(&start)) continue;
+    printf("gone: %d %d %d\n", answered_call == 0, broken_call == -EPIPE, result == -EPIPE);
+    for (int i = 0; i < 2; i++) qj_ac_channel_close(&ours[i]), close(memory[i]);
 }
 
 /* ---- a key-value store whose server dies ---- */
@@ -333,6 +374,7 @@ int main(int count, char **arguments) {
     polling();
     forged();
     cancelled();
+    gone_while_we_are_busy();
     /* ThreadSanitizer cannot follow forks. */
     if (count > 1 && strcmp(arguments[1], "threads") == 0) return 0;
     store();

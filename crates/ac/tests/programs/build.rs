@@ -153,7 +153,7 @@ fn sources(machine: &str) -> Vec<PathBuf> {
 pub(crate) fn compile_text(compiler: &str, language: &str, text: &str, flags: &[&str]) -> Output {
     let mut command = Command::new(compiler);
     command.args(flags).args(["-x", language, "-", "-o"]).arg(scratch().join("text.o"));
-    command.arg("-I").arg(crate_folder().join("include"));
+    command.arg("-I").arg(crate_folder().join("include")).args(["-I", env!("QUAJECT_RING_INCLUDE")]);
     let mut child = command
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())

@@ -68,7 +68,7 @@ fn backtraces_end_where_they_should() {
 /// The strictest options a user may have on: the headers are quiet under all of them.
 #[test]
 fn headers_are_quiet() {
-    let source = "#include <quaject/ac.h>\n#include <quaject/thc.h>\n\
+    let source = "#include <quaject/ac.h>\n#include <quaject/thc.h>\n#include <quaject/thc_ipc.h>\n\
                   static void f(long a) { (void)a; }\n\
                   int g(void);\nint g(void) { DO_FINISH({ DO_FINISH({ ASYNC_CALL(f, 1L); }); }); return 0; }\n";
     for (compiler, language) in [("gcc", "c"), ("clang", "c"), ("g++", "c++"), ("clang++", "c++")] {

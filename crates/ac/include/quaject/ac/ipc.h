@@ -46,6 +46,7 @@ struct qj_ac_channel {
     struct qj_ac_task *receiver;   /* waits for a request */
     uint32_t waiting;              /* tasks that wait for this channel */
     uint64_t checked_ns;           /* when the peer's life was last looked at */
+    uint32_t looks;                /* how often the channel was looked into */
     struct qj_ac_channel *next, *prev; /* channels of the thread that somebody waits for */
     struct qj_ac_channel *all_next, *all_prev; /* open ones of the process */
 };
