@@ -249,6 +249,29 @@ fn json_says_which_questions_were_asked_and_answered() {
     assert_eq!((answer(0), answer(1), answer(2)), ("holds".into(), "violated".into(), "open".into()));
 }
 
+/// Spin's model of `pri alt` takes any branch, so it goes wrong where the program does not. That is no verdict, and its
+/// JSON has every key that a verdict's has.
+#[test]
+fn what_spin_finds_beyond_the_program_is_no_verdict() {
+    if quaject_test_support::tool(&["spin"]).is_none() {
+        return;
+    }
+    let program = "channel c();\nchannel d();\nprocess p { pri alt { in(c) { } in(d) { assert(false); } } }\n\
+                   process q { alt { out(c) { } out(d) { } } }\n";
+    let folder = Folder::with(&[("p.esp", program)]);
+    let said = |arguments: &str, code: i32| {
+        let assert = folder.qj(&format!("verify p.esp {arguments}")).assert().code(code);
+        String::from_utf8_lossy(&assert.get_output().stdout).into_owned()
+    };
+    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("it is JSON");
+    let (exact, doubtful) = (json(&said("--json", 0)), json(&said("--json --engine spin", 4)));
+    assert!(said("--engine spin", 4).starts_with("NOT VERIFIED: what Spin has found is spurious"));
+    assert_eq!((&doubtful["verdict"], &doubtful["label"]), (&"unfinished".into(), &"spurious".into()));
+    assert_eq!(doubtful["causes"][0], "p.esp:3:13: `pri alt` takes any branch");
+    let keys = |json: &serde_json::Value| json.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
+    assert_eq!(keys(&exact), keys(&doubtful));
+}
+
 /// What Spin cannot do is refused, not passed over; its runs are kept like those of the built-in engine.
 #[test]
 fn spin_refuses_what_it_cannot_do_and_keeps_runs() {

@@ -1,6 +1,6 @@
 //! `qj build --emit promela` and `qj verify --engine spin`: models for Spin, and its verdicts in our words.
 
-use super::verify::{choose_one, open, tell, too_many};
+use super::verify::{choose_one, json_of, open, tell, too_many};
 use crate::arguments::{Build, Verify};
 use crate::terminal::{Status, Stop, Terminal, deliver, print_verdict, say};
 use quaject_esp::{Modelled, Subject};
@@ -13,7 +13,7 @@ use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::report::location_text;
 use quaject_esp_ir::step::Checks;
 use quaject_esp_run::Trouble;
-use quaject_esp_run::spin::{Found, Question, Search, Short, Spin};
+use quaject_esp_run::spin::{Found, Question, Short, Spin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -85,7 +85,11 @@ pub(crate) fn one(
             }
         }
     }
-    let unsure = |doubt| unsure(model, text, &search, doubt, arguments.json);
+    let mut doubt = None;
+    let mut doubted = |why| {
+        doubt = Some(why);
+        Verdict::Unfinished(Limit::Engine)
+    };
     let verdict = match &search.found {
         Found::Nothing => Verdict::Holds,
         Found::NothingSoFar(why) => {
@@ -103,15 +107,15 @@ pub(crate) fn one(
             let number = broken.unwrap_or_default();
             match follow_property(model, number, &trail.steps, trail.cycle, &options.limits).map_err(refused)? {
                 Followed::To(found) => Verdict::Violated(found),
-                Followed::Nowhere => return unsure(Doubt::NoSuchRun),
-                Followed::Unknown => return unsure(Doubt::NotTaken),
+                Followed::Nowhere => doubted(Doubt::NoSuchRun),
+                Followed::Unknown => doubted(Doubt::NotTaken),
             }
         }
         Found::Deadlock(trail) | Found::Fault(trail) => {
             match follow(model, &trail.steps, &options.limits).map_err(refused)? {
                 Followed::To(found) => Verdict::Violated(found),
-                Followed::Nowhere => return unsure(Doubt::NoSuchRun),
-                Followed::Unknown => return unsure(Doubt::NotTaken),
+                Followed::Nowhere => doubted(Doubt::NoSuchRun),
+                Followed::Unknown => doubted(Doubt::NotTaken),
             }
         }
     };
@@ -138,7 +142,10 @@ pub(crate) fn one(
         compaction: Compaction::Off,
         ..options.clone()
     };
-    tell(modelled, model, &options, &report, arguments)
+    match doubt {
+        Some(doubt) => unsure(model, text, &options, &report, doubt, arguments.json),
+        None => tell(modelled, model, &options, &report, arguments),
+    }
 }
 
 fn refused(refusal: Refusal) -> Stop {
@@ -169,7 +176,8 @@ enum Doubt {
 fn unsure(
     model: &ModelProgram,
     text: &promela::Model,
-    search: &Search,
+    options: &Options,
+    report: &Report,
     doubt: Doubt,
     json: bool,
 ) -> Result<Status, Stop> {
@@ -180,13 +188,9 @@ fn unsure(
     };
     if json {
         let cause = |found: &promela::Approximation| format!("{}: {}", place(found.location), found.what);
-        let line = serde_json::json!({
-            "model": model.name.as_deref(),
-            "verdict": "unfinished",
-            "states": search.states,
-            "label": label,
-            "causes": text.approximations.iter().map(cause).collect::<Vec<_>>(),
-        });
+        let mut line = json_of(model, options, report, None);
+        line["label"] = label.into();
+        line["causes"] = text.approximations.iter().map(cause).collect::<Vec<_>>().into();
         print_verdict(format!("{line}\n").as_bytes())?;
         return Ok(Status::Unfinished);
     }
@@ -195,7 +199,7 @@ fn unsure(
         let place = place(approximation.location);
         told.push_str(&format!("the model does more than the program at {place}: {}\n", approximation.what));
     }
-    told.push_str(&format!("{} states; the built-in engine is exact here\n", search.states));
+    told.push_str(&format!("{} states; the built-in engine is exact here\n", report.states));
     print_verdict(told.as_bytes())?;
     Ok(Status::Unfinished)
 }

@@ -335,7 +335,12 @@ pub(crate) fn json_of_run(program: &Program, steps: &[Traced]) -> Vec<serde_json
 }
 
 /// The verdict for programs.
-fn json_of(model: &ModelProgram, options: &Options, report: &Report, label: Option<&Label>) -> serde_json::Value {
+pub(crate) fn json_of(
+    model: &ModelProgram,
+    options: &Options,
+    report: &Report,
+    label: Option<&Label>,
+) -> serde_json::Value {
     let program = &model.program;
     let (verdict, counterexample) = match &report.verdict {
         Verdict::Holds => ("holds", None),
