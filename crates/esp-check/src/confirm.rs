@@ -159,7 +159,7 @@ fn explored(whole: &ModelProgram, found: &Counterexample, limits: &Limits) -> Re
 
 /// Looks for a run of the program that contradicts a property.
 fn checked(whole: &ModelProgram, property: &str, limits: &Limits) -> Result<Confirmation, Refusal> {
-    let (automaton, atoms) = ltl::negated(&whole.program, 0, property).map_err(Refusal::Property)?;
+    let (automaton, atoms) = ltl::negated(&whole.program, &whole.roles, 0, property).map_err(Refusal::Property)?;
     let mut space = Space::new(whole, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
     if !space.watch(atoms) {
         return Ok(Confirmation::NotAsked);

@@ -152,7 +152,9 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
 type Negations = Vec<(Automaton, Vec<Atom>)>;
 
 fn negations(model: &ModelProgram) -> Result<Negations, Refusal> {
-    let one = |(number, text): (usize, &String)| ltl::negated(&model.program, number, text).map_err(Refusal::Property);
+    let one = |(number, text): (usize, &String)| {
+        ltl::negated(&model.program, &model.roles, number, text).map_err(Refusal::Property)
+    };
     model.properties.iter().enumerate().map(one).collect()
 }
 

@@ -10,6 +10,7 @@ use crate::automaton::Automaton;
 use crate::formula::{FormulaId, Formulas, Sign};
 use crate::space::waits;
 use quaject_esp_ir::ir::{LabelId, Program, Wait};
+use quaject_esp_ir::model::Role;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
@@ -68,10 +69,17 @@ impl Comparison {
     }
 }
 
-/// Reads a property and returns the automaton of the runs that contradict it, and what its atoms are.
-pub(crate) fn negated(program: &Program, number: usize, text: &str) -> Result<(Automaton, Vec<Atom>), BadProperty> {
+/// Reads a property and returns the automaton of the runs that contradict it, and what its atoms are. What is left out of
+/// a program, by the roles of its processes, cannot be asked for.
+pub(crate) fn negated(
+    program: &Program,
+    roles: &[Role],
+    number: usize,
+    text: &str,
+) -> Result<(Automaton, Vec<Atom>), BadProperty> {
     let mut reader = Reader {
         program,
+        roles,
         text,
         at: 0,
         atoms: Vec::new(),
@@ -96,6 +104,7 @@ type Failure = (String, Option<String>);
 
 struct Reader<'a> {
     program: &'a Program,
+    roles: &'a [Role],
     text: &'a str,
     at: usize,
     atoms: Vec<Atom>,
@@ -350,6 +359,10 @@ impl Reader<'_> {
             let names: Vec<&str> = processes.iter().map(|process| process.name.as_str()).collect();
             return Err((format!("no process named `{name}`"), nearest(&name, &names)));
         };
+        if self.roles.get(index) == Some(&Role::LeftOut) {
+            let help = "it is left out: add it to the `slice`, or ask in a model of the whole program".to_string();
+            return Err((format!("`{name}` is not part of this model"), Some(help)));
+        }
         let mut replica = 0;
         if self.take(&["["]) {
             self.blanks();

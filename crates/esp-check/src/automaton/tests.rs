@@ -183,7 +183,7 @@ fn properties_mean_what_they_say() {
         // The smallest first.
         let written = Written::random(&mut rng, number / 300);
         let text = written.text();
-        let (mut automaton, atoms) = negated(&program, 0, &text).expect("the property is right");
+        let (mut automaton, atoms) = negated(&program, &[], 0, &text).expect("the property is right");
         let labels = labels(&atoms);
         for _ in 0..10 {
             let size = rng.usize(1..6);
@@ -201,7 +201,7 @@ fn properties_mean_what_they_say() {
 
 /// States and steps of the automaton of a property's negation, whatever holds.
 fn size(property: &str) -> (usize, usize) {
-    let (mut automaton, atoms) = negated(&program(), 0, property).expect("the property is right");
+    let (mut automaton, atoms) = negated(&program(), &[], 0, property).expect("the property is right");
     let (mut at, mut steps) = (0, 0);
     while at < automaton.states.sets.len() {
         for moment in 0..1 << atoms.len() {
@@ -236,7 +236,7 @@ fn automata_are_small() {
 fn a_limit_ends_the_work_on_a_step() {
     // Each pair is kept in one of two ways, so there are 2 to the 20 together.
     let pairs: Vec<String> = (0..20).map(|number| format!("(<> {number} == 0 || [] {number} == 1)")).collect();
-    let (mut automaton, _) = negated(&program(), 0, &format!("!({})", pairs.join(" && "))).expect("it is right");
+    let (mut automaton, _) = negated(&program(), &[], 0, &format!("!({})", pairs.join(" && "))).expect("it is right");
     let mut asked = 0;
     let mut patience = |bytes: u64| {
         asked += 1;
@@ -252,11 +252,11 @@ fn properties_may_be_long_but_not_deep() {
     let program = program();
     let chain = |sign: &str, count: usize| vec!["[] p@L0"; count].join(sign);
     for sign in [" && ", " || "] {
-        let (automaton, _) = negated(&program, 0, &chain(sign, 200_000)).expect("it is right");
+        let (automaton, _) = negated(&program, &[], 0, &chain(sign, 200_000)).expect("it is right");
         assert!(automaton.formulas.height(automaton.states.sets[0][0]) <= 1);
     }
     let numbers: Vec<String> = (0..100_000).map(|number| format!("p@L{} U p@L{}", number % 3, number % 2)).collect();
-    negated(&program, 0, &numbers.join(" && ")).expect("it is right");
+    negated(&program, &[], 0, &numbers.join(" && ")).expect("it is right");
     for text in [
         chain(" U ", 100_000),
         chain(" W ", 100_000),
@@ -267,9 +267,9 @@ fn properties_may_be_long_but_not_deep() {
         format!("{}p@L0", "[]".repeat(100_000)),
         format!("{}p@L0", "(".repeat(100_000)),
     ] {
-        let bad = negated(&program, 0, &text).err().unwrap_or_else(|| panic!("accepted: {}", &text[..40]));
+        let bad = negated(&program, &[], 0, &text).err().unwrap_or_else(|| panic!("accepted: {}", &text[..40]));
         assert_eq!(bad.message, "the property is nested too deeply");
     }
     let many: Vec<String> = (0..100_000).map(|number| format!("{number} == {}", number + 1)).collect();
-    assert!(negated(&program, 0, &many.join(" || ")).is_err());
+    assert!(negated(&program, &[], 0, &many.join(" || ")).is_err());
 }

@@ -194,13 +194,28 @@ fn variables_that_are_not_there() {
 }
 
 fn refused(property: &str, expected: Expect) {
-    let model = model(&format!("process proc {{ #1 yield; #retry }} model m {{ ltl \"{property}\"; }}"), None);
+    refused_by(&format!("process proc {{ #1 yield; #retry }} model m {{ ltl \"{property}\"; }}"), expected);
+}
+
+fn refused_by(program: &str, expected: Expect) {
+    let model = model(program, None);
     match check(&model, &Options::default(), &mut |_| {}) {
         Err(Refusal::Property(bad)) => {
             expected.assert_eq(&format!("{}\n{}\n", bad.message, bad.help.unwrap_or_default()));
         }
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn what_a_slice_leaves_out_cannot_be_asked_for() {
+    refused_by(
+        "process p { #1 yield; } process q { var v = 1; #2 yield; } model m { slice p; ltl \"<> p@L1 && <> q:v == 1\"; }",
+        expect![[r#"
+        `q` is not part of this model
+        it is left out: add it to the `slice`, or ask in a model of the whole program
+    "#]],
+    );
 }
 
 #[test]
