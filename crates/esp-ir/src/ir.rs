@@ -26,7 +26,7 @@ pub use quaject_esp_syntax::hir::{
     Boundary, ByteOrder, ChannelId, Direction, ExternId, FnId, IntType, LabelId, MemoryMode, Mutability, Policy,
     Purity, Sharing, SiteId,
 };
-pub use quaject_esp_syntax::types::{PoolId, ProcessId, Type, TypeId, TypeTable};
+pub use quaject_esp_syntax::types::{Aggregate, PoolId, ProcessId, Type, TypeId, TypeTable};
 use smol_str::SmolStr;
 
 /// Where something stands in the source.

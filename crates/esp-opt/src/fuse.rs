@@ -100,6 +100,11 @@ pub enum Refusal {
         /// Which.
         process: ProcessId,
     },
+    /// The path is a C function, and there is none.
+    Manual {
+        /// Its name.
+        function: SmolStr,
+    },
     /// In the order that the product would fix, this process could wait for ever.
     Starves {
         /// Which.
@@ -125,6 +130,9 @@ impl Refusal {
                 Measure::Effort => "it would take too long to make".to_string(),
             },
             Refusal::Fused { process } => format!("`{}` is part of a state machine", name(process)),
+            Refusal::Manual { function } => {
+                format!("it is the C function `{function}`, which cannot be looked into or called here")
+            }
             Refusal::Starves { process } => format!("`{}` could wait for ever", name(process)),
         }
     }

@@ -63,6 +63,7 @@ impl Attempt {
                     Refusal::Shared { .. }
                     | Refusal::Unsupported { .. }
                     | Refusal::Fused { .. }
+                    | Refusal::Manual { .. }
                     | Refusal::Starves { .. } => "",
                 };
                 format!("left out: {names}: {hint}{}", why.text(program))
@@ -132,6 +133,7 @@ fn halves(program: &Program, processes: &[ProcessId], refusal: &Refusal) -> Opti
         | Refusal::Shared { .. }
         | Refusal::Unsupported { .. }
         | Refusal::Fused { .. }
+        | Refusal::Manual { .. }
         | Refusal::Starves { .. } => return None,
     }
     let (first, second) = processes.split_at(processes.len() / 2);
@@ -146,6 +148,7 @@ fn in_the_way(program: &Program, processes: &[ProcessId], refusal: &Refusal) -> 
             Some(*process)
         }
         Refusal::TooLarge { costliest, .. } => *costliest,
+        Refusal::Manual { .. } => None,
         // Of the ends in the group, those are left out that are fewer.
         Refusal::Shared { channel } => {
             let at = |direction: Direction| -> Vec<ProcessId> {

@@ -628,6 +628,8 @@ pub enum BinaryOperator {
 pub struct FastPath {
     /// Its name.
     pub name: Name,
+    /// The C function that is the path, if it is written in C.
+    pub function: Option<(Vec<u8>, Span)>,
     /// `bound`, `decline`, `settle`, in order of text.
     pub settings: Vec<(FastPathSetting, u64, Span)>,
     /// Its processes, the trigger first.

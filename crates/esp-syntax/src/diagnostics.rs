@@ -76,6 +76,7 @@ codes! {
     E0705 "predicate is not local and pure",
     E0706 "fast path too large",
     E0707 "`yield` to a process that cannot run",
+    E0708 "fast path in C says what C decides",
     E0801 "model lacks a range",
     E0802 "property says nothing",
     E0803 "cannot be abstracted",

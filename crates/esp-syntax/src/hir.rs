@@ -532,6 +532,8 @@ pub enum ExprKind {
 pub struct FastPath {
     /// Its name.
     pub name: SmolStr,
+    /// The C function that is the path, if it is written in C.
+    pub function: Option<SmolStr>,
     /// Most iterations per run.
     pub bound: u64,
     /// Every how many tests a path with a choice is declined.

@@ -117,8 +117,8 @@ kinds! {
         Literal, RecordExpr, RecordField, ArrayExpr, RepeatExpr, NameExpr, CallExpr, ConvertExpr, UnaryExpr,
         BinaryExpr, ConditionalExpr, FieldExpr, IndexExpr, TagExpr, ProcessIdExpr, ParenExpr,
         // Fast paths.
-        FastPath, FastPathSetting, FastPathProcess, Replica, StatementList, StatementItem, StartField,
-        FollowsField, ExitField, StatementRef, Element, Predicate, Peer, YieldTo, Choice, Sequence, Group,
+        FastPath, FastPathExtern, FastPathSetting, FastPathProcess, Replica, StatementList, StatementItem,
+        StartField, FollowsField, ExitField, StatementRef, Element, Predicate, Peer, YieldTo, Choice, Sequence, Group,
         Repetition,
         // Models.
         Model, ModelProcess, ModelSlice, ModelEnvironment, ModelProperty, ModelBound, ModelAbstract, ModelPath,

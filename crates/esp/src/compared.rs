@@ -5,7 +5,7 @@ use crate::{Loader, Modelled, Source, Subject, paths, verified};
 use quaject_esp_ir::ir::Program;
 use quaject_esp_ir::model::{ModelProgram, Role};
 use quaject_esp_opt::fuse::Limits;
-use quaject_esp_opt::path::{self, Extraction, Specification, extract};
+use quaject_esp_opt::path::{self, Extraction, Manual, Specification, extract};
 
 /// A program's models, each with and without fast paths. Nothing inside is abstracted.
 #[derive(Clone, Debug)]
@@ -54,7 +54,8 @@ pub fn compared(
             }
         }
         // The checker takes overflow for a fault.
-        let options = path::Options { checked: true, limits: path_limits, ..path::Options::default() };
+        let (limits, manual) = (path_limits, Manual::LeftOut);
+        let options = path::Options { checked: true, limits, manual, ..path::Options::default() };
         let made = extract(&model.program, &possible, options);
         let (program, cut) = (verified(made.program), verified(made.without));
         Fast { program, cut, extractions: made.extractions, left_out }

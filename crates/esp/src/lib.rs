@@ -20,7 +20,7 @@ pub use models::{
 pub use profile::{Operation, Profile};
 pub use quaject_esp_opt::fuse::{Limits, Refusal};
 pub use quaject_esp_opt::groups::{Attempt, Outcome};
-pub use quaject_esp_opt::path::{Cuts, Exit, Extraction, Made, Why};
+pub use quaject_esp_opt::path::{Cuts, Exit, Extraction, Made, Manual, Why};
 pub use quaject_esp_syntax::check::Loader;
 pub use suggest::{NoSuggestion, Suggestion, suggest};
 
@@ -98,6 +98,8 @@ pub struct Options {
     pub checked: bool,
     /// Where runs of fast paths are counted.
     pub cuts: Cuts,
+    /// What becomes of fast paths that are C functions.
+    pub manual: Manual,
     /// How large the code of fused processes and of fast paths may become.
     pub limits: Limits,
 }
@@ -105,7 +107,8 @@ pub struct Options {
 impl Options {
     /// The program as it is written.
     pub fn new(emit: Emit) -> Options {
-        Options { emit, mode: Mode::Process, checked: false, cuts: Cuts::Loops, limits: Limits::default() }
+        let (mode, cuts, manual) = (Mode::Process, Cuts::Loops, Manual::Called);
+        Options { emit, mode, checked: false, cuts, manual, limits: Limits::default() }
     }
 }
 
@@ -209,8 +212,8 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
         Mode::Process | Mode::Automata => {}
         Mode::FastPath | Mode::Auto => {
             let specifications = paths::specifications(&fast_paths, &ir, &sources);
-            let Options { checked, cuts, limits, .. } = *options;
-            let made = extract(&ir, &specifications, path::Options { checked, cuts, limits });
+            let Options { checked, cuts, manual, limits, .. } = *options;
+            let made = extract(&ir, &specifications, path::Options { checked, cuts, manual, limits });
             ir = verified(made.program);
             extractions = made.extractions;
         }

@@ -21,6 +21,7 @@ pub(crate) fn specifications(program: &[hir::FastPath], ir: &ir::Program, source
                 decline: number(path.decline),
                 settle: number(path.settle),
                 members: path.processes.iter().map(|part| member(part, ir, &mut tests)).collect(),
+                function: path.function.clone(),
                 location,
             }
         })

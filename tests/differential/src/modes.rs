@@ -55,7 +55,7 @@ pub fn with_path(seed: u64, program: &Program, checks: Checks) -> Option<Extract
     let mut rng = Rng::with_seed(seed);
     let specification = specification(&mut rng, program)?;
     let cuts = if rng.bool() { Cuts::Loops } else { Cuts::Everywhere };
-    let options = Options { checked: checks == Checks::On, limits: limits(), cuts };
+    let options = Options { checked: checks == Checks::On, limits: limits(), cuts, ..Options::default() };
     let made = extract(program, &[specification], options);
     (!made.program.paths.is_empty()).then_some(made)
 }
@@ -93,6 +93,7 @@ fn specification(rng: &mut Rng, program: &Program) -> Option<Specification> {
         decline: [1, 2, 64][rng.usize(0..3)],
         settle: [0, 1, 8][rng.usize(0..3)],
         members: parts,
+        function: None,
         location: Location::default(),
     })
 }

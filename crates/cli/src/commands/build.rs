@@ -1,10 +1,10 @@
 //! `qj build`
 
-use super::run::{checks, options};
+use super::run::{checks, manual, options, tell_manual};
 use super::{compile, keep_apart};
 use crate::arguments::{Build, EmitForm, StyleChoice};
 use crate::terminal::{Status, Stop, Terminal, deliver, print, say};
-use quaject_esp::{Emit, Emitted, Outputs};
+use quaject_esp::{Emit, Emitted, Options, Outputs};
 use quaject_esp_gen::{RUNTIME_HEADER, c};
 use quaject_esp_ir::step::Checks;
 use quaject_esp_run::Trouble;
@@ -61,7 +61,9 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
             }
         }
         EmitForm::Exe => {
-            let (_, outputs) = compile(terminal, &arguments.file, fast_paths, &compilation(Emit::Ir)?)?;
+            let compilation = Options { manual: manual(&arguments.externs), ..compilation(Emit::Ir)? };
+            let (_, outputs) = compile(terminal, &arguments.file, fast_paths, &compilation)?;
+            tell_manual(&outputs);
             let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(&stem));
             let mut report =
                 quaject_esp_run::build_executable(&outputs.ir, checks(arguments.checked), &arguments.externs, &path)

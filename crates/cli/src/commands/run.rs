@@ -3,12 +3,13 @@
 use super::{compile, keep_apart};
 use crate::arguments::{self, Coding, ModeChoice, Run, RunOptions};
 use crate::terminal::{Status, Stop, Terminal, say};
-use quaject_esp::{Emit, Limits, Mode, Options};
+use quaject_esp::{Emit, Limits, Manual, Mode, Options, Outputs, Refusal};
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_ir::step::Checks;
 use quaject_esp_run::files::NewFile;
 use quaject_esp_run::{Ended, Ending, Engine, Header, Settings, Trouble, die_of, render_fault};
 use quaject_esp_syntax::span::SourceMap;
+use std::path::PathBuf;
 
 pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
     let settings = settings(&arguments.options, arguments.engine);
@@ -25,8 +26,10 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
         ));
     }
     keep_apart(&arguments.file, arguments.record.as_deref())?;
-    let compilation = options(Emit::Ir, &arguments.coding, arguments.options.checked)?;
+    let manual = manual(&arguments.options.externs);
+    let compilation = Options { manual, ..options(Emit::Ir, &arguments.coding, arguments.options.checked)? };
     let (sources, outputs) = compile(terminal, &arguments.file, &arguments.coding.fast_paths, &compilation)?;
+    tell_manual(&outputs);
     let program = &outputs.ir;
     let ended = match &arguments.record {
         None => quaject_esp_run::run(program, &settings).map_err(Stop::at)?,
@@ -50,6 +53,20 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
 pub(super) fn tell_notes(ended: &Ended) {
     for note in &ended.notes {
         say(&format!("note: {note}\n"));
+    }
+}
+
+/// What becomes of fast paths that are C functions, with these files.
+pub(super) fn manual(externs: &[PathBuf]) -> Manual {
+    if externs.is_empty() { Manual::LeftOut } else { Manual::Called }
+}
+
+/// Says what would make fast paths in C run, which have been told to be left out.
+pub(super) fn tell_manual(outputs: &Outputs) {
+    for extraction in &outputs.extractions {
+        if let Err(Refusal::Manual { function }) = &extraction.result {
+            say(&format!("help: give the file that defines `{function}`: `--extern FILE.c`\n"));
+        }
     }
 }
 

@@ -12,6 +12,7 @@
 
 mod bound;
 mod insert;
+mod manual;
 pub(crate) mod split;
 
 use crate::fuse::Limits;
@@ -37,6 +38,8 @@ pub struct Specification {
     pub settle: u32,
     /// Its members, the trigger first.
     pub members: Vec<Part>,
+    /// The C function that is the path, if it is not to be made of the members' code.
+    pub function: Option<SmolStr>,
     /// Where it is written.
     pub location: Location,
 }
@@ -100,6 +103,18 @@ pub struct Options {
     pub limits: Limits,
     /// Where runs are counted.
     pub cuts: Cuts,
+    /// What becomes of paths that are C functions.
+    pub manual: Manual,
+}
+
+/// What becomes of paths that are C functions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Manual {
+    /// The program calls them.
+    #[default]
+    Called,
+    /// The general path runs: there are no C functions.
+    LeftOut,
 }
 
 /// A place where a path is left: where everybody stands, and why.
@@ -168,6 +183,8 @@ pub struct Made {
     pub bound: u32,
     /// Instructions of the path.
     pub instructions: usize,
+    /// The C function that is the path: nothing is known of what it does.
+    pub function: Option<SmolStr>,
 }
 
 impl Extraction {
@@ -175,6 +192,9 @@ impl Extraction {
     pub fn text(&self, program: &Program) -> String {
         let names = self.members.join(", ");
         match &self.result {
+            Ok(Made { function: Some(function), .. }) => {
+                format!("fast path {}: {names}: the C function `{function}`, of which nothing is known", self.name)
+            }
             Ok(made) => {
                 let Made { nodes, bound, instructions, .. } = made;
                 let mut text =
@@ -245,6 +265,9 @@ fn one(source: &Program, result: &mut Program, of: &Specification, options: Opti
     let instances: Vec<u32> = of.members.iter().map(|part| part.instance).collect();
     let group = Group::of_instances(source, &instances, options.checked);
     let course = Course::new(&group, of)?;
+    if let Some(function) = &of.function {
+        return manual(result, &group, &course, of, function, options.manual);
+    }
     let followed = follow(&group, &course, options.limits)?;
     let made = Made {
         nodes: followed.nodes,
@@ -253,6 +276,7 @@ fn one(source: &Program, result: &mut Program, of: &Specification, options: Opti
         decline: followed.has_choice.then_some(of.decline),
         bound: of.bound,
         instructions: 0,
+        function: None,
     };
     let has_choice = followed.has_choice;
     let body = bound::bound(followed.body, &followed.ends, of.bound, options.cuts);
@@ -260,6 +284,26 @@ fn one(source: &Program, result: &mut Program, of: &Specification, options: Opti
     let instructions = body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
     insert::insert(result, &group, &course, of, body, has_choice);
     Ok(Made { instructions, ..made })
+}
+
+/// A path that is a C function.
+fn manual(
+    result: &mut Program,
+    group: &Group<'_>,
+    course: &Course,
+    of: &Specification,
+    function: &SmolStr,
+    manual: Manual,
+) -> Result<Made, Refusal> {
+    match manual {
+        Manual::Called => {}
+        Manual::LeftOut => return Err(Refusal::Manual { function: function.clone() }),
+    }
+    let body = manual::body(result, group, course, of, function)?;
+    let instructions = body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
+    insert::insert(result, group, course, of, body, false);
+    let (exits, states) = (Vec::new(), Vec::new());
+    Ok(Made { nodes: 0, exits, states, decline: None, bound: 0, instructions, function: Some(function.clone()) })
 }
 
 /// Tidies a path's code; its slots keep their numbers.

@@ -130,7 +130,7 @@ impl PartCourse {
 }
 
 /// The block that ends in the wait with this operation, and its branch.
-fn wait_of(body: &Body, wanted: SiteId) -> Option<(BlockId, u32)> {
+pub(super) fn wait_of(body: &Body, wanted: SiteId) -> Option<(BlockId, u32)> {
     body.blocks.iter().enumerate().find_map(|(index, block)| {
         let Terminator::Wait(wait) = &block.terminator else { return None };
         let branch = wait.branches.iter().position(|branch| site(&branch.operation) == Some(wanted))?;

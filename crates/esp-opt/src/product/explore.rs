@@ -115,9 +115,11 @@ pub(crate) fn explore(group: &Group<'_>, limits: Limits, effort: &mut usize) -> 
             Refusal::TooLarge { measure, limit, costliest: _ } => {
                 Refusal::TooLarge { measure, limit, costliest: explorer.costliest() }
             }
-            Refusal::Shared { .. } | Refusal::Unsupported { .. } | Refusal::Fused { .. } | Refusal::Starves { .. } => {
-                refusal
-            }
+            Refusal::Shared { .. }
+            | Refusal::Unsupported { .. }
+            | Refusal::Fused { .. }
+            | Refusal::Manual { .. }
+            | Refusal::Starves { .. } => refusal,
         })?;
         if explorer.is_outdated {
             learned = explorer.learned;

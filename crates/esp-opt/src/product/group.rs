@@ -6,8 +6,8 @@ use crate::path::Placed;
 use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::{
     AltOrder, Base, BinaryOp, Bind, BlockId, Body, Boundary, Branch, ChannelId, Direction, Guard, Op, Operand,
-    Operation, Pattern, Payload, Place, ProcessId, Program, Site, SlotId, Terminator, Type, TypeId, TypeTable, Value,
-    Wait,
+    Operation, Pattern, Payload, Place, ProcessId, Program, Site, SiteId, SlotId, Terminator, Type, TypeId, TypeTable,
+    Value, Wait,
 };
 use quaject_esp_ir::visit::{edges_mut, op_slots, op_values, terminator_slots, terminator_values};
 use rustc_hash::FxHashSet;
@@ -153,6 +153,31 @@ impl<'p> Group<'p> {
     /// The slots of a member that are live at the start of a block.
     pub(crate) fn live_slots(&self, member: usize, block: BlockId) -> BTreeSet<SlotId> {
         self.members[member].live[block.0 as usize].slots.clone()
+    }
+
+    /// The values that are live where a block of a member begins.
+    pub(crate) fn live_values(&self, member: usize, block: BlockId) -> BTreeSet<Value> {
+        self.members[member].live[block.0 as usize].values.clone()
+    }
+
+    /// The block of the wait at which a member does an operation.
+    pub(crate) fn wait_of(&self, member: usize, site: SiteId) -> Option<BlockId> {
+        super::course::wait_of(self.members[member].body, site).map(|(block, _)| block)
+    }
+
+    /// A member's code.
+    pub(crate) fn body(&self, member: usize) -> &Body {
+        self.members[member].body
+    }
+
+    /// A member's process.
+    pub(crate) fn process(&self, member: usize) -> ProcessId {
+        self.members[member].process
+    }
+
+    /// A member's name, as a part of names in C.
+    pub(crate) fn instance_name(&self, member: usize) -> String {
+        self.program.instance_name(self.members[member].instance).replace(['[', ']'], "")
     }
 
     /// Where everybody starts on a path, and what it takes of them.

@@ -31,9 +31,9 @@ struct Member {
     statements: Vec<ControlPoint>,
 }
 
-struct PathCheck<'c, 'a> {
-    checker: &'c mut Checker<'a>,
-    item: &'a ast::FastPath,
+pub(super) struct PathCheck<'c, 'a> {
+    pub(super) checker: &'c mut Checker<'a>,
+    pub(super) item: &'a ast::FastPath,
     /// None for a process that is not known.
     members: Vec<Option<Member>>,
     /// Which process an alias belongs to, by number in the fast path; what it names; where it is declared.
@@ -55,8 +55,9 @@ impl<'a> PathCheck<'_, 'a> {
         if processes.len() != self.item.processes.len() {
             return None;
         }
+        let function = self.item.function.as_ref().map(|(name, span)| self.manual(name, *span));
         let name = &self.item.name;
-        Some(hir::FastPath { name: name.text.clone(), bound, decline, settle, processes, span: name.span })
+        Some(hir::FastPath { name: name.text.clone(), function, bound, decline, settle, processes, span: name.span })
     }
 
     /// `bound`, `decline`, `settle`.
@@ -596,7 +597,7 @@ impl<'a> PathCheck<'_, 'a> {
     }
 }
 
-fn collect_elements<'r>(regex: &'r ast::PathRegex, elements: &mut Vec<&'r ast::Element>) {
+pub(super) fn collect_elements<'r>(regex: &'r ast::PathRegex, elements: &mut Vec<&'r ast::Element>) {
     match regex {
         ast::PathRegex::Element(element) => elements.push(element),
         ast::PathRegex::Sequence(parts) | ast::PathRegex::Choice(parts) => {

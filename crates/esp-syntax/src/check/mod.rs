@@ -22,6 +22,7 @@ mod layouts;
 mod literals;
 mod load;
 mod loops;
+mod manual;
 mod models;
 mod names;
 mod order;

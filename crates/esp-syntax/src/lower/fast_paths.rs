@@ -19,8 +19,10 @@ pub(super) fn fast_path(node: Node) -> FastPath {
         let (value, _) = node.int()?;
         Some((setting, value, node.span()))
     };
+    let function = |node: Node| Some((node.token(SyntaxKind::String)?.bytes(), node.span()));
     FastPath {
         name: node.name(),
+        function: node.node(SyntaxKind::FastPathExtern).and_then(function),
         settings: node.nodes().filter(|n| n.kind() == SyntaxKind::FastPathSetting).filter_map(setting).exactly(),
         processes: node.nodes().filter(|n| n.kind() == SyntaxKind::FastPathProcess).map(process).exactly(),
         span: node.span(),

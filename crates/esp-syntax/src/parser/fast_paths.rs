@@ -3,16 +3,23 @@
 use super::{Parser, expressions};
 use crate::tree::SyntaxKind;
 
-/// `fastpath = "fastpath" ID "{" { ("bound" | "decline" | "settle") INT ";" } fproc {fproc} "}"`
+/// `fastpath = "fastpath" ID ["extern" STRING] "{" { ("bound" | "decline" | "settle") INT ";" } fproc {fproc} "}"`
 pub(super) fn fast_path(p: &mut Parser) {
     let marker = p.start();
     p.bump_as(SyntaxKind::FastPathWord);
     p.expect_name("a name for the fast path");
-    p.specification(|p| body(p));
+    let is_manual = p.at(SyntaxKind::ExternKeyword);
+    if is_manual {
+        let function = p.start();
+        p.bump();
+        p.expect_string("the name of a C function, as in `\"sum_pairs\"`");
+        p.complete(function, SyntaxKind::FastPathExtern);
+    }
+    p.specification(|p| body(p, is_manual));
     p.complete(marker, SyntaxKind::FastPath);
 }
 
-fn body(p: &mut Parser) {
+fn body(p: &mut Parser, is_manual: bool) {
     let opening = p.current_span();
     if !p.expect(SyntaxKind::LeftBrace) {
         return;
@@ -22,7 +29,7 @@ fn body(p: &mut Parser) {
         match p.current() {
             SyntaxKind::ProcessKeyword => {
                 any_process = true;
-                process(p);
+                process(p, is_manual);
             }
             SyntaxKind::Ident if setting(p.current_text()).is_some() => {
                 let kind = setting(p.current_text()).expect("checked by the guard of this arm");
@@ -78,8 +85,8 @@ fn field_number(p: &Parser) -> Option<usize> {
     }
 }
 
-/// `fproc`
-fn process(p: &mut Parser) {
+/// `fproc`; where the path is written in C, nothing has to be said of statements on it.
+fn process(p: &mut Parser, is_manual: bool) {
     let marker = p.start();
     p.bump();
     p.expect_name("the name of a process");
@@ -107,11 +114,12 @@ fn process(p: &mut Parser) {
             seen[number] = true;
             field(p, number);
         }
-        if let Some(missing) = (0..2).find(|required| !seen[*required]) {
-            p.expected(
-                &format!("`{}`", FIELDS[missing]),
-                Some("`statement` and `start` are needed, `follows` and `exit` can be left out".to_string()),
-            );
+        if let Some(missing) = (usize::from(is_manual)..2).find(|required| !seen[*required]) {
+            let help = match is_manual {
+                true => "`start` is needed, `statement` and `exit` can be left out",
+                false => "`statement` and `start` are needed, `follows` and `exit` can be left out",
+            };
+            p.expected(&format!("`{}`", FIELDS[missing]), Some(help.to_string()));
         }
         p.close(opening, "this process");
     }

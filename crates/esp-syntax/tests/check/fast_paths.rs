@@ -276,3 +276,47 @@ model m3 { abstract range c.0 300..400; }
         "#]],
     );
 }
+
+#[test]
+fn e0708() {
+    check_fast_path(
+        r##"
+fastpath f extern "f g" { bound 3; decline 4; settle 5; process hostRequest { start hostSendRequestC ? (size < 3); exit #1 ? (size < 3), #1; } process networkSend { start dataSendC; follows networkSendC; exit #3; } }
+fastpath g extern "g" { process hostRequest { start hostSendRequestC; exit #1; } process translateAddress { start translateRequestC <=> translateRequestC; } }
+fastpath h extern "g" { process hostRequest { start hostSendRequestC; } }
+fastpath k extern { process hostRequest { exit #1; } }
+"##,
+        expect![[r#"
+            error[E0708]: `f g` is not the name of a C function
+              at 0.fp:2:12 `extern "f g"`
+              help: write letters, digits and `_`
+            error[E0708]: a bound for a path in C
+              at 0.fp:2:27 `bound 3;`
+              help: let the C function count
+            error[E0708]: a bound for a path in C
+              at 0.fp:2:36 `decline 4;`
+              help: let the C function count
+            error[E0708]: a predicate in a path in C
+              at 0.fp:2:127 `size < 3`
+              help: only the start of the first process can have one; the C function can return 0
+            error[E0708]: `follows` in a path in C
+              at 0.fp:2:191 `networkSendC`
+              help: leave it out: C decides
+            error[E0708]: `exit` lists of different lengths, the longest of 2
+              at 0.fp:2:210 `#3`
+              help: the k-th exit is the k-th element of each list; write one again if need be
+            error[E0708]: `<=>` or `yield` in a path in C
+              at 0.fp:3:115 `translateRequestC <=> translateRequestC`
+              help: leave it out: C decides
+            error[E0708]: `g` is another fast path
+              at 0.fp:4:12 `extern "g"`
+              help: a fast path has a C function of its own
+            error[E0201]: expected the name of a C function, as in `"sum_pairs"`, found `{`
+              at 0.fp:5:18 ``
+              at 0.fp:5:19 `{`: unexpected
+            error[E0201]: expected `start`, found `}`
+              at 0.fp:5:52 `}`
+              help: `start` is needed, `statement` and `exit` can be left out
+        "#]],
+    );
+}

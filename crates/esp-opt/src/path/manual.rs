@@ -1,0 +1,312 @@
+//! Fast paths that are C functions ("Fast Paths in Concurrent Programs", sections 1 and 6: manual fast paths): the code of
+//! such a path hands the function what its members know, calls it, and leaves where it says.
+//!
+//! ```text
+//!   enter --> state.P_x = x of P ..          scalars that matter at the start or at an exit
+//!             where = f(&state, &array of P ..)
+//!             switch (where): 0 --> leave: everybody is where the path starts
+//!                             k --> leave: everybody is at its k-th exit
+//!                             else  fault range
+//! ```
+
+use super::{Element, Point, Specification};
+use crate::fuse::Refusal;
+use crate::product::{Course, Group};
+use quaject_esp_ir::ir::{
+    Aggregate, Base, Block, BlockId, Body, Edge, Extern, ExternId, Fault, Instruction, Leave, Location, Mutability, Op,
+    Operand, PathId, Place, Program, Purity, Resume, Slot, SlotId, Step, Terminator, Type, TypeId, TypeTable, Value,
+    ValueData,
+};
+use quaject_esp_ir::visit::region_slots;
+use smol_str::SmolStr;
+use std::collections::BTreeSet;
+
+/// The body of a path that is a C function, which the program gets as an extern function.
+pub(super) fn body(
+    program: &mut Program,
+    group: &Group<'_>,
+    course: &Course,
+    of: &Specification,
+    function: &SmolStr,
+) -> Result<Body, Refusal> {
+    let mut manual = Manual { group, of, table: &program.types, starts: Vec::new(), exits: Vec::new() };
+    manual.starts = (0..of.members.len()).map(|member| course.start(member).0).collect();
+    let rounds = of.members.iter().map(|part| part.exit.len()).max().unwrap_or(0);
+    for round in 0..rounds {
+        let stops = of.members.iter().enumerate().map(|(member, part)| match part.exit.get(round) {
+            Some(exit) => manual.stop(member, exit),
+            None => Ok(manual.starts[member]),
+        });
+        let stops = stops.collect::<Result<Vec<BlockId>, Refusal>>()?;
+        manual.exits.push(stops);
+    }
+    let (fields, slots) = (manual.fields()?, manual.slots()?);
+    let entry = manual.entry();
+    let parts = fields.iter().map(|field| (field.name.clone(), Some(field.ty))).collect();
+    let (exits, starts) = (manual.exits.clone(), manual.starts.clone());
+    let aggregate = Aggregate { name: Some(SmolStr::from(format!("{}_state", of.name))), parts };
+    let aggregate = program.types.add_aggregate(aggregate);
+    let state_type = program.types.intern(Type::Record(aggregate));
+    let mut body = Body { values: entry.values, slots: Vec::new(), blocks: Vec::new() };
+    body.slots.extend(group.bodies().flat_map(|body| body.slots.iter().cloned()));
+    let state = SlotId(body.slots.len() as u32);
+    body.slots.push(Slot { ty: state_type, name: None });
+    let parameters = std::iter::once(state_type).chain(slots.iter().map(|slot| body.slots[slot.0 as usize].ty));
+    program.externs.push(Extern {
+        name: function.clone(),
+        purity: Purity::Impure,
+        parameters: parameters.map(|ty| (ty, Mutability::Mutable)).collect(),
+        result: Some(TypeTable::U32),
+    });
+    let mut writer = Writer { group, body, fields: &fields, taken: entry.taken, state, location: of.location };
+    writer.call(ExternId(program.externs.len() as u32 - 1), &slots, entry.parameters);
+    for stops in std::iter::once(&starts).chain(&exits) {
+        writer.leave(stops);
+    }
+    Ok(writer.finish())
+}
+
+/// A variable that the function is given in its record: its name there, whose it is, and its type.
+struct Field {
+    name: SmolStr,
+    member: usize,
+    variable: SmolStr,
+    ty: TypeId,
+}
+
+struct Manual<'m, 'p> {
+    group: &'m Group<'p>,
+    of: &'m Specification,
+    table: &'m TypeTable,
+    /// Per member: the block it starts at.
+    starts: Vec<BlockId>,
+    /// Per exit, per member: the block it goes on at.
+    exits: Vec<Vec<BlockId>>,
+}
+
+/// What the path takes: parameters of its entry, and per member which value of its own each is.
+struct Entry {
+    values: Vec<ValueData>,
+    parameters: Vec<Value>,
+    taken: Vec<Vec<(Value, Value)>>,
+}
+
+impl Manual<'_, '_> {
+    /// The block at which a member goes on before a statement.
+    fn stop(&self, member: usize, exit: &Element) -> Result<BlockId, Refusal> {
+        let body = self.group.body(member);
+        let found = match exit.point {
+            Point::Site(site) => self.group.wait_of(member, site),
+            Point::Label(label) => {
+                let is_here = |block: &Block| matches!(block.instructions.first().map(|first| &first.op), Some(Op::Mark(own)) if *own == label);
+                body.blocks.iter().position(is_here).map(|block| BlockId(block as u32))
+            }
+        };
+        found.ok_or_else(|| self.refuse(member, "an exit that is never reached"))
+    }
+
+    /// Each stop of each member.
+    fn stops(&self, member: usize) -> impl Iterator<Item = BlockId> {
+        std::iter::once(self.starts[member]).chain(self.exits.iter().map(move |stops| stops[member]))
+    }
+
+    /// The scalars with names that matter at a start or exit. What cannot be handed over has to be the same at both.
+    fn fields(&self) -> Result<Vec<Field>, Refusal> {
+        let mut fields: Vec<Field> = Vec::new();
+        for member in 0..self.of.members.len() {
+            let body = self.group.body(member);
+            let at_start = self.group.live_values(member, self.starts[member]);
+            for stop in self.stops(member) {
+                let mut here: BTreeSet<&SmolStr> = BTreeSet::new();
+                for value in self.group.live_values(member, stop) {
+                    let ValueData { ty, name } = &body.values[value.0 as usize];
+                    match name {
+                        Some(variable) if self.table.is_scalar(*ty) => {
+                            let old = fields.iter().find(|field| field.member == member && field.variable == *variable);
+                            if !here.insert(variable) || old.is_some_and(|old| old.ty != *ty) {
+                                return Err(self.refuse(member, "several variables of one name at its start or exit"));
+                            }
+                            if old.is_none() {
+                                let name = format!("{}_{variable}", self.group.instance_name(member));
+                                let variable = variable.clone();
+                                fields.push(Field { name: SmolStr::from(name), member, variable, ty: *ty });
+                            }
+                        }
+                        Some(_) | None => {
+                            if !at_start.contains(&value) && fixed(body, value).is_none() {
+                                return Err(self.refuse(member, "a value at its exit that C cannot be given"));
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        Ok(fields)
+    }
+
+    /// The aggregates with names that matter at a start or exit, as slots of the path.
+    fn slots(&self) -> Result<Vec<SlotId>, Refusal> {
+        let mut slots = Vec::new();
+        let mut first = 0;
+        for member in 0..self.of.members.len() {
+            let body = self.group.body(member);
+            let of_regions = region_slots(body);
+            let at_start = self.group.live_slots(member, self.starts[member]);
+            let all: BTreeSet<SlotId> =
+                self.stops(member).flat_map(|stop| self.group.live_slots(member, stop)).collect();
+            for slot in all.into_iter().filter(|slot| !of_regions.contains(slot)) {
+                let Slot { ty, name } = &body.slots[slot.0 as usize];
+                if name.is_some() && !has_boxes(self.table, *ty) {
+                    slots.push(SlotId(first + slot.0));
+                } else if !at_start.contains(&slot) {
+                    return Err(self.refuse(member, "a value at its exit that C cannot be given"));
+                }
+            }
+            first += body.slots.len() as u32;
+        }
+        Ok(slots)
+    }
+
+    fn entry(&self) -> Entry {
+        let mut entry = Entry { values: Vec::new(), parameters: Vec::new(), taken: Vec::new() };
+        for (member, start) in self.starts.iter().enumerate() {
+            let mut taken = Vec::new();
+            for own in self.group.live_values(member, *start) {
+                entry.values.push(self.group.body(member).values[own.0 as usize].clone());
+                let value = Value(entry.values.len() as u32 - 1);
+                entry.parameters.push(value);
+                taken.push((own, value));
+            }
+            entry.taken.push(taken);
+        }
+        entry
+    }
+
+    fn refuse(&self, member: usize, what: &'static str) -> Refusal {
+        Refusal::Unsupported { process: self.group.process(member), what, location: self.of.location }
+    }
+}
+
+struct Writer<'w, 'p> {
+    group: &'w Group<'p>,
+    body: Body,
+    fields: &'w [Field],
+    taken: Vec<Vec<(Value, Value)>>,
+    state: SlotId,
+    location: Location,
+}
+
+impl Writer<'_, '_> {
+    /// The block that calls the function.
+    fn call(&mut self, function: ExternId, slots: &[SlotId], parameters: Vec<Value>) {
+        let mut code = Vec::new();
+        for (number, field) in self.fields.iter().enumerate() {
+            let own = &self.group.body(field.member).values;
+            let is_it = |(value, _): &&(Value, Value)| own[value.0 as usize].name.as_ref() == Some(&field.variable);
+            let taken = self.taken[field.member].iter().find(is_it).map(|(_, taken)| *taken);
+            // What does not matter at the start is nought.
+            let value = taken.unwrap_or_else(|| {
+                let zero = self.value(field.ty);
+                code.push(self.define(zero, Op::Constant(0)));
+                zero
+            });
+            code.push(self.instruction(None, Op::Store(self.field(number), value)));
+        }
+        let whole = |slot: SlotId| Operand::Place(Place { base: Base::Slot(slot), path: Vec::new() });
+        let arguments = std::iter::once(self.state).chain(slots.iter().copied()).map(whole).collect();
+        let result = self.value(TypeTable::U32);
+        code.push(self.define(result, Op::CallExtern { function, arguments, to: None }));
+        let switch = Terminator::Switch { value: result, cases: Vec::new(), default: to(BlockId(1)) };
+        self.push(parameters, code, switch);
+        self.push(Vec::new(), Vec::new(), Terminator::Fault(Fault::Range));
+    }
+
+    /// The block that leaves with every member at its stop; the next case of the switch.
+    fn leave(&mut self, stops: &[BlockId]) {
+        let mut code = Vec::new();
+        let mut resumes = Vec::new();
+        for (member, stop) in stops.iter().enumerate() {
+            let mut values = Vec::new();
+            for own in self.group.live_values(member, *stop) {
+                let ValueData { ty, name } = self.group.body(member).values[own.0 as usize].clone();
+                let field = self.fields.iter().position(|field| {
+                    field.member == member && name.as_ref() == Some(&field.variable) && field.ty == ty
+                });
+                let taken = self.taken[member].iter().find(|(value, _)| *value == own).map(|(_, taken)| *taken);
+                let becomes = match (field, taken) {
+                    (None, Some(taken)) => taken,
+                    (field, _) => {
+                        let value = self.value(ty);
+                        let op = match field {
+                            Some(number) => Op::Load(self.field(number)),
+                            None => fixed(self.group.body(member), own).expect("asked for with the fields"),
+                        };
+                        code.push(self.define(value, op));
+                        value
+                    }
+                };
+                values.push((own, becomes));
+            }
+            resumes.push(Resume { to: *stop, values });
+        }
+        let mut resumes = resumes.into_iter();
+        let trigger = resumes.next().expect("a path has a first process");
+        let members = resumes.enumerate().map(|(number, resume)| (number as u32, resume)).collect();
+        let block = self.push(Vec::new(), code, Terminator::Leave(Leave { path: PathId(0), trigger, members }));
+        let Terminator::Switch { cases, .. } = &mut self.body.blocks[0].terminator else {
+            unreachable!("the call ends in a switch")
+        };
+        cases.push((cases.len() as i128, to(block)));
+    }
+
+    fn finish(self) -> Body {
+        self.body
+    }
+
+    fn field(&self, number: usize) -> Place {
+        Place { base: Base::Slot(self.state), path: vec![Step::Field(number as u32)] }
+    }
+
+    fn value(&mut self, ty: TypeId) -> Value {
+        self.body.values.push(ValueData { ty, name: None });
+        Value(self.body.values.len() as u32 - 1)
+    }
+
+    fn define(&self, result: Value, op: Op) -> Instruction {
+        self.instruction(Some(result), op)
+    }
+
+    fn instruction(&self, result: Option<Value>, op: Op) -> Instruction {
+        Instruction { result, op, location: self.location }
+    }
+
+    fn push(&mut self, parameters: Vec<Value>, instructions: Vec<Instruction>, terminator: Terminator) -> BlockId {
+        self.body.blocks.push(Block { parameters, instructions, terminator, location: self.location });
+        BlockId(self.body.blocks.len() as u32 - 1)
+    }
+}
+
+fn to(block: BlockId) -> Edge {
+    Edge { to: block, arguments: Vec::new() }
+}
+
+/// What always computes a value, if it is the same in every run of its process.
+fn fixed(body: &Body, value: Value) -> Option<Op> {
+    let mut instructions = body.blocks.iter().flat_map(|block| &block.instructions);
+    instructions.find(|instruction| instruction.result == Some(value)).and_then(|instruction| match instruction.op {
+        Op::Constant(constant) => Some(Op::Constant(constant)),
+        _ => None,
+    })
+}
+
+/// Whether values of a type refer to objects.
+fn has_boxes(types: &TypeTable, ty: TypeId) -> bool {
+    match types.get(ty) {
+        Type::Boxed(_) => true,
+        Type::Error | Type::Int(_) | Type::Bool | Type::Bytes { .. } | Type::Pid(_) => false,
+        Type::Array { element, .. } => has_boxes(types, *element),
+        Type::Record(id) | Type::Union(id) => {
+            types.aggregate(*id).parts.iter().filter_map(|(_, part)| *part).any(|part| has_boxes(types, part))
+        }
+    }
+}
