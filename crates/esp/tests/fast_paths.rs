@@ -456,6 +456,40 @@ fn replicas_and_faults() {
     }
 }
 
+/// What a member does with a number that is too large at some time.
+const TOO_MUCH: [&str; 7] = [
+    "p.len = n;",
+    "p += \"ab\";",
+    "few = whole[1..n];",
+    "p[0..n] = few;",
+    "p.be16[n] = 7;",
+    "total += int(whole.le16[n]);",
+    "if (n > 3) { var two: cellT = { n }, three: cellT = { n + 1 }; total += two.a + three.a; } else { var two: cellT = { n }; total += two.a; }",
+];
+
+#[test]
+fn faults_of_lengths_and_pools_are_the_members_own() {
+    for statement in TOO_MUCH {
+        let program = format!(
+            "type cellT = record of {{ a: int }}; pool cellT 2;
+             channel inC(int) external out; channel workC(int); channel outC(int) external in;
+             process read {{ while {{ in(inC, $n); out(workC, n); }} }}
+             process work {{
+               var one: cellT = {{ 1 }}, total = 0, few: bytes[<=2] = \"ab\", whole: bytes[<=8] = \"abcdefgh\";
+               var p: #bytes[<=8] = #\"ab\";
+               while {{ in(workC, $n); {statement} out(outC, n + total + p.len + few.len + one.a); }}
+             }}"
+        );
+        let path = "fastpath f {
+          process read { statement inC, workC; start inC; follows workC (inC workC)*; }
+          process work { statement workC, outC; start workC; follows outC?; exit workC; } }";
+        let scripts = inputs("inC", &["2", "2", "1", "3", "2", "9", "-1"], "");
+        let (end, _) = run(&compiled(&program, "", Mode::Process, Cuts::Loops).ir, scripts.last().expect("several"));
+        assert!(end.last().is_some_and(|end| end.starts_with("fault ") && end.contains(" of work ")), "{end:?}");
+        same(&program, path, &scripts, 3, Uses::Sometimes);
+    }
+}
+
 /// Behind the start of the path a loop goes on, with what it has counted.
 #[test]
 fn a_start_at_the_end_of_a_loop() {

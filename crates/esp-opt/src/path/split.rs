@@ -5,7 +5,9 @@
 use super::{Point, Specification, process_of};
 use quaject_esp_ir::ir::{
     BinaryOp, Block, BlockId, Body, Branch, Edge, Op, Operand, Operation, Place, Program, SiteId, Step, Terminator,
+    Type, TypeTable,
 };
+use quaject_esp_ir::typing::place_type;
 use std::collections::BTreeSet;
 
 /// The program with the processes of all specifications split.
@@ -33,7 +35,7 @@ pub(super) fn split(program: &Program, specifications: &[Specification]) -> Prog
         }
         for index in 0..body.blocks.len() {
             if !regions.contains(&BlockId(index as u32)) {
-                split_block(body, index, &labels);
+                split_block(&program.types, body, index, &labels);
             }
         }
     }
@@ -88,18 +90,18 @@ fn region_blocks(body: &Body) -> BTreeSet<BlockId> {
     seen
 }
 
-fn split_block(body: &mut Body, index: usize, labels: &BTreeSet<u32>) {
-    let block = &mut body.blocks[index];
-    let mut instructions = std::mem::take(&mut block.instructions);
+fn split_block(types: &TypeTable, body: &mut Body, index: usize, labels: &BTreeSet<u32>) {
+    let mut instructions = std::mem::take(&mut body.blocks[index].instructions);
     let mut cuts: Vec<usize> = Vec::new();
     for (position, instruction) in instructions.iter().enumerate() {
         match &instruction.op {
             Op::Mark(label) if labels.contains(&label.0) => cuts.extend([position, position + 1]),
             Op::Test(..) => cuts.push(position + 1),
-            op if is_tested(op) => cuts.push(position),
+            op if is_tested(types, body, op) => cuts.push(position),
             _ => {}
         }
     }
+    let block = &body.blocks[index];
     match &block.terminator {
         Terminator::Wait(_) | Terminator::Yield(_) | Terminator::Exit(_) | Terminator::End | Terminator::Fault(_) => {
             cuts.push(instructions.len())
@@ -131,9 +133,32 @@ fn split_block(body: &mut Body, index: usize, labels: &BTreeSet<u32>) {
     (block.terminator, block.location) = end;
 }
 
-/// Whether a path tests before an instruction that it will not fault: indices and divisors.
-pub(crate) fn is_tested(op: &Op) -> bool {
-    matches!(op, Op::Binary(BinaryOp::Divide | BinaryOp::Remainder, _, _)) || !indexed_places(op).is_empty()
+/// Whether a path tests before an instruction that it will not fault: indices, divisors, lengths, free objects.
+fn is_tested(types: &TypeTable, body: &Body, op: &Op) -> bool {
+    let may_fault = match op {
+        Op::Binary(BinaryOp::Divide | BinaryOp::Remainder, _, _)
+        | Op::Allocate(_)
+        | Op::InstanceOf(..)
+        | Op::SetLength(..)
+        | Op::CopySlice { .. }
+        | Op::StoreSlice { .. }
+        | Op::Append { .. }
+        | Op::LoadNumber { .. }
+        | Op::StoreNumber { .. }
+        | Op::LoadBits { .. }
+        | Op::StoreBits { .. } => true,
+        Op::Copy { to, from } => bound(types, body, from) > bound(types, body, to),
+        _ => false,
+    };
+    may_fault || !indexed_places(op).is_empty()
+}
+
+/// The most bytes that a place holds; 0 if it holds no `bytes`.
+pub(crate) fn bound(types: &TypeTable, body: &Body, place: &Place) -> u32 {
+    match place_type(types, body, place).map(|ty| types.get(ty)) {
+        Some(Type::Bytes { bound }) => *bound,
+        Some(_) | None => 0,
+    }
 }
 
 /// The places of an instruction that have indices.

@@ -1,5 +1,6 @@
-//! What a fast path tests before an instruction that may fault: an index outside, a divisor that is 0. Then it is left
-//! before the instruction, and the slow code faults. Knows no schedule.
+//! What a fast path tests before an instruction that may fault: an index outside, a divisor that is 0, a length or number
+//! that does not fit, a pool that has no object left. Then it is left before the instruction, and the slow code faults.
+//! Knows no schedule.
 
 use super::explore::Explorer;
 use super::path::Path;
@@ -8,7 +9,7 @@ use super::state::{Known, Test};
 use crate::facts::{self, Fact};
 use crate::fuse::Refusal;
 use crate::path::Why;
-use crate::path::split::indexed_places;
+use crate::path::split::{bound, indexed_places};
 use quaject_esp_ir::ir::{
     BinaryOp, Instruction, Location, Op, Place, Step, Terminator, Type, TypeId, TypeTable, Value,
 };
@@ -36,7 +37,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 }
             }
         }
-        Ok(Some(path))
+        self.fits(path, member, next)
     }
 
     /// An index of a member lies in what it indexes: one comparison, as C makes it before the instruction itself, so
@@ -149,5 +150,157 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.out.finish(from, branch, location);
         self.leave_course(fails, Why::Stops(member))?;
         Ok(path)
+    }
+
+    /// Goes on to an instruction of a member if there is room for what it makes; none if it is known that there is not.
+    fn fits(&mut self, mut path: Path, member: usize, next: &Instruction) -> Result<Option<Path>, Refusal> {
+        let location = next.location;
+        let at = (member, location);
+        match &next.op {
+            Op::Allocate(pool) => {
+                let free = self.out.value(TypeTable::I32, None);
+                self.out.emit(path.block, Some(free), Op::FreeObjects(*pool), location);
+                let none = self.materialize(&mut path, Known::Constant(0), TypeTable::I32);
+                self.ask(path, at, (BinaryOp::NotEqual, free, none))
+            }
+            Op::InstanceOf(process, replica) => {
+                let replicas = self.group.program.processes[process.0 as usize].replicas;
+                let ty = self.group.members[member].body.values[replica.0 as usize].ty;
+                let fact = path.state.fact(self.group, self.known(&path, member, *replica), ty);
+                if fact.low >= 0 && fact.high < i128::from(replicas) {
+                    return Ok(Some(path));
+                }
+                let (replica, replicas) = (self.wide(&mut path, at, *replica), self.number(&mut path, replicas));
+                self.ask(path, at, (BinaryOp::Less, replica, replicas))
+            }
+            Op::SetLength(place, length) => {
+                let (length, bound) = (self.wide(&mut path, at, *length), self.bound(member, place));
+                let bound = self.number(&mut path, bound);
+                self.ask(path, at, (BinaryOp::LessEqual, length, bound))
+            }
+            Op::Copy { to, from } => {
+                if self.bound(member, from) <= self.bound(member, to) {
+                    return Ok(Some(path));
+                }
+                let (length, bound) = (self.length_of(&mut path, at, from), self.bound(member, to));
+                let bound = self.number(&mut path, bound);
+                self.ask(path, at, (BinaryOp::LessEqual, length, bound))
+            }
+            Op::Append { to, from } => {
+                let (old, more) = (self.length_of(&mut path, at, to), self.length_of(&mut path, at, from));
+                let (sum, bound) = (self.compute(&path, at, (BinaryOp::Add, old, more)), self.bound(member, to));
+                let bound = self.number(&mut path, bound);
+                self.ask(path, at, (BinaryOp::LessEqual, sum, bound))
+            }
+            Op::CopySlice { to, from, start, end } => {
+                let Some((mut path, width)) = self.slice(path, at, from, (*start, *end))? else { return Ok(None) };
+                if self.bound(member, from) <= self.bound(member, to) {
+                    return Ok(Some(path));
+                }
+                let bound = self.bound(member, to);
+                let bound = self.number(&mut path, bound);
+                self.ask(path, at, (BinaryOp::LessEqual, width, bound))
+            }
+            Op::StoreSlice { to, start, end, from } => {
+                let Some((mut path, width)) = self.slice(path, at, to, (*start, *end))? else { return Ok(None) };
+                let length = self.length_of(&mut path, at, from);
+                self.ask(path, at, (BinaryOp::Equal, width, length))
+            }
+            Op::LoadNumber { from: bytes, offset, bits, .. } | Op::StoreNumber { to: bytes, offset, bits, .. } => {
+                self.holds(path, at, bytes, (*offset, *bits / 8))
+            }
+            Op::LoadBits { from: bytes, offset, field } | Op::StoreBits { to: bytes, offset, field, .. } => {
+                self.holds(path, at, bytes, (*offset, field.layout_bytes))
+            }
+            _ => Ok(Some(path)),
+        }
+    }
+
+    /// From an offset on there are so many bytes.
+    fn holds(
+        &mut self,
+        mut path: Path,
+        at: (usize, Location),
+        bytes: &Place,
+        (offset, size): (Value, u32),
+    ) -> Result<Option<Path>, Refusal> {
+        let (length, size) = (self.length_of(&mut path, at, bytes), self.number(&mut path, size));
+        let Some(mut path) = self.ask(path, at, (BinaryOp::LessEqual, size, length))? else { return Ok(None) };
+        let (offset, last) =
+            (self.wide(&mut path, at, offset), self.compute(&path, at, (BinaryOp::Subtract, length, size)));
+        self.ask(path, at, (BinaryOp::LessEqual, offset, last))
+    }
+
+    /// A slice lies in its bytes; how long it is.
+    fn slice(
+        &mut self,
+        mut path: Path,
+        at: (usize, Location),
+        bytes: &Place,
+        (start, end): (Option<Value>, Option<Value>),
+    ) -> Result<Option<(Path, Value)>, Refusal> {
+        let mut width = self.length_of(&mut path, at, bytes);
+        if let Some(end) = end {
+            let end = self.wide(&mut path, at, end);
+            let Some(passed) = self.ask(path, at, (BinaryOp::LessEqual, end, width))? else { return Ok(None) };
+            (path, width) = (passed, end);
+        }
+        if let Some(start) = start {
+            let start = self.wide(&mut path, at, start);
+            let Some(passed) = self.ask(path, at, (BinaryOp::LessEqual, start, width))? else { return Ok(None) };
+            path = passed;
+            width = self.compute(&path, at, (BinaryOp::Subtract, width, start));
+        }
+        Ok(Some((path, width)))
+    }
+
+    /// A number of a member as 64 bits without a sign, negative ones as more than any length.
+    fn wide(&mut self, path: &mut Path, (member, location): (usize, Location), value: Value) -> Value {
+        let known = self.known(path, member, value);
+        let ty = self.group.members[member].body.values[value.0 as usize].ty;
+        self.unsigned(path, known, ty, TypeTable::U64, location)
+    }
+
+    /// The present length of `bytes`, as 64 bits without a sign.
+    fn length_of(&mut self, path: &mut Path, (member, location): (usize, Location), bytes: &Place) -> Value {
+        let known = match self.length(path, member, bytes) {
+            Some(length) => Known::Constant(length),
+            None => {
+                let from = self.place(path, member, bytes);
+                let length = self.out.value(TypeTable::I32, None);
+                self.out.emit(path.block, Some(length), Op::Length(from), location);
+                Known::Value(length)
+            }
+        };
+        self.unsigned(path, known, TypeTable::I32, TypeTable::U64, location)
+    }
+
+    fn bound(&self, member: usize, place: &Place) -> u32 {
+        bound(self.group.types(), self.group.members[member].body, place)
+    }
+
+    fn number(&mut self, path: &mut Path, number: u32) -> Value {
+        self.materialize(path, Known::Constant(i128::from(number)), TypeTable::U64)
+    }
+
+    fn compute(&mut self, path: &Path, at: (usize, Location), (op, a, b): (BinaryOp, Value, Value)) -> Value {
+        let result = self.out.value(TypeTable::U64, None);
+        self.out.emit(path.block, Some(result), Op::Binary(op, a, b), at.1);
+        result
+    }
+
+    /// Goes on if a comparison holds, else leaves the path. Nothing is learned of the numbers, which nobody else uses.
+    fn ask(
+        &mut self,
+        path: Path,
+        (member, location): (usize, Location),
+        (op, a, b): (BinaryOp, Value, Value),
+    ) -> Result<Option<Path>, Refusal> {
+        let holds = self.out.value(TypeTable::BOOL, None);
+        self.out.emit(path.block, Some(holds), Op::Binary(op, a, b), location);
+        let (mut path, mut fails) = (path.clone(), path);
+        path.state.learn(holds, Fact::constant(1));
+        fails.state.learn(holds, Fact::constant(0));
+        self.part_ways(path, fails, member, holds, location).map(Some)
     }
 }
