@@ -10,7 +10,7 @@ use quaject_vcode::{
     Argument, Asm, Class, Core, Extension, Features, Kind, Machine, Param, Region, Register, Target, Workspace,
 };
 
-use crate::harness::{Family, Operands, Tools, Type, compiler, emit_any, scratch_folder};
+use crate::harness::{Family, Operands, Tools, Type, compiler, emit_any, emulated, output_in_time, scratch_folder};
 use crate::instructions::{EXTENSIONS, INSTRUCTIONS};
 use crate::is_quick;
 
@@ -285,18 +285,7 @@ pub fn same_output(tools: &Tools, name: &str, program: &str, rust: &[u8]) {
 
 /// What the program prints.
 fn run(tools: &Tools, binary: &Path) -> Vec<u8> {
-    let mut command = match tools.qemu {
-        Some(qemu) => {
-            let mut command = Command::new(qemu);
-            if let Some(sysroot) = tools.sysroot {
-                command.env("QEMU_LD_PREFIX", sysroot);
-            }
-            command.arg(binary);
-            command
-        }
-        None => Command::new(binary),
-    };
-    let output = command.output().expect("the program starts");
+    let output = output_in_time(&mut emulated(tools, binary));
     assert!(output.status.success(), "{}: {}", binary.display(), String::from_utf8_lossy(&output.stderr));
     output.stdout
 }

@@ -4,7 +4,7 @@
 mod corpus;
 mod tools;
 
-pub use tools::{available, compiler, scratch_folder};
+pub use tools::{available, compiler, emulated, output_in_time, scratch_folder};
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -428,19 +428,15 @@ impl<'t> Batch<'t> {
         }
         write(&code, &self.code);
         write(&tests, &words);
-        let mut command = match self.tools.qemu {
-            Some(qemu) => {
-                let mut command = Command::new(qemu);
-                if let Some(sysroot) = self.tools.sysroot {
-                    command.env("QEMU_LD_PREFIX", sysroot);
-                }
-                command.arg(&runner);
-                command
-            }
-            None => Command::new(&runner),
-        };
-        let status = command.arg(&code).arg(&tests).arg(&out).status().expect("the runner starts");
-        assert!(status.success(), "{} runner: {status}; files in {}", self.tools.prefix, folder.display());
+        let output = output_in_time(emulated(self.tools, &runner).arg(&code).arg(&tests).arg(&out));
+        if !output.status.success() {
+            // The runner says which test it was in, and what happened.
+            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            let number =
+                told.lines().find_map(|line| line.strip_prefix("test ")?.split(':').next()?.parse::<usize>().ok());
+            let case = number.and_then(|number| self.cases.get(number)).map_or("no test", |case| &case.name);
+            panic!("{case}: {}: {told}; files in {}", output.status, folder.display());
+        }
         let after = std::fs::read(&out).expect("the runner wrote its output");
         let mut wrong = Vec::new();
         for (case, after) in self.cases.iter().zip(after.chunks(TEST_BYTES)) {

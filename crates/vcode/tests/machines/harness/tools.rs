@@ -1,8 +1,10 @@
 //! The compiler, assembler and disassembler of a machine.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use super::Tools;
 
@@ -29,6 +31,48 @@ pub fn compiler(tools: &Tools) -> String {
     let versions = (12..=16).map(|version| format!("{plain}-{version}"));
     let present = |name: &String| Command::new(name).arg("--version").output().is_ok();
     std::iter::once(plain.clone()).chain(versions).find(present).unwrap_or(plain)
+}
+
+/// The command that runs a program of a machine.
+pub fn emulated(tools: &Tools, program: &Path) -> Command {
+    let Some(qemu) = tools.qemu else { return Command::new(program) };
+    let mut command = Command::new(qemu);
+    if let Some(sysroot) = tools.sysroot {
+        command.env("QEMU_LD_PREFIX", sysroot);
+    }
+    command.arg(program);
+    command
+}
+
+/// How long a program of generated functions may take: a hundred times what the longest does.
+const MOST_TIME: Duration = Duration::from_secs(300);
+
+/// What a program prints. One that does not end is stopped: generated code that loops must fail its test, not hang it.
+pub fn output_in_time(command: &mut Command) -> Output {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let (stdout, stderr) = (child.stdout.take().expect("it is piped"), child.stderr.take().expect("it is piped"));
+    let read = |mut from: Box<dyn Read + Send>| {
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            _ = from.read_to_end(&mut bytes);
+            bytes
+        })
+    };
+    let (stdout, stderr) = (read(Box::new(stdout)), read(Box::new(stderr)));
+    let start = Instant::now();
+    let status = loop {
+        match child.try_wait().expect("it is our child") {
+            Some(status) => break status,
+            None if start.elapsed() > MOST_TIME => {
+                _ = child.kill();
+                _ = child.wait();
+                panic!("{command:?} has not ended after {MOST_TIME:?}");
+            }
+            None => std::thread::sleep(Duration::from_millis(5)),
+        }
+    };
+    let bytes = |thread: std::thread::JoinHandle<Vec<u8>>| thread.join().expect("reading does not fail");
+    Output { status, stdout: bytes(stdout), stderr: bytes(stderr) }
 }
 
 pub fn scratch_folder(prefix: &str, purpose: &str) -> PathBuf {
