@@ -116,7 +116,9 @@ fn registers(out: &mut String, machine: &Machine) {
     let _ = writeln!(out, "#define QJV_SECOND_SCRATCH qjv_reg({})", special.y);
     let _ = writeln!(out, "#define V_RESULT qjv_reg({})", special.result);
     let _ = writeln!(out, "#define V_FRESULT qjv_reg({})", special.fresult);
+    let _ = writeln!(out, "#define QJV_FLOAT_SCRATCH qjv_reg({})", special.z);
     let _ = writeln!(out, "#define QJV_LINKS {}", u32::from(machine.has_link()));
+    let _ = writeln!(out, "#define QJV_HOLDS {}", u32::from(machine.row("hold", Type::V).is_some()));
     let _ = writeln!(out, "#define QJV_REACH {}u", machine.reach());
     if !machine.widths.is_empty() {
         let list: Vec<String> = crate::print_vectors::widths(machine)
@@ -339,9 +341,7 @@ fn frame(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
         doc: String::new(),
         layer: Layer::Core,
     };
-    // The header knows no conventions but the machine's, so nothing is held.
-    let names = FRAME_ROWS.into_iter().filter(|name| !matches!(*name, "hold" | "release"));
-    for (name, row) in names.filter_map(|name| machine.row(name, Type::V).map(|row| (name, row))) {
+    for (name, row) in FRAME_ROWS.into_iter().filter_map(|name| machine.row(name, Type::V).map(|row| (name, row))) {
         let op = operation(Family::Frame, name, Type::V);
         let form = if row.immediate.is_empty() { Form::Register } else { Form::Immediate };
         let body = emit::body(machine, row, form)?;

@@ -1,11 +1,13 @@
 //! Where arguments go: the calling conventions of the machines, and conventions substituted by a client. Knows
 //! register numbers, not encodings.
 
+use crate::error::Error;
 use crate::generated::{
     aarch64::Aarch64, alpha::Alpha, mips::Mips, ppc64le::Ppc64le, riscv64::Riscv64, sparc64::Sparc64, x86_64::X86_64,
 };
-use crate::machine::{Lists, Machine};
-use crate::signature::Type;
+use crate::machine::{Lists, Machine, Register};
+use crate::registers::Set;
+use crate::signature::{Signature, Type};
 
 /// Where an argument travels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +40,8 @@ pub struct Convention {
     pub int: Lists,
     /// Floating registers and their classes.
     pub float: Lists,
-    /// Decides where the next argument travels.
+    /// Decides where the next argument travels: in a register of `args`, or in the bytes that it adds to the stack. Those of
+    /// the machines are `x86_64::X86_64::CONVENTION.place` and so on; they take the registers of `args` in order.
     pub place: fn(&Lists, &Lists, &mut Counters, Type) -> Place,
     /// Whether a function must preserve the scratch registers too, as an interrupt handler must, and what else
     /// instructions change but the processor does not keep for a handler: HI and LO of MIPS, the condition register of Power.
@@ -50,9 +53,84 @@ pub struct Convention {
 pub enum Scratch {
     /// Nobody.
     Free,
-    /// The function, in its prologue and epilogue. Of floating registers it preserves the eight bytes that doubles are
-    /// in; who enters a handler that uses floats from code that uses vectors preserves those.
+    /// The function, in its prologue and epilogue, as an interrupt handler does. Such functions return nothing, may be
+    /// entered on the stack of what they interrupt, and call functions of C. Of floating registers they preserve the eight
+    /// bytes that doubles are in: who enters a handler that uses floats from code that uses vectors preserves those. On
+    /// x86-64 the return address is in the red zone of what was interrupted: who enters steps over it before that.
     Preserved,
+}
+
+/// Where the arguments of a signature travel, all together.
+#[derive(Debug, Default)]
+pub(crate) struct Places {
+    pub(crate) counters: Counters,
+    /// Integer registers, by number.
+    pub(crate) int: Set,
+    /// Floating registers, by number.
+    pub(crate) float: Set,
+}
+
+/// The most bytes of arguments on the stack.
+const MOST_STACK: u32 = 1 << 20;
+
+impl Convention {
+    /// Whether functions can be written with this convention on `M`.
+    pub(crate) fn check<M: Machine>(&self) -> Result<(), Error> {
+        if !self.int.is_within(&M::INT) || !self.float.is_within(&M::FLOAT) {
+            return Err(Error::RegisterTaken);
+        }
+        let (int, float) = (self.int.bit(M::RESULT.number()), self.float.bit(M::FLOAT_RESULT.number()));
+        match self.scratch {
+            Scratch::Free if self.int.preserved & int | self.float.preserved & float != 0 => {
+                Err(Error::ResultPreserved)
+            }
+            Scratch::Free | Scratch::Preserved => Ok(()),
+        }
+    }
+
+    /// Where arguments travel, if all can travel there: a client's `place` may say anything.
+    pub(crate) fn places<M: Machine>(&self, signature: Signature<'_>) -> Result<Places, Error> {
+        let mut places = Places::default();
+        for ty in signature.types() {
+            let ty = ty?;
+            let before = places.counters.stack;
+            let place = (self.place)(&self.int, &self.float, &mut places.counters, ty);
+            let is_pair = ty == Type::D && M::LONG_BITS == 32;
+            let possible = match place {
+                Place::Int(number) => !is_pair && carries(&self.int, &mut places.int, number),
+                Place::Float(number) => ty.is_float() && carries(&self.float, &mut places.float, number),
+                Place::Pair(first, second) => {
+                    is_pair && carries(&self.int, &mut places.int, first) && carries(&self.int, &mut places.int, second)
+                }
+                Place::Stack(at) => {
+                    let size = if is_pair { 8 } else { M::LONG_BITS / 8 };
+                    at.is_multiple_of(size)
+                        && at >= before
+                        && at.checked_add(size).is_some_and(|end| end <= places.counters.stack)
+                }
+            };
+            if !possible || places.counters.stack > MOST_STACK {
+                return Err(Error::Place);
+            }
+        }
+        Ok(places)
+    }
+
+    /// Which of these registers outlive calls. Handlers call functions of C.
+    pub(crate) fn lasting(&self, lists: &Lists, own: &Lists) -> Set {
+        match self.scratch {
+            Scratch::Free => lists.lasting,
+            Scratch::Preserved => lists.lasting & lists.set_of(own.saved),
+        }
+    }
+}
+
+/// Has a register carry an argument, if it may and carries no other.
+fn carries(lists: &Lists, taken: &mut Set, number: u8) -> bool {
+    let bit = 1_u64.checked_shl(u32::from(number)).unwrap_or(0);
+    let is_free = lists.carriers & !*taken & bit != 0;
+    *taken |= bit;
+    is_free
 }
 
 /// The layout of frames on a machine, and its own convention.
@@ -70,6 +148,8 @@ pub trait Abi {
     const BIAS: u32 = 0;
     /// The least a call pushes for stack arguments, if it pushes anything.
     const HOME: u32 = 0;
+    /// Bytes below the stack pointer that belong to whom an interrupt handler interrupts.
+    const RED_ZONE: u32 = 0;
     /// Where in eight bytes of stack a float is.
     const SINGLE_AT: u32 = 0;
     /// How much higher the number of the register is in which a float travels than of the one it is used in (SPARC).
@@ -202,6 +282,7 @@ impl Abi for X86_64 {
     const INCOMING: u32 = 8;
     const OUTGOING: u32 = 0;
     const BOTTOM: u32 = 0;
+    const RED_ZONE: u32 = 128;
     const MISALIGNED: u32 = 8;
     const SITE_BACK: usize = 1;
     const JUMP_BYTES: usize = 5;
@@ -295,6 +376,8 @@ impl Abi for Ppc64le {
     // Back chain, condition register, return address and table of contents; callees store into it.
     const BOTTOM: u32 = 32;
     const HOME: u32 = 64;
+    // 288 bytes of the function, 224 of the system.
+    const RED_ZONE: u32 = 512;
     const EXTENDS: bool = true;
     const MISALIGNED: u32 = 0;
     const SITE_BACK: usize = 0;

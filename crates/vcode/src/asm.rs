@@ -457,7 +457,9 @@ impl<'a, M: Machine> Asm<'a, M> {
     #[inline(always)]
     pub fn getreg(&mut self, class: Class) -> Result<M::Reg, Error> {
         let f = &mut *self.f;
-        let taken = f.int.take(&f.convention.int, class, f.leaf, M::RESULT.number()).ok_or(Error::Registers)?;
+        let convention = f.convention;
+        let lasting = || convention.lasting(&convention.int, &M::INT);
+        let taken = f.int.take(&convention.int, class, f.leaf, M::RESULT.number(), lasting).ok_or(Error::Registers)?;
         if taken.stands_in {
             self.stand_in_area();
         }
@@ -471,8 +473,10 @@ impl<'a, M: Machine> Asm<'a, M> {
     #[inline]
     pub fn getfloat(&mut self, class: Class) -> Result<M::Float, Error> {
         let f = &mut *self.f;
-        let taken =
-            f.float.take(&f.convention.float, class, f.leaf, M::FLOAT_RESULT.number()).ok_or(Error::Registers)?;
+        let convention = f.convention;
+        let lasting = || convention.lasting(&convention.float, &M::FLOAT);
+        let result = M::FLOAT_RESULT.number();
+        let taken = f.float.take(&convention.float, class, f.leaf, result, lasting).ok_or(Error::Registers)?;
         if taken.stands_in {
             self.stand_in_area();
         }

@@ -1,7 +1,7 @@
 //! Calls built at run time: any number and kind of arguments, put where the convention wants them. Knows places, not
 //! encodings.
 
-use crate::abi::{Counters, Place, Scratch};
+use crate::abi::{Counters, Place, Places, Scratch};
 use crate::asm::{Asm, Label};
 use crate::error::Error;
 use crate::frame::Local;
@@ -106,8 +106,8 @@ impl<M: Machine> Asm<'_, M> {
     /// Temporaries do not survive, except those that stand in for persistent registers.
     ///
     /// # Errors
-    /// [`Error::Signature`] and [`Error::Arguments`] if the arguments do not match the signature. Nothing is written
-    /// then, and the error does not stick.
+    /// [`Error::Signature`] and [`Error::Arguments`] if the arguments do not match the signature; [`Error::Place`] if a
+    /// convention of the client's has one travel where it cannot. Nothing is written then, and the error does not stick.
     pub fn call<'s>(
         &mut self,
         signature: impl Into<Signature<'s>>,
@@ -115,9 +115,10 @@ impl<M: Machine> Asm<'_, M> {
         arguments: &[Argument<M>],
     ) -> Result<(), Error> {
         let signature = signature.into();
-        let counters = self.check_arguments(signature, arguments)?;
+        let places = self.check_arguments(signature, arguments)?;
         self.links();
-        let pushed = match counters.stack {
+        self.touch(&places);
+        let pushed = match places.counters.stack {
             0 => 0,
             bytes => (M::OUTGOING + bytes.max(M::HOME)).next_multiple_of(16),
         };
@@ -142,12 +143,10 @@ impl<M: Machine> Asm<'_, M> {
         Ok(())
     }
 
-    /// Where the arguments of a call go, all together, if they are of the types of the signature.
-    fn check_arguments(&self, signature: Signature<'_>, arguments: &[Argument<M>]) -> Result<Counters, Error> {
-        let convention = self.f.convention;
-        let mut counters = Counters::default();
+    /// Where the arguments of a call go, if they are of the types of the signature.
+    fn check_arguments(&self, signature: Signature<'_>, arguments: &[Argument<M>]) -> Result<Places, Error> {
+        let places = self.f.convention.places::<M>(signature)?;
         let mut given = arguments.iter();
-        let mut in_registers = 0;
         for ty in signature.types() {
             let ty = ty?;
             let is_float = match given.next() {
@@ -158,16 +157,11 @@ impl<M: Machine> Asm<'_, M> {
             if is_float != ty.is_float() {
                 return Err(Error::Arguments);
             }
-            match (convention.place)(&convention.int, &convention.float, &mut counters, ty) {
-                Place::Int(_) | Place::Float(_) | Place::Pair(..) => in_registers += 1,
-                Place::Stack(_) => {}
-            }
         }
-        // The target is moved as well.
-        if given.next().is_some() || in_registers >= MOST_MOVES {
+        if given.next().is_some() {
             return Err(Error::Arguments);
         }
-        Ok(counters)
+        Ok(places)
     }
 
     /// Puts the arguments of a call where the convention wants them, and a target that is in a register into the
@@ -271,8 +265,8 @@ impl<M: Machine> Asm<'_, M> {
     /// one. It may end a leaf. All its arguments travel in registers.
     ///
     /// # Errors
-    /// [`Error::Signature`] and [`Error::Arguments`] if the arguments do not match the signature, or one would travel on
-    /// the stack. [`Error::RegisterTaken`] in a function that preserves the scratch registers: the target needs one.
+    /// Those of [`Asm::call`], and [`Error::Arguments`] if one would travel on the stack or in a register that this
+    /// function preserves. [`Error::RegisterTaken`] in a function that preserves the scratch registers: the target needs one.
     /// Nothing is written then, and the error does not stick.
     pub fn tail_call<'s>(
         &mut self,
@@ -290,7 +284,13 @@ impl<M: Machine> Asm<'_, M> {
         let mut counters = Counters::default();
         for ty in signature.types() {
             let place = (convention.place)(&convention.int, &convention.float, &mut counters, ty?);
-            if matches!(place, Place::Stack(_)) {
+            let arrives = match place {
+                Place::Int(number) => convention.int.bit(number) & convention.int.preserved == 0,
+                Place::Float(number) => convention.float.bit(number) & convention.float.preserved == 0,
+                Place::Pair(first, second) => convention.int.set_of(&[first, second]) & convention.int.preserved == 0,
+                Place::Stack(_) => false,
+            };
+            if !arrives {
                 return Err(Error::Arguments);
             }
         }

@@ -237,7 +237,9 @@ impl<M: Machine> Asm<'_, M> {
         let own = if self.f.locals != 0 || interrupt { self.save_area() + self.f.locals } else { 8 * used };
         let bare = M::BOTTOM + own;
         let framed = own != 0 || self.f.calls;
-        let size = if framed { (bare + M::MISALIGNED).next_multiple_of(16) - M::MISALIGNED } else { 0 };
+        // Who is interrupted may have no frame, and keep things below its stack pointer.
+        let above = bare + M::MISALIGNED + if interrupt { M::RED_ZONE } else { 0 };
+        let size = if framed { above.next_multiple_of(16) - M::MISALIGNED } else { 0 };
 
         let held = i64::from(M::BIAS + M::BOTTOM + self.save_area()) - 8 - i64::from(HELD_BYTES);
         if interrupt && M::HOLDS {

@@ -30,6 +30,10 @@ pub enum Error {
     RegisterTaken,
     /// A type string or typed signature is malformed.
     Signature,
+    /// A convention preserves the register in which functions return.
+    ResultPreserved,
+    /// A convention places an argument where it cannot travel.
+    Place,
     /// The number or kind of arguments differs from the signature.
     Arguments,
     /// The frame is too large.
@@ -55,6 +59,13 @@ impl fmt::Display for Error {
             Error::Registers => "the registers of this class are all taken",
             Error::RegisterTaken => "a register was claimed that is taken or not available",
             Error::Signature => "the signature is malformed",
+            Error::ResultPreserved => {
+                "`saved` of the convention has the register of results, so callers would not see them; put it into `temp`"
+            }
+            Error::Place => {
+                "`place` of the convention names a register that is not in `args`, is of the wrong file or size or carries \
+                 another argument, or stack that it has not counted"
+            }
             Error::Arguments => "the arguments differ from the signature",
             Error::Frame => "the frame is too large",
             Error::Feature => "the processor lacks this instruction",

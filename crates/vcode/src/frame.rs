@@ -15,7 +15,7 @@
 
 use core::marker::PhantomData;
 
-use crate::abi::{Convention, Counters, Place, Scratch};
+use crate::abi::{Convention, Counters, Place, Places, Scratch};
 use crate::asm::{Asm, Fixup, Region, Workspace};
 use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
@@ -123,12 +123,14 @@ impl<'a, M: Machine> Asm<'a, M> {
         Self::begin_by(region, workspace, signature, params, kind, const { &M::CONVENTION })
     }
 
-    /// Begins a function with a calling convention or register classes of the client's. It calls others by the same one;
-    /// registers that it must preserve and functions of C destroy are then saved in any case.
+    /// Begins a function with a calling convention or register classes of the client's. It calls others by the same one, an
+    /// interrupt handler functions of C; registers that it must preserve and functions of C destroy are then saved in any
+    /// case.
     ///
     /// # Errors
     /// Those of [`Asm::begin`], and [`Error::RegisterTaken`] if the convention names a register twice, or one that the
-    /// machine's own does not hand out, such as the stack pointer.
+    /// machine's own does not hand out, such as the stack pointer; [`Error::ResultPreserved`] if it preserves the register
+    /// of results and is not for handlers; [`Error::Place`] if it has a parameter travel where it cannot.
     #[inline(always)]
     pub fn begin_with<'s, const L: usize, const F: usize, const C: usize>(
         region: Region<'a>,
@@ -138,10 +140,12 @@ impl<'a, M: Machine> Asm<'a, M> {
         kind: Kind,
         convention: &'static Convention,
     ) -> Result<Self, Error> {
-        if !convention.int.is_within(&M::INT) || !convention.float.is_within(&M::FLOAT) {
-            return Err(Error::RegisterTaken);
-        }
-        Self::begin_by(region, workspace, signature, params, kind, convention)
+        let signature = signature.into();
+        let places = convention.check::<M>().and_then(|()| convention.places::<M>(signature))?;
+        let mut asm = Self::begin_by(region, workspace, signature, params, kind, convention)?;
+        // The client may change its parameters.
+        asm.touch(&places);
+        Ok(asm)
     }
 
     #[inline(always)]
@@ -177,6 +181,17 @@ impl<'a, M: Machine> Asm<'a, M> {
         };
         asm.parameters(signature.into(), params)?;
         Ok(asm)
+    }
+
+    /// Registers in which arguments travel are preserved if they have to be.
+    pub(crate) fn touch(&mut self, places: &Places) {
+        let (int, float) = (&self.f.convention.int, &self.f.convention.float);
+        if int.preserved != int.lasting {
+            self.f.int.touched |= int.set_of_numbers(places.int) & int.preserved;
+        }
+        if float.preserved != float.lasting {
+            self.f.float.touched |= float.set_of_numbers(places.float) & float.preserved;
+        }
     }
 
     #[inline(always)]

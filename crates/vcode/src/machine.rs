@@ -37,6 +37,10 @@ pub struct Lists {
     pub(crate) all: Set,
     /// Those in `saved`, by position.
     pub(crate) preserved: Set,
+    /// Those in `saved` that carry no arguments, by position: what is in them outlives calls.
+    pub(crate) lasting: Set,
+    /// Those in `args`, by number.
+    pub(crate) carriers: Set,
     /// The number at each position: first `temp`, then `saved`.
     order: [u8; MOST],
     /// The set of each number: empty for those that are not handed out.
@@ -49,7 +53,14 @@ impl Lists {
     /// # Panics
     /// If there are more than 64 registers, or a number is above 63.
     pub const fn new(temp: &'static [u8], saved: &'static [u8], args: &'static [u8]) -> Lists {
-        let mut lists = Lists { temp, saved, args, all: 0, preserved: 0, order: [0; MOST], bits: [0; MOST] };
+        let (order, bits) = ([0; MOST], [0; MOST]);
+        let mut lists = Lists { temp, saved, args, all: 0, preserved: 0, lasting: 0, carriers: 0, order, bits };
+        let mut index = 0;
+        while index < args.len() {
+            lists.carriers |= 1 << args[index];
+            index += 1;
+        }
+        assert!(temp.len() + saved.len() <= MOST, "there are not so many registers");
         let mut position = 0;
         while position < temp.len() + saved.len() {
             let bit = 1 << position;
@@ -60,6 +71,9 @@ impl Lists {
                 saved[position - temp.len()]
             };
             lists.all |= bit;
+            if lists.preserved & bit != 0 && lists.carriers >> number & 1 == 0 {
+                lists.lasting |= bit;
+            }
             lists.order[position] = number;
             lists.bits[number as usize] = bit;
             position += 1;
@@ -73,6 +87,7 @@ impl Lists {
         let positions = self.order.iter().take(count).enumerate();
         positions.into_iter().all(|(position, number)| own.bit(*number) != 0 && self.bit(*number) == 1 << position)
             && self.args.iter().all(|number| own.bit(*number) != 0)
+            && self.carriers.count_ones() as usize == self.args.len()
     }
 
     /// The set of one register; empty if it is not handed out.
@@ -84,6 +99,11 @@ impl Lists {
     /// The set of these registers.
     pub(crate) fn set_of(&self, numbers: &[u8]) -> Set {
         numbers.iter().fold(0, |set, number| set | self.bit(*number))
+    }
+
+    /// The set of the registers in a set of numbers.
+    pub(crate) fn set_of_numbers(&self, numbers: Set) -> Set {
+        (0..MOST as u8).filter(|number| numbers >> number & 1 != 0).fold(0, |set, number| set | self.bit(number))
     }
 
     /// The register at a position.

@@ -21,7 +21,7 @@ pub(crate) struct File {
     pub(crate) free: Set,
     /// Callee-saved registers that were handed out at some time.
     pub(crate) touched: Set,
-    /// Temporaries that stand in for callee-saved registers: saved around every call.
+    /// Registers that stand in for those that outlive calls: saved around every call.
     pub(crate) standing: Set,
 }
 
@@ -35,20 +35,28 @@ pub(crate) struct Taken {
 
 impl File {
     /// Takes a register. In a leaf nothing destroys temporaries, so they serve as persistent ones and come first.
-    /// Elsewhere the register of results cannot stand in for a persistent one: restoring it would destroy the result.
+    /// Elsewhere those come first that are `lasting`, which outlive calls; and the register of results cannot stand in for
+    /// one of them: restoring it would destroy the result.
     #[inline(always)]
-    pub(crate) fn take(&mut self, lists: &Lists, class: Class, leaf: bool, result: u8) -> Option<Taken> {
+    pub(crate) fn take(
+        &mut self,
+        lists: &Lists,
+        class: Class,
+        leaf: bool,
+        result: u8,
+        lasting: impl FnOnce() -> Set,
+    ) -> Option<Taken> {
         let temporary_first = class == Class::Temporary || leaf;
-        let preserved = self.free & lists.preserved;
+        let lasting = if temporary_first { 0 } else { self.free & lasting() };
         let others = if temporary_first { self.free } else { self.free & !lists.bit(result) };
-        let wanted = if temporary_first || preserved == 0 { others } else { preserved };
+        let wanted = if lasting == 0 { others } else { lasting };
         if wanted == 0 {
             return None;
         }
         let bit = wanted & wanted.wrapping_neg();
         self.free ^= bit;
         self.touched |= bit & lists.preserved;
-        let stands_in = !temporary_first && preserved == 0;
+        let stands_in = !temporary_first && lasting == 0;
         if stands_in {
             self.standing |= bit;
         }

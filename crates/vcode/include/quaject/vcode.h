@@ -51,7 +51,14 @@ typedef enum {
     QJV_ERROR_SIGNATURE,
     QJV_ERROR_FRAME,
     QJV_ERROR_FEATURE,
-    QJV_ERROR_ARGUMENTS
+    QJV_ERROR_ARGUMENTS,
+    /* A convention has a register twice, or one that the machine's own does not hand out; or a handler ends in a call. */
+    QJV_ERROR_REGISTER_TAKEN,
+    /* A convention preserves the register of results, so callers would not see them: classify it V_TEMP. */
+    QJV_ERROR_RESULT_PRESERVED,
+    /* A convention has an argument travel in a register that is not in args, is of the wrong file or size or carries
+       another, or on stack that it has not counted. */
+    QJV_ERROR_PLACE
 } qjv_error;
 
 typedef struct { uint32_t index; } v_label;
@@ -92,7 +99,7 @@ typedef struct qjv_function {
     uint32_t labels, fixups, constants, locals, last_bound, tail_at;
     /* Whether ending it takes more than turning its last jump into a return. */
     uint8_t special;
-    uint8_t leaf, calls, incoming, tail, stands;
+    uint8_t leaf, calls, incoming, tail, stands, client;
     qjv_error error;
     uint64_t features;
     uint32_t label[QJV_MOST_LABELS];
@@ -101,6 +108,10 @@ typedef struct qjv_function {
     /* Temporaries that stand in for callee-saved registers, and where calls keep them; known only where stands is set. */
     uint64_t int_standing, float_standing;
     int32_t stand_in_area;
+    /* A client's convention, and what registers are free there, of each file; known only where client is set. Of the
+       machine's own none is free then, so what looks for one and finds none asks here. */
+    const struct qjv_convention *convention;
+    uint64_t client_free[2];
 } qjv_function;
 
 /* last_return is the last jump to the epilogue, which is no jump if nothing follows it; forward the last reference to a
@@ -362,6 +373,8 @@ QJV_INLINE uint64_t qjv_double_bits(double value) {
 #error "quaject/vcode.h knows no machine like the one compiled for"
 #endif
 
+#include "vcode/convention.h"
+#include "vcode/registers.h"
 #include "vcode/function.h"
 #include "vcode/call.h"
 #include "vcode/paper.h"

@@ -1,10 +1,29 @@
 /* Sets what is in no register that functions are given, calls the function at m[0] as an interrupt would happen, and says
-   what has changed: a bit each. Where the processor itself keeps all that for a handler there is nothing to ask. */
+   what has changed: a bit each. Where the processor itself keeps all that for a handler there is nothing to ask. Where
+   functions without a frame keep things below their stack pointer, it is how many of those have changed. */
 #include <stdint.h>
 
 long outlives(uint64_t *m) {
-#if defined(__powerpc64__)
-    uint64_t r0, cr, ctr, xer;
+#if defined(__x86_64__)
+    long changed;
+    /* All of the red zone but for what holds the return address. */
+    __asm__ volatile("subq $1024,%%rsp\n\tmovq $-16,%%rcx\n1:\tmovq %%rcx,(%%rsp,%%rcx,8)\n\tincq %%rcx\n\t"
+                     "cmpq $-1,%%rcx\n\tjne 1b\n\tcall *%1\n\txorl %%eax,%%eax\n\tmovq $-16,%%rcx\n"
+                     "2:\tcmpq %%rcx,(%%rsp,%%rcx,8)\n\tje 3f\n\tincq %%rax\n3:\tincq %%rcx\n\tcmpq $-1,%%rcx\n\t"
+                     "jne 2b\n\taddq $1024,%%rsp"
+                     : "=&a"(changed)
+                     : "r"(m[0])
+                     : "rcx", "memory", "cc");
+    return changed;
+#elif defined(__powerpc64__)
+    uint64_t r0, cr, ctr, xer, changed;
+    __asm__ volatile("stdu 1,-2048(1)\n\tli 8,-512\n1:\tstdx 8,1,8\n\taddi 8,8,8\n\tcmpdi 8,0\n\tbne 1b\n\t"
+                     "mtlr %1\n\tblrl\n\tli %0,0\n\tli 8,-512\n2:\tldx 9,1,8\n\tcmpd 9,8\n\tbeq 3f\n\t"
+                     "addi %0,%0,1\n3:\taddi 8,8,8\n\tcmpdi 8,0\n\tbne 2b\n\taddi 1,1,2048"
+                     : "=&b"(changed)
+                     : "r"(m[0])
+                     : "r8", "r9", "lr", "cr0", "memory");
+    if (changed) return (long)(changed << 8);
     /* Called through the link register: an interrupt leaves the other. Below the stack pointer gcc may keep something. */
     __asm__ volatile("stdu 1,-512(1)\n\tmtlr %4\n\tlis 0,0x1234\n\tori 0,0,0x5678\n\tmtcrf 255,0\n\tmtctr 0\n\t"
                      "li 0,0\n\tmtxer 0\n\tli 0,77\n\tblrl\n\tmr %0,0\n\tmfcr %1\n\tmfctr %2\n\tmfxer %3\n\taddi 1,1,512"

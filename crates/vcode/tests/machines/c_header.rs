@@ -175,21 +175,23 @@ fn add_calls<M: Machine>(asm: &mut Asm<'_, M>, calls: &mut String) {
     }
 }
 
-/// Runs functions that the header writes with many parameters and large frames.
-pub fn run_frames(tools: &Tools) {
-    let folder = scratch_folder(tools.prefix, "frames");
-    let binary = folder.join("frames");
-    let mut command = Command::new(compiler(tools));
-    command.args(["-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-I"]);
-    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/include")).arg("-o").arg(&binary);
-    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/c/frames.c"));
-    if tools.sysroot.is_none() && tools.qemu.is_some() {
-        command.arg("-static");
+/// Runs functions that the header writes: with many parameters and large frames, and with conventions of a client's.
+pub fn run_programs(tools: &Tools) {
+    for name in ["frames", "conventions"] {
+        let folder = scratch_folder(tools.prefix, name);
+        let binary = folder.join(name);
+        let mut command = Command::new(compiler(tools));
+        command.args(["-std=c11", "-D_GNU_SOURCE", "-O1", "-Wall", "-Wextra", "-Werror", "-I"]);
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/include")).arg("-o").arg(&binary);
+        command.arg(format!("{}/tests/c/{name}.c", env!("CARGO_MANIFEST_DIR")));
+        if tools.sysroot.is_none() && tools.qemu.is_some() {
+            command.arg("-static");
+        }
+        let output = command.output().expect("the compiler starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        run(tools, &binary);
+        std::fs::remove_dir_all(&folder).expect("the folder is ours");
     }
-    let output = command.output().expect("the compiler starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    run(tools, &binary);
-    std::fs::remove_dir_all(&folder).expect("the folder is ours");
 }
 
 /// Calls with more persistent registers than the convention has, then with one less.

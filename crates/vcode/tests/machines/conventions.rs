@@ -7,6 +7,7 @@ use quaject_vcode::{
 };
 
 use crate::harness::Batch;
+use crate::odd_conventions;
 
 /// Changes what instructions change besides registers: condition codes, halves of products, carries.
 fn change_all<M: Machine>(asm: &mut Asm<'_, M>, float: M::Float)
@@ -38,6 +39,7 @@ where
     add_handler::<M>(batch, symbol("outlives"));
     add_full_handlers::<M>(batch, symbol("callee_0") as usize);
     add_substituted::<M>(batch);
+    odd_conventions::add::<M>(batch, symbol("callee_0") as usize);
 }
 
 /// A function that preserves every register it uses, as an interrupt handler must, called where all are in use.
@@ -173,13 +175,8 @@ where
     for<'a> Asm<'a, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
     let convention = const {
-        let (saved, temp) = M::INT.temp.split_at(1);
-        &Convention {
-            int: Lists::new(temp, saved, M::INT.args),
-            float: M::FLOAT,
-            place: crossed,
-            scratch: Scratch::Free,
-        }
+        let ((saved, temp), (args, _)) = (M::INT.temp.split_at(1), M::INT.args.split_at(2));
+        &Convention { int: Lists::new(temp, saved, args), float: M::FLOAT, place: crossed, scratch: Scratch::Free }
     };
     let types = [Type::L; 3];
     let callee = batch.add_convention::<M>("a private callee", convention, &types, Kind::Leaf, |asm, params| {
@@ -222,14 +219,22 @@ where
 {
     let mut region = vec![0_u8; 4096];
     let mut workspace = Workspace::<M>::new();
-    let mut begin = |int: Lists| {
-        let own = M::CONVENTION;
-        let convention: &'static Convention = Box::leak(Box::new(Convention { int, ..own }));
+    let own = M::CONVENTION;
+    let mut begin_with = |convention: Convention| {
+        let convention: &'static Convention = Box::leak(Box::new(convention));
         let region = Region::from(&mut region[..]);
         Asm::<M>::begin_with(region, &mut workspace, &[][..], &mut [], Kind::Leaf, convention).map(|_| ())
     };
-    assert_eq!(begin(Lists::new(M::INT.saved, M::INT.temp, M::INT.args)), Ok(()), "{}", M::NAME);
+    let all = Convention { int: Lists::new(M::INT.saved, M::INT.temp, M::INT.args), ..own };
+    assert_eq!(begin_with(all), Err(Error::ResultPreserved), "{}", M::NAME);
+    assert_eq!(begin_with(Convention { scratch: Scratch::Preserved, ..all }), Ok(()), "{}", M::NAME);
+    let floats = Convention { float: Lists::new(&[], M::FLOAT.temp, M::FLOAT.args), ..own };
+    assert_eq!(begin_with(floats), Err(Error::ResultPreserved), "{}", M::NAME);
     let taken = Err(Error::RegisterTaken);
+    let mut begin = |int: Lists| begin_with(Convention { int, ..own });
+    assert_eq!(begin(Lists::new(&[], &[], &[])), Ok(()), "{}: no registers", M::NAME);
+    let twice: &'static [u8] = Box::leak(Box::new([M::INT.args[0], M::INT.args[0]]));
+    assert_eq!(begin(Lists::new(M::INT.temp, M::INT.saved, twice)), taken, "{}: one register for two", M::NAME);
     let mut bad: Vec<&'static [u8]> = vec![Box::leak(Box::new([M::INT.temp[0], M::INT.temp[0]]))];
     for register in [M::STACK, M::SCRATCH, M::SECOND_SCRATCH] {
         bad.push(Box::leak(Box::new([register.number()])));
@@ -237,6 +242,7 @@ where
     for list in bad {
         assert_eq!(begin(Lists::new(list, &[], &[])), taken, "{}: temporaries {list:?}", M::NAME);
         assert_eq!(begin(Lists::new(&[], list, &[])), taken, "{}: saved {list:?}", M::NAME);
+        assert_eq!(begin(Lists::new(&[], &[], list)), taken, "{}: arguments {list:?}", M::NAME);
     }
     assert_eq!(begin(Lists::new(&M::INT.temp[..1], &M::INT.temp[..1], &[])), taken, "{}: of two classes", M::NAME);
 

@@ -363,6 +363,11 @@ impl<'t> Batch<'t> {
         code.entry
     }
 
+    /// The function added last is called by others alone: it destroys what functions of C preserve.
+    pub fn is_called_by_others(&mut self) {
+        self.cases.pop();
+    }
+
     /// Adds a function of any signature, which `caller`, a C function that gets the address in the first word of
     /// memory, calls; the sum that comes back must be `value`.
     #[allow(clippy::too_many_arguments, reason = "one call site")]

@@ -2,6 +2,7 @@
 #![allow(unreachable_pub, missing_docs, reason = "modules of one test program")]
 
 mod against_gcc;
+mod c_conventions;
 mod c_header;
 mod conventions;
 mod endings;
@@ -10,6 +11,7 @@ mod harness;
 mod instructions;
 mod interpreter;
 mod layers;
+mod odd_conventions;
 mod peephole;
 mod programs;
 mod vectors;
@@ -106,6 +108,7 @@ where
     for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
     conventions::refuse::<M>();
+    odd_conventions::refuse::<M>();
     if !available(tools) {
         return;
     }
@@ -126,7 +129,8 @@ where
     peephole::add::<M>(&mut batch, if is_quick() { 60 } else { 1500 });
     functions::add_calls::<M>(&mut batch, &examples, |name| symbols[name]);
     c_header::compare::<M>(tools);
-    c_header::run_frames(tools);
+    c_header::run_programs(tools);
+    c_conventions::compare::<M>(tools);
     batch.check_encodings();
     batch.run();
 }

@@ -89,7 +89,9 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define QJV_SECOND_SCRATCH qjv_reg(17)
 #define V_RESULT qjv_reg(0)
 #define V_FRESULT qjv_reg(0)
+#define QJV_FLOAT_SCRATCH qjv_reg(31)
 #define QJV_LINKS 1
+#define QJV_HOLDS 0
 #define QJV_REACH 4294967295u
 #define QJV_WIDTHS {{128, UINT64_C(0x10), UINT64_C(0x0)}}
 #define V_HAS_CRC (UINT64_C(1) << 0)

@@ -106,24 +106,31 @@ QJV_OUTLINE void qjv_push_argument(qjv_asm *c, char type, v_variable at, qjv_arg
     }
 }
 
-/* Bytes of stack that arguments take; -1 if they are not as many as the types, or the types are malformed. */
+/* Bytes of stack that arguments take; -1 if they are not as many as the types, the types are malformed, or a client's
+   convention has one travel where it cannot. */
 QJV_OUTLINE int64_t qjv_argument_bytes(qjv_asm *c, const char *types, size_t count) {
-    qjv_counters counters = {0, 0, 0};
-    size_t expected = 0;
+    const qjv_convention *client = qjv_client(c->f);
+    qjv_places places = {{0, 0, 0}, 0, 0, 0};
+    qjv_error error = client ? qjv_check_places(client, types, &places) : QJV_OK;
     char type;
-    while ((type = qjv_next_type(&types)) != 0) {
+    while (!client && (type = qjv_next_type(&types)) != 0) {
         if (type == '?') {
-            qjv_fail(c, QJV_ERROR_SIGNATURE);
-            return -1;
+            error = QJV_ERROR_SIGNATURE;
+            break;
         }
-        qjv_next_place(&counters, type);
-        expected++;
+        qjv_next_place(&places.counters, type);
+        places.count++;
     }
-    if (expected != count) {
-        qjv_fail(c, QJV_ERROR_ARGUMENTS);
+    if (!error && places.count != count) error = QJV_ERROR_ARGUMENTS;
+    if (error) {
+        qjv_fail(c, error);
         return -1;
     }
-    return counters.stack;
+    if (client) {
+        qjv_touch(c->f, places.ints, 0);
+        qjv_touch(c->f, places.floats, 1);
+    }
+    return places.counters.stack;
 }
 
 /* Puts the arguments where the convention wants them, and a target in a register into the scratch register; returns how
@@ -138,7 +145,7 @@ QJV_OUTLINE long qjv_place_arguments(qjv_asm *c, const char *types, qjv_target t
     char type;
     if (target.kind == QJV_REGISTER) qjv_move(c, &ints, qjv_number(target.reg), qjv_number(QJV_SCRATCH));
     for (size_t index = 0; (type = qjv_next_type(&text)) != 0; index++) {
-        qjv_place place = qjv_next_place(&counters, type);
+        qjv_place place = qjv_place_of(c->f, &counters, type);
         qjv_argument argument = arguments[index];
         v_variable at = {(int32_t)(QJV_BIAS + QJV_OUTGOING + place.at)};
         if (place.kind == QJV_ON_STACK) {
@@ -156,7 +163,7 @@ QJV_OUTLINE long qjv_place_arguments(qjv_asm *c, const char *types, qjv_target t
     counters.integer = counters.floating = counters.stack = 0;
     text = types;
     for (size_t index = 0; (type = qjv_next_type(&text)) != 0; index++) {
-        qjv_place place = qjv_next_place(&counters, type);
+        qjv_place place = qjv_place_of(c->f, &counters, type);
         qjv_argument argument = arguments[index];
         v_variable second = {transfer.offset + 4};
         if (place.kind == QJV_IN_INT && argument.kind == QJV_CONSTANT) {
@@ -175,20 +182,12 @@ QJV_OUTLINE long qjv_place_arguments(qjv_asm *c, const char *types, qjv_target t
     counters.integer = counters.floating = counters.stack = 0;
     text = types;
     while (QJV_EXTENDS + QJV_SINGLE_SHIFT != 0 && (type = qjv_next_type(&text)) != 0) {
-        qjv_place place = qjv_next_place(&counters, type);
+        qjv_place place = qjv_place_of(c->f, &counters, type);
         if (place.kind == QJV_IN_INT) qjv_extend(c, type, qjv_reg(place.at));
         else if (place.kind == QJV_IN_FLOAT && type == 'f')
             qjv_movf(c, qjv_reg(place.at + QJV_SINGLE_SHIFT), qjv_reg(place.at));
     }
     return in_registers;
-}
-
-/* The stack slot in which a call parks a value, or moves it between register files. */
-QJV_INLINE v_variable qjv_transfer(qjv_asm *c) {
-    v_variable transfer = {QJV_BIAS + QJV_BOTTOM + (int32_t)QJV_SAVE_AREA - 8};
-    if (c->f->locals < 8) c->f->locals = 8;
-    c->f->special = 1;
-    return transfer;
 }
 
 /* Stores ('s') or loads the temporaries that stand in for callee-saved registers. */
@@ -197,8 +196,8 @@ QJV_OUTLINE void qjv_stand_ins(qjv_asm *c, int what) {
         v_variable at = {c->f->stand_in_area + 8 * (int32_t)number};
         v_reg reg = qjv_reg(number % 32);
         int is_float = number >= 32;
-        uint64_t standing = is_float ? c->f->float_standing & qjv_float_bit[number % 32] : c->f->int_standing & qjv_int_bit[number];
-        if (!standing) continue;
+        uint64_t standing = is_float ? c->f->float_standing : c->f->int_standing;
+        if (!(standing & qjv_register_bit(c->f, number % 32, is_float))) continue;
         if (what == 's' && is_float) qjv_std_local(c, reg, at);
         else if (what == 's') qjv_stl_local(c, reg, at);
         else if (is_float) qjv_ldd_local(c, reg, at);
@@ -216,7 +215,7 @@ QJV_OUTLINE void qjv_call_aside(qjv_asm *c, const char *types, qjv_target target
     if (bytes < 0) return;
     pushed = bytes && bytes < QJV_HOME ? (int64_t)QJV_HOME : bytes;
     if (pushed) pushed = (pushed + QJV_OUTGOING + 15) & ~(int64_t)15;
-    transfer = qjv_transfer(c);
+    transfer = qjv_transfer(c->f);
     transfer.offset += (int32_t)pushed;
     qjv_stand_ins(c, 's');
     if (pushed) qjv_enter(c, pushed);
@@ -228,21 +227,35 @@ QJV_OUTLINE void qjv_call_aside(qjv_asm *c, const char *types, qjv_target target
     qjv_stand_ins(c, 'l');
 }
 
+/* Whether an argument outlives the epilogue: it is in a register that the function need not preserve. */
+QJV_OUTLINE int qjv_is_carried_out(const qjv_function *f, qjv_place place) {
+    uint64_t bits = qjv_register_bit(f, place.at & 31, place.kind == QJV_IN_FLOAT);
+    if (place.kind == QJV_ON_STACK) return 0;
+    if (place.kind == QJV_IN_PAIR) bits |= qjv_register_bit(f, place.second & 31, 0);
+    return !f->client || !(bits & qjv_class(qjv_client_registers(f, place.kind == QJV_IN_FLOAT), V_VAR));
+}
+
 /* Calls a function in place of returning: the frame is gone when it begins, and it returns to the caller of this one. It
-   may end a leaf. All its arguments travel in registers, or it is an error. */
+   may end a leaf. All its arguments travel in registers that this function does not preserve, and it is no interrupt
+   handler, or it is an error. */
 QJV_OUTLINE void qjv_tail_call_aside(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments, size_t count) {
     const v_label tail = {QJV_TAIL};
     qjv_counters counters = {0, 0, 0};
     const char *text = types;
     long floats;
     char type;
+    if (qjv_is_handler(c->f)) {
+        /* The target needs a scratch register. */
+        qjv_fail(c, QJV_ERROR_REGISTER_TAKEN);
+        return;
+    }
     if (qjv_argument_bytes(c, types, count) < 0) return;
     while ((type = qjv_next_type(&text)) != 0) {
-        if (qjv_next_place(&counters, type).kind != QJV_ON_STACK) continue;
+        if (qjv_is_carried_out(c->f, qjv_place_of(c->f, &counters, type))) continue;
         qjv_fail(c, QJV_ERROR_ARGUMENTS);
         return;
     }
-    floats = qjv_place_arguments(c, types, target, arguments, qjv_transfer(c));
+    floats = qjv_place_arguments(c, types, target, arguments, qjv_transfer(c->f));
     if (target.kind == QJV_CONSTANT) qjv_setl(c, QJV_SECOND_SCRATCH, (long)target.value);
     else if (qjv_number(QJV_SCRATCH) != qjv_number(QJV_SECOND_SCRATCH)) qjv_movl(c, QJV_SECOND_SCRATCH, QJV_SCRATCH);
     if (QJV_COUNTS_FLOATS && floats) qjv_setl(c, V_RESULT, floats);

@@ -1,206 +1,7 @@
-/* Functions: parameters, registers, locals, prologue and epilogue. The same as frame.rs and abi.rs of the Rust crate,
-   which explain it; knows register numbers and the layout of frames, not encodings. */
+/* Functions: parameters, prologue and epilogue. The same as frame.rs and epilogue.rs of the Rust crate, which explain it;
+   knows register numbers and the layout of frames, not encodings. */
 #ifndef QUAJECT_VCODE_FUNCTION_H
 #define QUAJECT_VCODE_FUNCTION_H
-
-#define QJV_COUNT(list) (sizeof(list) / sizeof((list)[0]) - 1)
-
-#if defined(__x86_64__)
-enum { QJV_INCOMING = 8, QJV_BOTTOM = 0, QJV_BIAS = 0, QJV_SINGLE_AT = 0, QJV_SINGLE_SHIFT = 0, QJV_MISALIGNED = 8,
-       QJV_SITE_BACK = 1, QJV_JUMP_BYTES = 5, QJV_DELAY_SLOTS = 0, QJV_PROLOGUE = 64 };
-#elif defined(__aarch64__)
-enum { QJV_INCOMING = 0, QJV_BOTTOM = 0, QJV_BIAS = 0, QJV_SINGLE_AT = 0, QJV_SINGLE_SHIFT = 0, QJV_MISALIGNED = 0,
-       QJV_SITE_BACK = 0, QJV_JUMP_BYTES = 4, QJV_DELAY_SLOTS = 0, QJV_PROLOGUE = 128 };
-#elif defined(__riscv)
-enum { QJV_INCOMING = 0, QJV_BOTTOM = 0, QJV_BIAS = 0, QJV_SINGLE_AT = 0, QJV_SINGLE_SHIFT = 0, QJV_MISALIGNED = 0,
-       QJV_SITE_BACK = 0, QJV_JUMP_BYTES = 4, QJV_DELAY_SLOTS = 0, QJV_PROLOGUE = 160 };
-#elif defined(__mips__)
-enum { QJV_INCOMING = 0, QJV_BOTTOM = 16, QJV_BIAS = 0, QJV_SINGLE_AT = 0, QJV_SINGLE_SHIFT = 0, QJV_MISALIGNED = 0,
-       QJV_SITE_BACK = 0, QJV_JUMP_BYTES = 4, QJV_DELAY_SLOTS = 1, QJV_PROLOGUE = 160 };
-#elif defined(__sparc__)
-enum { QJV_INCOMING = 2047 + 128, QJV_BOTTOM = 176, QJV_BIAS = 2047, QJV_SINGLE_AT = 4, QJV_SINGLE_SHIFT = 1,
-       QJV_MISALIGNED = 0, QJV_SITE_BACK = 0, QJV_JUMP_BYTES = 4, QJV_DELAY_SLOTS = 1, QJV_PROLOGUE = 128 };
-#elif defined(__powerpc64__)
-enum { QJV_INCOMING = 32, QJV_BOTTOM = 32, QJV_BIAS = 0, QJV_SINGLE_AT = 0, QJV_SINGLE_SHIFT = 0, QJV_MISALIGNED = 0,
-       QJV_SITE_BACK = 0, QJV_JUMP_BYTES = 4, QJV_DELAY_SLOTS = 0, QJV_PROLOGUE = 192 };
-#else
-enum { QJV_INCOMING = 0, QJV_BOTTOM = 0, QJV_BIAS = 0, QJV_SINGLE_AT = 0, QJV_SINGLE_SHIFT = 0, QJV_MISALIGNED = 0,
-       QJV_SITE_BACK = 0, QJV_JUMP_BYTES = 4, QJV_DELAY_SLOTS = 0, QJV_PROLOGUE = 128 };
-#endif
-
-typedef struct { uint32_t integer, floating, stack; } qjv_counters;
-/* Where a parameter travels: registers by number, or bytes of stack. */
-enum { QJV_IN_INT, QJV_IN_FLOAT, QJV_IN_PAIR, QJV_ON_STACK };
-typedef struct { int kind; uint32_t at, second; } qjv_place;
-
-QJV_INLINE int qjv_is_float(char type) { return type == 'f' || type == 'd'; }
-
-QJV_INLINE qjv_place qjv_make_place(int kind, uint32_t at, uint32_t second) {
-    qjv_place place = {kind, at, second};
-    return place;
-}
-
-QJV_INLINE qjv_place qjv_next_place(qjv_counters *counters, char type) {
-    const uint32_t ints = QJV_COUNT(qjv_int_args), floats = QJV_COUNT(qjv_float_args);
-    uint32_t at;
-#if defined(__mips__)
-    uint32_t size = type == 'd' ? 8 : 4;
-    (void)floats;
-    at = (counters->stack + size - 1) & ~(size - 1);
-    counters->stack = at + size;
-    if (qjv_is_float(type) && !counters->integer && counters->floating < floats)
-        return qjv_make_place(QJV_IN_FLOAT, qjv_float_args[counters->floating++], 0);
-    counters->integer = 1;
-    if (at / 4 >= ints) return qjv_make_place(QJV_ON_STACK, at, 0);
-    if (type == 'd') return qjv_make_place(QJV_IN_PAIR, qjv_int_args[at / 4], qjv_int_args[at / 4 + 1]);
-    return qjv_make_place(QJV_IN_INT, qjv_int_args[at / 4], 0);
-#elif defined(__sparc__) || defined(__powerpc64__)
-    at = counters->stack;
-    counters->stack += 8;
-    if (qjv_is_float(type)) {
-#if defined(__sparc__)
-        uint32_t which = at / 8;
-#else
-        uint32_t which = counters->floating++;
-#endif
-        if (which < floats) return qjv_make_place(QJV_IN_FLOAT, qjv_float_args[which], 0);
-    } else if (at / 8 < ints) {
-        return qjv_make_place(QJV_IN_INT, qjv_int_args[at / 8], 0);
-    }
-    return qjv_make_place(QJV_ON_STACK, at, 0);
-#else
-#if defined(__alpha__)
-    at = counters->integer++;
-    if (qjv_is_float(type)) {
-        if (at < floats) return qjv_make_place(QJV_IN_FLOAT, qjv_float_args[at], 0);
-    } else if (at < ints) {
-        return qjv_make_place(QJV_IN_INT, qjv_int_args[at], 0);
-    }
-#else
-    if (qjv_is_float(type)) {
-        at = counters->floating++;
-        if (at < floats) return qjv_make_place(QJV_IN_FLOAT, qjv_float_args[at], 0);
-    }
-#if !defined(__riscv)
-    else
-#endif
-    {
-        at = counters->integer++;
-        if (at < ints) return qjv_make_place(QJV_IN_INT, qjv_int_args[at], 0);
-    }
-#endif
-    at = counters->stack;
-    counters->stack += 8;
-    return qjv_make_place(QJV_ON_STACK, at, 0);
-#endif
-}
-
-/* The next type of a type string, by its last letter, 'u' standing for itself; 0 at the end, '?' if malformed. */
-QJV_INLINE char qjv_next_type(const char **text) {
-    const char *at = *text;
-    char letter;
-    while (*at == ' ') at++;
-    if (!*at) return 0;
-    if (*at != '%') return '?';
-    letter = at[1];
-    at += 2;
-    switch (letter) {
-    case 'u':
-        if (*at == 'c' || *at == 's') at++;
-        else if (*at == 'l') at++, letter = 'l';
-        break;
-    case 'c': case 's': case 'i': case 'l': case 'p': case 'f': case 'd': break;
-    default: return '?';
-    }
-    *text = at;
-    return letter;
-}
-
-/* Takes the first register of a set, which is kept by position in the order of allocation. */
-QJV_INLINE int qjv_take(uint64_t *free, uint64_t *touched, uint64_t from, uint64_t saved, const uint8_t *order, v_reg *reg) {
-    uint64_t wanted = *free & from, bit = wanted & (0 - wanted);
-    if (!wanted) return 0;
-    *free ^= bit;
-    *touched |= bit & saved;
-    *reg = qjv_reg(order[__builtin_ctzll(wanted)]);
-    return 1;
-}
-
-static int qjv_stand_in(qjv_function *f, v_reg *reg, int is_float);
-
-/* Takes a register; 0 when all are taken, which is not an error that sticks. In functions with calls a persistent
-   register is a callee-saved one, or, when those are taken, a temporary that calls save: not that of results. */
-QJV_INLINE int qjv_getreg(qjv_asm *c, v_reg *reg, int class_) {
-    qjv_function *f = c->f;
-    uint64_t from = class_ == V_TEMP || f->leaf ? QJV_INT_ALL : QJV_INT_SAVED;
-    if (qjv_take(&f->int_free, &f->int_touched, from, QJV_INT_SAVED, qjv_int_order, reg)) return 1;
-    return from != QJV_INT_ALL && qjv_stand_in(f, reg, 0);
-}
-
-QJV_INLINE int qjv_getfloat(qjv_asm *c, v_reg *reg, int class_) {
-    qjv_function *f = c->f;
-    uint64_t from = class_ == V_TEMP || f->leaf ? QJV_FLOAT_ALL : QJV_FLOAT_SAVED;
-    if (qjv_take(&f->float_free, &f->float_touched, from, QJV_FLOAT_SAVED, qjv_float_order, reg)) return 1;
-    return from != QJV_FLOAT_ALL && qjv_stand_in(f, reg, 1);
-}
-
-QJV_INLINE void qjv_putreg(qjv_asm *c, v_reg reg) {
-    c->f->int_free |= qjv_int_bit[qjv_number(reg)];
-    if (c->f->stands) c->f->int_standing &= ~qjv_int_bit[qjv_number(reg)];
-}
-
-QJV_INLINE void qjv_putfloat(qjv_asm *c, v_reg reg) {
-    c->f->float_free |= qjv_float_bit[qjv_number(reg)];
-    if (c->f->stands) c->f->float_standing &= ~qjv_float_bit[qjv_number(reg)];
-}
-
-/* Takes a particular register, such as a hard-coded one, so that it is preserved if it has to be. */
-QJV_INLINE int qjv_claim(qjv_asm *c, v_reg reg) {
-    uint64_t bit = qjv_int_bit[qjv_number(reg)];
-    if (!(c->f->int_free & bit)) return 0;
-    c->f->int_free ^= bit;
-    c->f->int_touched |= bit & QJV_INT_SAVED;
-    return 1;
-}
-
-enum { QJV_SAVE_AREA = 8 * (2 + QJV_COUNT(qjv_int_saved) + QJV_COUNT(qjv_float_saved)), QJV_MOST_LOCALS = 1 << 20 };
-
-/* So many bytes of stack, aligned to a power of two up to sixteen. */
-QJV_OUTLINE v_variable qjv_local_bytes(qjv_function *f, uint32_t bytes, uint32_t align) {
-    const uint32_t base = QJV_BOTTOM + QJV_SAVE_AREA;
-    uint32_t at = (base + f->locals + align - 1) & ~(align - 1);
-    v_variable local = {(int32_t)(QJV_BIAS + base)};
-    if (bytes > QJV_MOST_LOCALS || at + bytes > QJV_MOST_LOCALS) {
-        qjv_failed(f, QJV_ERROR_FRAME);
-        return local;
-    }
-    f->locals = at + bytes - base;
-    f->special = 1;
-    local.offset = (int32_t)(QJV_BIAS + at);
-    return local;
-}
-
-/* A temporary that is saved around calls, because no callee-saved register is left; 0 if no temporary is left either. */
-static inline __attribute__((noinline, cold, unused)) int qjv_stand_in(qjv_function *f, v_reg *reg, int is_float) {
-    uint64_t *free = is_float ? &f->float_free : &f->int_free, before = *free, touched = 0;
-    uint64_t from = is_float ? QJV_FLOAT_ALL & ~qjv_float_bit[qjv_number(V_FRESULT)]
-                             : QJV_INT_ALL & ~qjv_int_bit[qjv_number(V_RESULT)];
-    if (!qjv_take(free, &touched, from, 0, is_float ? qjv_float_order : qjv_int_order, reg)) return 0;
-    if (!f->stands) {
-        f->stands = 1;
-        f->int_standing = f->float_standing = 0;
-        /* Eight bytes per register of each file, by number. */
-        f->stand_in_area = qjv_local_bytes(f, 2 * 32 * 8, 8).offset;
-    }
-    *(is_float ? &f->float_standing : &f->int_standing) |= before ^ *free;
-    return 1;
-}
-
-/* Makes a variable on the stack of the type that is the last of a type string, such as "%d". */
-QJV_INLINE v_variable qjv_local(qjv_asm *c, char type) {
-    uint32_t size = type == 'c' ? 1 : type == 's' ? 2 : type == 'd' ? 8 : type == 'l' || type == 'p' ? sizeof(long) : 4;
-    return qjv_local_bytes(c->f, size, size);
-}
 
 /* Delay slots, as layers/schedule.rs explains: a point in the writing of a function to which it can go back. */
 typedef struct { uint8_t *ip; size_t left; qjv_fixup last_return, forward; uint32_t fixups, constants; } qjv_moment;
@@ -302,11 +103,18 @@ QJV_OUTLINE void qjv_jump_table(qjv_asm *c, v_reg index, const v_label *labels, 
 
 static void qjv_move_parameters(qjv_asm *outer, const char *types, v_reg *params);
 
+/* Where the convention of the function has the next argument travel. */
+QJV_INLINE qjv_place qjv_place_of(const qjv_function *f, qjv_counters *counters, char type) {
+    return f->client ? qjv_client_place(f->convention, counters, type) : qjv_next_place(counters, type);
+}
+
 /* What is known of the parameters while a function begins. */
 typedef struct { qjv_counters counters; const char *text; int elsewhere; } qjv_arrivals;
 
-/* Where the next parameter arrives; 0 after the last. */
-QJV_INLINE int qjv_parameter(qjv_asm *c, qjv_arrivals *arrivals, v_reg *param) {
+enum { QJV_OWN, QJV_ANY };
+
+/* Where the next parameter arrives, by the machine's own convention or any; 0 after the last. */
+QJV_INLINE int qjv_parameter(qjv_asm *c, qjv_arrivals *arrivals, v_reg *param, int whose) {
     qjv_function *f = c->f;
     char type = qjv_next_type(&arrivals->text);
     qjv_place place;
@@ -316,7 +124,8 @@ QJV_INLINE int qjv_parameter(qjv_asm *c, qjv_arrivals *arrivals, v_reg *param) {
         arrivals->elsewhere = 0;
         return 0;
     }
-    place = qjv_next_place(&arrivals->counters, type);
+    if (whose == QJV_OWN) place = qjv_next_place(&arrivals->counters, type);
+    else place = qjv_place_of(f, &arrivals->counters, type);
     if (place.kind == QJV_IN_INT) {
         f->int_free &= ~qjv_int_bit[place.at];
         *param = qjv_reg(place.at);
@@ -335,7 +144,7 @@ QJV_INLINE int qjv_parameter(qjv_asm *c, qjv_arrivals *arrivals, v_reg *param) {
 /* Parameters of a type string that the compiler does not know. */
 QJV_OUTLINE int qjv_parameters(qjv_asm *c, const char *types, v_reg *params) {
     qjv_arrivals arrivals = {{0, 0, 0}, types, !c->f->leaf};
-    while (qjv_parameter(c, &arrivals, params)) params++;
+    while (qjv_parameter(c, &arrivals, params, QJV_ANY)) params++;
     return arrivals.elsewhere;
 }
 
@@ -349,7 +158,7 @@ QJV_INLINE void qjv_open(qjv_asm *c, qjv_function *f, qjv_region region, int kin
     f->labels = f->fixups = f->constants = f->locals = 0;
     f->last_bound = QJV_UNBOUND;
     f->leaf = kind == V_LEAF;
-    f->calls = f->incoming = f->special = f->tail = f->stands = 0;
+    f->calls = f->incoming = f->special = f->tail = f->stands = f->client = 0;
     f->error = QJV_OK;
     f->features = 0;
     c->f = f;
@@ -370,11 +179,11 @@ QJV_INLINE void qjv_arrive(qjv_asm *c, const char *types, v_reg *params) {
     qjv_arrivals arrivals = {{0, 0, 0}, types, !c->f->leaf};
     /* A literal is read when the program is compiled: hence steps, not a loop. */
     if (__builtin_constant_p(types[0]) && QJV_FOLDS) {
-        if (qjv_parameter(c, &arrivals, params) && qjv_parameter(c, &arrivals, params + 1) &&
-            qjv_parameter(c, &arrivals, params + 2) && qjv_parameter(c, &arrivals, params + 3) &&
-            qjv_parameter(c, &arrivals, params + 4) && qjv_parameter(c, &arrivals, params + 5)) {
+        if (qjv_parameter(c, &arrivals, params, QJV_OWN) && qjv_parameter(c, &arrivals, params + 1, QJV_OWN) &&
+            qjv_parameter(c, &arrivals, params + 2, QJV_OWN) && qjv_parameter(c, &arrivals, params + 3, QJV_OWN) &&
+            qjv_parameter(c, &arrivals, params + 4, QJV_OWN) && qjv_parameter(c, &arrivals, params + 5, QJV_OWN)) {
             v_reg *param = params + 6;
-            while (qjv_parameter(c, &arrivals, param)) param++;
+            while (qjv_parameter(c, &arrivals, param, QJV_OWN)) param++;
         }
     } else {
         qjv_asm copy = *c;
@@ -393,6 +202,59 @@ QJV_INLINE void qjv_begin(qjv_asm *c, qjv_function *f, qjv_region region, const 
     qjv_arrive(c, types, params);
 }
 
+/* Bytes reserved in front of the body for the prologue: ten bytes is the longest store of a register. */
+QJV_OUTLINE uint32_t qjv_prologue_room(const qjv_function *f) {
+    uint32_t ints = qjv_preserved_of(f, 0).count, floats = qjv_preserved_of(f, 1).count;
+    if (!f->client || (!qjv_is_handler(f) && ints <= QJV_COUNT(qjv_int_saved) && floats + 1 <= sizeof qjv_float_saved))
+        return QJV_PROLOGUE;
+    return (QJV_PROLOGUE + 80 + 10 * (ints + floats) + 15) & ~15u;
+}
+
+/* Makes a convention that of a function that was opened; registers of parameters are preserved if they have to be, for the
+   client may change them. */
+QJV_COLD void qjv_adopt(qjv_asm *c, size_t length, const char *types, const qjv_convention *convention) {
+    qjv_function *f = c->f;
+    qjv_places places;
+    qjv_error error = qjv_check_convention(convention);
+    if (!error) error = qjv_check_places(convention, types, &places);
+    if (error) {
+        qjv_failed(f, error);
+        return;
+    }
+    f->client = 1;
+    f->convention = convention;
+    if (length < qjv_prologue_room(f) + 64 + QJV_SLACK) {
+        f->client = 0;
+        qjv_failed(f, QJV_ERROR_OVERFLOW);
+        return;
+    }
+    c->ip = f->start + qjv_prologue_room(f);
+    f->special |= qjv_is_handler(f) || qjv_prologue_room(f) != QJV_PROLOGUE;
+    f->int_free = f->float_free = 0;
+    for (int is_float = 0; is_float < 2; is_float++) {
+        const qjv_registers *registers = qjv_client_registers(f, is_float);
+        uint64_t all = qjv_class(registers, V_TEMP) | qjv_class(registers, V_VAR);
+        f->client_free[is_float] = all & ~qjv_touch(f, is_float ? places.floats : places.ints, is_float);
+    }
+}
+
+/* Parameters of a client's convention; the machine's own takes them after an error. */
+QJV_COLD void qjv_arrive_with(qjv_asm *c, size_t length, const char *types, v_reg *params, const qjv_convention *convention) {
+    qjv_adopt(c, length, types, convention);
+    if (qjv_parameters(c, types, params) && !c->f->error) qjv_move_parameters(c, types, params);
+}
+
+/* Begins a function with a client's convention, which is there until qjv_end. It calls others by the same one, an interrupt
+   handler functions of C; registers that it must preserve and functions of C destroy are then saved in any case. */
+QJV_INLINE void qjv_begin_with(qjv_asm *c, qjv_function *f, qjv_region region, const char *types, v_reg *params, int kind,
+                               const qjv_convention *convention) {
+    qjv_asm copy;
+    qjv_open(c, f, region, kind);
+    copy = *c;
+    qjv_arrive_with(&copy, region.length, types, params, convention);
+    *c = copy;
+}
+
 QJV_INLINE void qjv_new_register(qjv_asm *c, v_reg *reg, int is_float) {
     int class_ = c->f->leaf ? V_TEMP : V_VAR;
     int taken = is_float ? qjv_getfloat(c, reg, class_) : qjv_getreg(c, reg, class_);
@@ -401,22 +263,21 @@ QJV_INLINE void qjv_new_register(qjv_asm *c, v_reg *reg, int is_float) {
 }
 
 QJV_OUTLINE void qjv_move_parameters(qjv_asm *c, const char *types, v_reg *params) {
-    const v_variable transfer = {QJV_BIAS + QJV_BOTTOM + (int32_t)QJV_SAVE_AREA - 8};
     qjv_function *f = c->f;
     for (int stack = 0; stack < 2; stack++) {
         qjv_counters counters = {0, 0, 0};
         const char *text = types;
         char type;
         for (uint32_t index = 0; (type = qjv_next_type(&text)) != 0; index++) {
-            qjv_place place = qjv_next_place(&counters, type);
+            qjv_place place = qjv_place_of(f, &counters, type);
             int32_t at = (int32_t)(QJV_INCOMING + place.at);
             v_reg from = params[index], to;
             if ((place.kind == QJV_ON_STACK) != stack) continue;
             if (place.kind == QJV_IN_PAIR || (place.kind == QJV_IN_INT && qjv_is_float(type))) {
-                v_variable second = {transfer.offset + 4};
+                v_variable transfer, second;
                 qjv_new_register(c, &to, 1);
-                if (f->locals < 8) f->locals = 8;
-                f->special = 1;
+                transfer = second = qjv_transfer(f);
+                second.offset += 4;
                 qjv_stl_local(c, qjv_reg(place.at), transfer);
                 if (place.kind == QJV_IN_PAIR) qjv_stl_local(c, qjv_reg(place.second), second);
                 if (type == 'f') qjv_ldf_local(c, to, transfer);
@@ -446,33 +307,63 @@ QJV_OUTLINE void qjv_move_parameters(qjv_asm *c, const char *types, v_reg *param
     }
 }
 
-/* Stores or loads every register the frame preserves; returns the number of slots up to the last one used. */
-QJV_OUTLINE uint32_t qjv_each_saved(qjv_asm *c, int what) {
+/* Slots up to the last one that is used. */
+QJV_OUTLINE uint32_t qjv_used_slots(const qjv_function *f) {
+    qjv_preserved ints = qjv_preserved_of(f, 0), floats;
+    if (f->float_touched) {
+        floats = qjv_preserved_of(f, 1);
+        return 65 - (uint32_t)__builtin_clzll(f->float_touched) - floats.position + ints.count;
+    }
+    if (f->int_touched) return 65 - (uint32_t)__builtin_clzll(f->int_touched) - ints.position;
+    return QJV_LINKS && f->calls;
+}
+
+typedef enum { QJV_SAVE, QJV_RESTORE } qjv_way;
+
+/* What handlers preserve besides. */
+QJV_COLD void qjv_scratch_slots(qjv_asm *c, qjv_way way, int32_t at) {
+    v_variable first = {at}, second = {at + 8}, real = {at + 16};
+    int has_second = qjv_number(QJV_SCRATCH) != qjv_number(QJV_SECOND_SCRATCH);
+    /* A load of eight bytes clears the rest of a vector register, so a function without floats leaves it alone. */
+    int has_floats = QJV_DIVIDES_IN_FLOATS || c->f->float_touched;
+    if (way == QJV_SAVE) {
+        qjv_stl_local(c, QJV_SCRATCH, first);
+        if (has_second) qjv_stl_local(c, QJV_SECOND_SCRATCH, second);
+        if (has_floats) qjv_std_local(c, QJV_FLOAT_SCRATCH, real);
+    } else {
+        qjv_ldl_local(c, QJV_SCRATCH, first);
+        if (has_second) qjv_ldl_local(c, QJV_SECOND_SCRATCH, second);
+        if (has_floats) qjv_ldd_local(c, QJV_FLOAT_SCRATCH, real);
+    }
+}
+
+/* Stores or loads every register that the frame preserves. */
+QJV_OUTLINE void qjv_each_saved(qjv_asm *c, qjv_way way) {
     qjv_function *f = c->f;
-    v_variable at = {QJV_BIAS + QJV_BOTTOM};
-    uint32_t used = 0, slot = 1;
+    qjv_preserved preserved = qjv_preserved_of(f, 0);
+    int32_t first = QJV_BIAS + QJV_BOTTOM;
     if (QJV_LINKS && f->calls) {
-        used = slot;
-        if (what == 's') qjv_link(c, at.offset);
-        if (what == 'l') qjv_unlink(c, at.offset);
+        if (way == QJV_SAVE) qjv_link(c, first);
+        else qjv_unlink(c, first);
     }
-    for (size_t index = 0; index < QJV_COUNT(qjv_int_saved); index++) {
-        at.offset += 8;
-        slot++;
-        if (!(f->int_touched & qjv_int_bit[qjv_int_saved[index]])) continue;
-        used = slot;
-        if (what == 's') qjv_stl_local(c, qjv_reg(qjv_int_saved[index]), at);
-        if (what == 'l') qjv_ldl_local(c, qjv_reg(qjv_int_saved[index]), at);
+    first += 8;
+    /* Sets are by position: in this order, the preserved ones behind each other. */
+    for (uint64_t touched = f->int_touched >> preserved.position; touched; touched &= touched - 1) {
+        int index = __builtin_ctzll(touched);
+        v_variable at = {first + 8 * index};
+        if (way == QJV_SAVE) qjv_stl_local(c, qjv_reg(preserved.list[index]), at);
+        else qjv_ldl_local(c, qjv_reg(preserved.list[index]), at);
     }
-    for (size_t index = 0; index + 1 < sizeof qjv_float_saved; index++) {
-        at.offset += 8;
-        slot++;
-        if (!(f->float_touched & qjv_float_bit[qjv_float_saved[index]])) continue;
-        used = slot;
-        if (what == 's') qjv_std_local(c, qjv_reg(qjv_float_saved[index]), at);
-        if (what == 'l') qjv_ldd_local(c, qjv_reg(qjv_float_saved[index]), at);
+    if (!f->float_touched && !f->client) return;
+    first += 8 * (int32_t)preserved.count;
+    preserved = qjv_preserved_of(f, 1);
+    for (uint64_t touched = f->float_touched >> preserved.position; touched; touched &= touched - 1) {
+        int index = __builtin_ctzll(touched);
+        v_variable at = {first + 8 * index};
+        if (way == QJV_SAVE) qjv_std_local(c, qjv_reg(preserved.list[index]), at);
+        else qjv_ldd_local(c, qjv_reg(preserved.list[index]), at);
     }
-    return used;
+    if (qjv_is_handler(f)) qjv_scratch_slots(c, way, first + 8 * (int32_t)preserved.count);
 }
 
 /* The epilogue of tail calls, whose target is in the second scratch register, which no epilogue uses. It arrives in the
@@ -481,7 +372,7 @@ QJV_COLD void qjv_tail_epilogue(qjv_asm *c, uint32_t size) {
     if (!c->f->tail) return;
     c->f->tail_at = qjv_at(c->f, c->ip);
     if (size) {
-        qjv_each_saved(c, 'l');
+        qjv_each_saved(c, QJV_RESTORE);
         qjv_leave(c, (int64_t)size);
     }
     if (qjv_number(QJV_SCRATCH) != qjv_number(QJV_SECOND_SCRATCH)) qjv_movl(c, QJV_SCRATCH, QJV_SECOND_SCRATCH);
@@ -491,13 +382,20 @@ QJV_COLD void qjv_tail_epilogue(qjv_asm *c, uint32_t size) {
 /* Writes the epilogue here and the prologue in front of the body; returns where the function starts. */
 QJV_COLD uint32_t qjv_frame(qjv_asm *c) {
     qjv_function *f = c->f;
-    uint32_t used = qjv_each_saved(c, 'n');
-    uint32_t own = f->locals ? QJV_SAVE_AREA + f->locals : 8 * used;
-    uint32_t size = own || f->calls ? ((QJV_BOTTOM + own + QJV_MISALIGNED + 15) & ~15u) - QJV_MISALIGNED : 0;
+    uint32_t used = qjv_used_slots(f);
+    int is_handler = qjv_is_handler(f);
+    uint32_t own = f->locals || is_handler ? qjv_save_area(f) + f->locals : 8 * used;
+    /* Who is interrupted may have no frame, and keep things below its stack pointer. */
+    uint32_t above = QJV_BOTTOM + own + QJV_MISALIGNED + (is_handler ? (uint32_t)QJV_RED_ZONE : 0);
+    uint32_t size = own || f->calls ? ((above + 15) & ~15u) - QJV_MISALIGNED : 0, room = qjv_prologue_room(f);
     uint8_t buffer[2048];
     qjv_asm saved;
     size_t length;
-    qjv_each_saved(c, 'l');
+#if QJV_HOLDS
+    const int64_t held = (int64_t)(QJV_BIAS + QJV_BOTTOM) + qjv_save_area(f) - 8 - QJV_HELD_BYTES;
+    if (is_handler) qjv_release(c, held);
+#endif
+    qjv_each_saved(c, QJV_RESTORE);
     if (size) qjv_leave(c, (int64_t)size);
     qjv_return(c);
     if (QJV_DELAY_SLOTS) qjv_nop(c);
@@ -506,17 +404,20 @@ QJV_COLD uint32_t qjv_frame(qjv_asm *c) {
     c->ip = buffer;
     c->left = sizeof buffer - QJV_SLACK;
     if (size) qjv_enter(c, (int64_t)size);
-    qjv_each_saved(c, 's');
+    qjv_each_saved(c, QJV_SAVE);
+#if QJV_HOLDS
+    if (is_handler) qjv_hold(c, held);
+#endif
     /* Last: a large frame is entered by way of the scratch register. */
     if (f->incoming) qjv_frame_address(c, QJV_SCRATCH, (int64_t)size);
     length = (size_t)(c->ip - buffer);
     *c = saved;
-    if (length > QJV_PROLOGUE) {
+    if (length > room) {
         qjv_fail(c, QJV_ERROR_FRAME);
         return 0;
     }
-    memcpy(f->start + QJV_PROLOGUE - length, buffer, length);
-    return QJV_PROLOGUE - (uint32_t)length;
+    memcpy(f->start + room - length, buffer, length);
+    return room - (uint32_t)length;
 }
 
 QJV_COLD void qjv_place_constants(qjv_asm *c) {
@@ -568,12 +469,21 @@ QJV_COLD void qjv_drop_jump_before_slot(qjv_asm *c) {
     c->ip += 4;
 }
 
+/* What a function must preserve by a client's convention and a function of C would destroy is saved. */
+QJV_COLD void qjv_preserve_from_calls(qjv_function *f) {
+    for (unsigned index = 0; index < QJV_COUNT(qjv_int_temp); index++)
+        f->int_touched |= qjv_register_bit(f, qjv_int_temp[index], 0) & qjv_class(&f->convention->ints, V_VAR);
+    for (unsigned index = 0; index < QJV_COUNT(qjv_float_temp); index++)
+        f->float_touched |= qjv_register_bit(f, qjv_float_temp[index], 1) & qjv_class(&f->convention->floats, V_VAR);
+}
+
 QJV_OUTLINE void *qjv_end_at(qjv_function *f, uint8_t *cursor, size_t left) {
     qjv_asm at = {cursor, left, f, QJV_NO_RETURN, QJV_NO_RETURN};
     qjv_asm *c = &at;
     uint32_t ip = qjv_at(f, c->ip), epilogue, entry;
-    int framed = (f->int_touched | f->float_touched) != 0 || f->calls || f->incoming || f->locals;
-    int ends_in_return = 0;
+    int ends_in_return = 0, framed;
+    if (f->client && f->calls) qjv_preserve_from_calls(f);
+    framed = (f->int_touched | f->float_touched) != 0 || f->calls || f->incoming || f->locals || qjv_is_handler(f);
     if (f->fixups && f->last_bound != ip && qjv_label_of(f->fixup[f->fixups - 1]) == QJV_EPILOGUE) {
         uint32_t site = (uint32_t)f->fixup[f->fixups - 1];
         if (site + 4 == ip) {
@@ -595,7 +505,7 @@ QJV_OUTLINE void *qjv_end_at(qjv_function *f, uint8_t *cursor, size_t left) {
             if (QJV_DELAY_SLOTS) qjv_nop(c);
         }
         qjv_tail_epilogue(c, 0);
-        entry = QJV_PROLOGUE;
+        entry = qjv_prologue_room(f);
     }
     if (f->constants) qjv_place_constants(c);
     for (uint32_t index = 0; index < f->fixups; index++) {

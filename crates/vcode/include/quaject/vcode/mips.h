@@ -71,7 +71,9 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define QJV_SECOND_SCRATCH qjv_reg(1)
 #define V_RESULT qjv_reg(2)
 #define V_FRESULT qjv_reg(0)
+#define QJV_FLOAT_SCRATCH qjv_reg(18)
 #define QJV_LINKS 1
+#define QJV_HOLDS 1
 #define QJV_REACH 4294967295u
 
 QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
@@ -3806,6 +3808,34 @@ QJV_OUTLINE void qjv_leave(qjv_asm *c, int64_t i) {
 QJV_INLINE void qjv_return(qjv_asm *c) {
     qjv_space(c, 4);
     c->ip = qjv_word_big(c->ip, 0x03e00008u);
+}
+
+QJV_OUTLINE void qjv_hold(qjv_asm *c, int64_t i) {
+    qjv_space(c, 24);
+    if (qjv_fits_signed(i, 16, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)4), 16, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)8), 16, 0)) {
+        c->ip = qjv_word_big(c->ip, 0x0000c810u);
+        c->ip = qjv_word_big(c->ip, ((uint32_t)i & 0xffffu) | 0xafb90000u);
+        c->ip = qjv_word_big(c->ip, 0x0000c812u);
+        c->ip = qjv_word_big(c->ip, ((uint32_t)((int64_t)((uint64_t)i + (uint64_t)4)) & 0xffffu) | 0xafb90000u);
+        c->ip = qjv_word_big(c->ip, 0x4459f800u);
+        c->ip = qjv_word_big(c->ip, ((uint32_t)((int64_t)((uint64_t)i + (uint64_t)8)) & 0xffffu) | 0xafb90000u);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+QJV_OUTLINE void qjv_release(qjv_asm *c, int64_t i) {
+    qjv_space(c, 24);
+    if (qjv_fits_signed(i, 16, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)4), 16, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)8), 16, 0)) {
+        c->ip = qjv_word_big(c->ip, ((uint32_t)i & 0xffffu) | 0x8fb90000u);
+        c->ip = qjv_word_big(c->ip, 0x03200011u);
+        c->ip = qjv_word_big(c->ip, ((uint32_t)((int64_t)((uint64_t)i + (uint64_t)4)) & 0xffffu) | 0x8fb90000u);
+        c->ip = qjv_word_big(c->ip, 0x03200013u);
+        c->ip = qjv_word_big(c->ip, ((uint32_t)((int64_t)((uint64_t)i + (uint64_t)8)) & 0xffffu) | 0x8fb90000u);
+        c->ip = qjv_word_big(c->ip, 0x44d9f800u);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
 }
 
 QJV_OUTLINE void qjv_link(qjv_asm *c, int64_t i) {

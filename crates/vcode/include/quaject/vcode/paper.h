@@ -80,8 +80,18 @@ QJV_INLINE void v_begin(const char *types, v_reg *args, int leaf, struct v_code 
     qjv_arrive(&v_self, types, args);
 }
 
+/* The same with a client's convention. */
+QJV_COLD void v_begin_with(const char *types, v_reg *args, int leaf, struct v_code *ip, const qjv_convention *convention) {
+    qjv_region region = {(uint8_t *)(ip + 1), (uintptr_t)(ip + 1), QJV_NO_LIMIT};
+    qjv_open(&v_self, &v_function, region, leaf);
+    if (ip->self == ip) v_open_code(&v_function, ip);
+    qjv_arrive_with(&v_self, QJV_NO_LIMIT, types, args, convention);
+}
+
 /* Begins a function: the registers of its parameters are written to args. */
 #define v_lambda(types, args, leaf, ip) v_begin(types, args, leaf, (struct v_code *)(ip))
+/* The same with a calling convention of the client's, a pointer to which is given and which is there until v_end. */
+#define v_lambda_with(types, args, leaf, ip, convention) v_begin_with(types, args, leaf, (struct v_code *)(ip), convention)
 /* Ends it; its address, or null after an error: v_error(). */
 #define v_end() qjv_end(&v_self)
 #define v_error() (v_function.error)
@@ -90,6 +100,8 @@ QJV_INLINE void v_begin(const char *types, v_reg *args, int leaf, struct v_code 
 #define v_getreg(reg, class_) qjv_getreg(&v_self, reg, class_)
 #define v_putreg(reg) qjv_putreg(&v_self, reg)
 #define v_getfreg(reg, class_) qjv_getfloat(&v_self, reg, class_)
+#define v_claim(reg) qjv_claim(&v_self, reg)
+#define v_claimf(reg) qjv_claim_float(&v_self, reg)
 #define v_putfreg(reg) qjv_putfloat(&v_self, reg)
 #define v_call(types, target, arguments, count) qjv_call(&v_self, types, target, arguments, count)
 #define v_tail_call(types, target, arguments, count) qjv_tail_call(&v_self, types, target, arguments, count)

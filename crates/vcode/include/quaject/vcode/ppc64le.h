@@ -89,7 +89,9 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define QJV_SECOND_SCRATCH qjv_reg(11)
 #define V_RESULT qjv_reg(3)
 #define V_FRESULT qjv_reg(1)
+#define QJV_FLOAT_SCRATCH qjv_reg(0)
 #define QJV_LINKS 1
+#define QJV_HOLDS 1
 #define QJV_REACH 32704u
 
 QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
@@ -4801,6 +4803,36 @@ QJV_OUTLINE void qjv_unlink(qjv_asm *c, int64_t i) {
     if (qjv_fits_signed(i, 16, 2)) {
         c->ip = qjv_word(c->ip, (((uint32_t)(i >> 2) & 0x3fffu) << 2) | 0xe8010000u);
         c->ip = qjv_word(c->ip, 0x7c0803a6u);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+QJV_OUTLINE void qjv_hold(qjv_asm *c, int64_t i) {
+    qjv_space(c, 28);
+    if (qjv_fits_signed(i, 16, 2) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)8), 16, 2) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)16), 16, 2) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)24), 16, 2)) {
+        c->ip = qjv_word(c->ip, (((uint32_t)(i >> 2) & 0x3fffu) << 2) | 0xf8010000u);
+        c->ip = qjv_word(c->ip, 0x7c000026u);
+        c->ip = qjv_word(c->ip, (((uint32_t)(((int64_t)((uint64_t)i + (uint64_t)8)) >> 2) & 0x3fffu) << 2) | 0xf8010000u);
+        c->ip = qjv_word(c->ip, 0x7c0902a6u);
+        c->ip = qjv_word(c->ip, (((uint32_t)(((int64_t)((uint64_t)i + (uint64_t)16)) >> 2) & 0x3fffu) << 2) | 0xf8010000u);
+        c->ip = qjv_word(c->ip, 0x7c0102a6u);
+        c->ip = qjv_word(c->ip, (((uint32_t)(((int64_t)((uint64_t)i + (uint64_t)24)) >> 2) & 0x3fffu) << 2) | 0xf8010000u);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+QJV_OUTLINE void qjv_release(qjv_asm *c, int64_t i) {
+    qjv_space(c, 28);
+    if (qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)8), 16, 2) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)16), 16, 2) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)24), 16, 2) && qjv_fits_signed(i, 16, 2)) {
+        c->ip = qjv_word(c->ip, (((uint32_t)(((int64_t)((uint64_t)i + (uint64_t)8)) >> 2) & 0x3fffu) << 2) | 0xe8010000u);
+        c->ip = qjv_word(c->ip, 0x7c0ff120u);
+        c->ip = qjv_word(c->ip, (((uint32_t)(((int64_t)((uint64_t)i + (uint64_t)16)) >> 2) & 0x3fffu) << 2) | 0xe8010000u);
+        c->ip = qjv_word(c->ip, 0x7c0903a6u);
+        c->ip = qjv_word(c->ip, (((uint32_t)(((int64_t)((uint64_t)i + (uint64_t)24)) >> 2) & 0x3fffu) << 2) | 0xe8010000u);
+        c->ip = qjv_word(c->ip, 0x7c0103a6u);
+        c->ip = qjv_word(c->ip, (((uint32_t)(i >> 2) & 0x3fffu) << 2) | 0xe8010000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }

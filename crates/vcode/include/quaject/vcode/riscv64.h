@@ -88,7 +88,9 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define QJV_SECOND_SCRATCH qjv_reg(31)
 #define V_RESULT qjv_reg(10)
 #define V_FRESULT qjv_reg(10)
+#define QJV_FLOAT_SCRATCH qjv_reg(31)
 #define QJV_LINKS 1
+#define QJV_HOLDS 0
 #define QJV_REACH 4032u
 #define V_HAS_ZBB (UINT64_C(1) << 0)
 

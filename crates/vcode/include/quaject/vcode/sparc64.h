@@ -69,7 +69,9 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define QJV_SECOND_SCRATCH qjv_reg(4)
 #define V_RESULT qjv_reg(8)
 #define V_FRESULT qjv_reg(0)
+#define QJV_FLOAT_SCRATCH qjv_reg(30)
 #define QJV_LINKS 1
+#define QJV_HOLDS 1
 #define QJV_REACH 4294967295u
 
 QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance) {
@@ -3234,6 +3236,26 @@ QJV_OUTLINE void qjv_leave(qjv_asm *c, int64_t i) {
 QJV_INLINE void qjv_return(qjv_asm *c) {
     qjv_space(c, 4);
     c->ip = qjv_word_big(c->ip, 0x81c3e008u);
+}
+
+QJV_OUTLINE void qjv_hold(qjv_asm *c, int64_t i) {
+    qjv_space(c, 8);
+    if (qjv_fits_signed(i, 13, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)8), 13, 0)) {
+        c->ip = qjv_word_big(c->ip, ((uint32_t)i & 0x1fffu) | 0xca73a000u);
+        c->ip = qjv_word_big(c->ip, ((uint32_t)((int64_t)((uint64_t)i + (uint64_t)8)) & 0x1fffu) | 0xc32ba000u);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+QJV_OUTLINE void qjv_release(qjv_asm *c, int64_t i) {
+    qjv_space(c, 8);
+    if (qjv_fits_signed(i, 13, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)8), 13, 0)) {
+        c->ip = qjv_word_big(c->ip, ((uint32_t)i & 0x1fffu) | 0xca5ba000u);
+        c->ip = qjv_word_big(c->ip, ((uint32_t)((int64_t)((uint64_t)i + (uint64_t)8)) & 0x1fffu) | 0xc30ba000u);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
 }
 
 QJV_OUTLINE void qjv_link(qjv_asm *c, int64_t i) {

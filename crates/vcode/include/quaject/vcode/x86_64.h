@@ -60,7 +60,9 @@ static const uint64_t qjv_float_bit[32] __attribute__((unused)) = {
 #define QJV_SECOND_SCRATCH qjv_reg(11)
 #define V_RESULT qjv_reg(0)
 #define V_FRESULT qjv_reg(0)
+#define QJV_FLOAT_SCRATCH qjv_reg(15)
 #define QJV_LINKS 0
+#define QJV_HOLDS 0
 #define QJV_REACH 4294967295u
 #define QJV_WIDTHS {{128, UINT64_C(0x400), UINT64_C(0x10)}, {256, UINT64_C(0x800), UINT64_C(0x20)}, {512, UINT64_C(0x1000), UINT64_C(0x40)}}
 #define V_HAS_POPCNT (UINT64_C(1) << 0)
