@@ -59,8 +59,11 @@ macro_rules! machine {
                 let region = Region::from(bytes);
                 let mut asm = Asm::begin(region, workspace, signature!("%p"), &mut params, FunctionKind::Leaf)
                     .expect("there is room");
-                asm.claim($base).expect("it is free");
-                asm.movp($base, params[0].reg());
+                // Where the parameter comes in it, nothing is to be done.
+                if params[0].reg() != $base {
+                    asm.claim($base).expect("it is free");
+                    asm.movp($base, params[0].reg());
+                }
                 asm
             }
 
@@ -165,6 +168,6 @@ machine!(x86_64, X86_64, S0);
 machine!(aarch64, Aarch64, T8);
 machine!(riscv64, Riscv64, T8);
 machine!(mips, Mips, T8);
-machine!(sparc64, Sparc64, S0);
+machine!(sparc64, Sparc64, T8);
 machine!(alpha, Alpha, T8);
 machine!(ppc64le, Ppc64le, S0);

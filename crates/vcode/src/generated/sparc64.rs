@@ -60,18 +60,20 @@ impl Register for Reg {
 pub const T0: Reg = Reg::new(2);
 /// Hard-coded temporary register 1: `g3`.
 pub const T1: Reg = Reg::new(3);
-/// Hard-coded temporary register 2: `o5`.
-pub const T2: Reg = Reg::new(13);
-/// Hard-coded temporary register 3: `o4`.
-pub const T3: Reg = Reg::new(12);
-/// Hard-coded temporary register 4: `o3`.
-pub const T4: Reg = Reg::new(11);
-/// Hard-coded temporary register 5: `o2`.
-pub const T5: Reg = Reg::new(10);
-/// Hard-coded temporary register 6: `o1`.
-pub const T6: Reg = Reg::new(9);
-/// Hard-coded temporary register 7: `o0`.
-pub const T7: Reg = Reg::new(8);
+/// Hard-coded temporary register 2: `g5`.
+pub const T2: Reg = Reg::new(5);
+/// Hard-coded temporary register 3: `o5`.
+pub const T3: Reg = Reg::new(13);
+/// Hard-coded temporary register 4: `o4`.
+pub const T4: Reg = Reg::new(12);
+/// Hard-coded temporary register 5: `o3`.
+pub const T5: Reg = Reg::new(11);
+/// Hard-coded temporary register 6: `o2`.
+pub const T6: Reg = Reg::new(10);
+/// Hard-coded temporary register 7: `o1`.
+pub const T7: Reg = Reg::new(9);
+/// Hard-coded temporary register 8: `o0`.
+pub const T8: Reg = Reg::new(8);
 /// Hard-coded callee-saved register 0: `l0`.
 pub const S0: Reg = Reg::new(16);
 /// Hard-coded callee-saved register 1: `l1`.
@@ -185,16 +187,16 @@ impl Machine for Sparc64 {
     type Reg = Reg;
     type Float = Float;
     const SPACE: &'static [u8] = &[
-        4, 28, 4, 28, 4, 28, 4, 28, 4, 28, 4, 4, 4, 28, 4, 28, 4, 28, 4, 28, 4, 28, 4, 4, 4, 28, 4, 28, 4, 28, 4, 28,
-        4, 4, 12, 36, 12, 36, 4, 28, 4, 28, 4, 4, 20, 44, 20, 44, 12, 36, 12, 36, 4, 28, 4, 28, 4, 28, 4, 28, 4, 28, 4,
-        28, 4, 28, 4, 28, 4, 28, 4, 28, 4, 28, 4, 28, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 16,
-        16, 12, 12, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 8, 24, 24, 24, 16, 16, 4, 4, 4, 12, 12, 4, 4, 4, 16, 16,
-        4, 4, 4, 12, 12, 4, 4, 4, 4, 4, 12, 4, 12, 4, 4, 28, 28, 4, 28, 28, 4, 28, 28, 4, 28, 28, 4, 28, 28, 4, 28, 28,
-        4, 28, 28, 4, 28, 28, 4, 28, 28, 4, 28, 28, 4, 28, 28, 4, 28, 28, 4, 28, 28, 4, 28, 28, 4, 28, 28, 4, 28, 28,
-        4, 28, 28, 4, 28, 28, 4, 28, 28, 4, 28, 28, 4, 28, 28, 4, 28, 28, 8, 8, 8, 8, 8, 8, 8, 8, 12, 36, 12, 36, 12,
-        36, 12, 36, 12, 36, 12, 12, 12, 36, 12, 36, 12, 36, 12, 36, 12, 36, 12, 12, 12, 36, 12, 36, 12, 36, 12, 36, 12,
-        36, 12, 12, 12, 36, 12, 36, 12, 36, 12, 36, 12, 36, 12, 12, 12, 36, 12, 36, 12, 36, 12, 36, 12, 36, 12, 12, 12,
-        36, 12, 36, 12, 36, 12, 36, 12, 36, 12, 12, 8, 8, 8, 8, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 0, 0, 0, 0, 0, 0,
+        4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 4, 36, 4, 36, 4, 36, 4, 36,
+        4, 4, 12, 44, 12, 44, 4, 36, 4, 36, 4, 4, 20, 52, 20, 52, 12, 44, 12, 44, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4,
+        36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 16,
+        16, 12, 12, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 8, 32, 32, 32, 16, 16, 4, 4, 4, 12, 12, 4, 4, 4, 16, 16,
+        4, 4, 4, 12, 12, 4, 4, 4, 4, 4, 12, 4, 12, 4, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36,
+        4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36,
+        4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 4, 36, 36, 8, 8, 8, 8, 8, 8, 8, 8, 12, 44, 12, 44, 12,
+        44, 12, 44, 12, 44, 12, 12, 12, 44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 12, 44, 12, 44, 12, 44, 12, 44, 12,
+        44, 12, 12, 12, 44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 12, 44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 12,
+        44, 12, 44, 12, 44, 12, 44, 12, 44, 12, 12, 8, 8, 8, 8, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 0, 0, 0, 0, 0, 0,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
         0, 0, 0, 4, 4, 4, 0, 0, 4, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
@@ -204,7 +206,7 @@ impl Machine for Sparc64 {
     const LONG_BITS: u32 = 64;
     const FEATURES: Features = Features::from_bits(0);
     const INT: Lists = Lists::new(
-        &[2, 3, 13, 12, 11, 10, 9, 8],
+        &[2, 3, 5, 13, 12, 11, 10, 9, 8],
         &[16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29],
         &[8, 9, 10, 11, 12, 13],
     );
@@ -225,7 +227,7 @@ impl Machine for Sparc64 {
 
     #[inline]
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
-        c.space(28);
+        c.space(36);
         if fits_signed(i.wrapping_neg(), 13, 0) {
             c.cursor.word_big(((i.wrapping_neg()) as u32 & 0x1fff) | 0x9c03a000);
         } else {
@@ -236,7 +238,7 @@ impl Machine for Sparc64 {
 
     #[inline]
     fn leave(c: &mut Asm<'_, Self>, i: i64) {
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((i as u32 & 0x1fff) | 0x9c03a000);
         } else {
@@ -253,10 +255,9 @@ impl Machine for Sparc64 {
 
     #[inline]
     fn hold(c: &mut Asm<'_, Self>, i: i64) {
-        c.space(8);
-        if fits_signed(i, 13, 0) && fits_signed(i.wrapping_add(8_i64), 13, 0) {
-            c.cursor.word_big((i as u32 & 0x1fff) | 0xca73a000);
-            c.cursor.word_big(((i.wrapping_add(8_i64)) as u32 & 0x1fff) | 0xc32ba000);
+        c.space(4);
+        if fits_signed(i, 13, 0) {
+            c.cursor.word_big((i as u32 & 0x1fff) | 0xc32ba000);
         } else {
             c.fail(Error::Immediate);
         }
@@ -264,10 +265,9 @@ impl Machine for Sparc64 {
 
     #[inline]
     fn release(c: &mut Asm<'_, Self>, i: i64) {
-        c.space(8);
-        if fits_signed(i, 13, 0) && fits_signed(i.wrapping_add(8_i64), 13, 0) {
-            c.cursor.word_big((i as u32 & 0x1fff) | 0xca5ba000);
-            c.cursor.word_big(((i.wrapping_add(8_i64)) as u32 & 0x1fff) | 0xc30ba000);
+        c.space(4);
+        if fits_signed(i, 13, 0) {
+            c.cursor.word_big((i as u32 & 0x1fff) | 0xc30ba000);
         } else {
             c.fail(Error::Immediate);
         }
@@ -358,7 +358,7 @@ impl Machine for Sparc64 {
     }
 
     fn frame_address(c: &mut Asm<'_, Self>, d: Reg, i: i64) {
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0x8003a000);
         } else {
@@ -413,14 +413,32 @@ fn set_long(mut cursor: Cursor, d: Reg, i: i64) -> Cursor {
     } else if (i & 4294967295_i64) == i {
         cursor.word_big((d.n & 0x3e000000) | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
         cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | ((i & 1023_i64) as u32 & 0x1fff) | 0x80102000);
+    } else if ((!i) & 4294967295_i64) == (!i) && fits_signed((i & 1023_i64).wrapping_sub(1024_i64), 13, 0) {
+        cursor.word_big((d.n & 0x3e000000) | ((((!i) >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
+        cursor.word_big(
+            (d.n & 0x3e000000)
+                | (d.n & 0x7c000)
+                | (((i & 1023_i64).wrapping_sub(1024_i64)) as u32 & 0x1fff)
+                | 0x80182000,
+        );
+    } else if (i >> 44_i64) == 0_i64 {
+        cursor.word_big((d.n & 0x3e000000) | (((i >> 22_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
+        cursor
+            .word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | (((i >> 12_i64) & 1023_i64) as u32 & 0x1fff) | 0x80102000);
+        cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300c);
+        cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | ((i & 4095_i64) as u32 & 0x1fff) | 0x80102000);
     } else {
         cursor.word_big((d.n & 0x3e000000) | (((i >> 42_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
         cursor
             .word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | (((i >> 32_i64) & 1023_i64) as u32 & 0x1fff) | 0x80102000);
-        cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283020);
-        cursor.word_big((((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x0b000000);
-        cursor.word_big(((i & 1023_i64) as u32 & 0x1fff) | 0x8a116000);
-        cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80100005);
+        cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300c);
+        cursor
+            .word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | (((i >> 20_i64) & 4095_i64) as u32 & 0x1fff) | 0x80102000);
+        cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300c);
+        cursor
+            .word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | (((i >> 8_i64) & 4095_i64) as u32 & 0x1fff) | 0x80102000);
+        cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283008);
+        cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | ((i & 255_i64) as u32 & 0x1fff) | 0x80102000);
     }
     cursor
 }
@@ -440,7 +458,7 @@ impl Core for Asm<'_, Sparc64> {
     fn addii(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80002000);
         } else {
@@ -460,7 +478,7 @@ impl Core for Asm<'_, Sparc64> {
     fn addui(&mut self, d: Reg, s: Reg, i: u32) {
         let c = self;
         let i = i64::from(i as i32);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80002000);
         } else {
@@ -479,7 +497,7 @@ impl Core for Asm<'_, Sparc64> {
     #[inline(always)]
     fn addli(&mut self, d: Reg, s: Reg, i: i64) {
         let c = self;
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80002000);
         } else {
@@ -499,7 +517,7 @@ impl Core for Asm<'_, Sparc64> {
     fn adduli(&mut self, d: Reg, s: Reg, i: u64) {
         let c = self;
         let i = i as i64;
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80002000);
         } else {
@@ -519,7 +537,7 @@ impl Core for Asm<'_, Sparc64> {
     fn addpi(&mut self, d: Reg, s: Reg, i: u64) {
         let c = self;
         let i = i as i64;
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80002000);
         } else {
@@ -553,7 +571,7 @@ impl Core for Asm<'_, Sparc64> {
     fn subii(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80202000);
         } else {
@@ -573,7 +591,7 @@ impl Core for Asm<'_, Sparc64> {
     fn subui(&mut self, d: Reg, s: Reg, i: u32) {
         let c = self;
         let i = i64::from(i as i32);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80202000);
         } else {
@@ -592,7 +610,7 @@ impl Core for Asm<'_, Sparc64> {
     #[inline(always)]
     fn subli(&mut self, d: Reg, s: Reg, i: i64) {
         let c = self;
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80202000);
         } else {
@@ -612,7 +630,7 @@ impl Core for Asm<'_, Sparc64> {
     fn subuli(&mut self, d: Reg, s: Reg, i: u64) {
         let c = self;
         let i = i as i64;
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80202000);
         } else {
@@ -632,7 +650,7 @@ impl Core for Asm<'_, Sparc64> {
     fn subpi(&mut self, d: Reg, s: Reg, i: u64) {
         let c = self;
         let i = i as i64;
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80202000);
         } else {
@@ -666,7 +684,7 @@ impl Core for Asm<'_, Sparc64> {
     fn mulii(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
         c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80480004);
     }
@@ -682,7 +700,7 @@ impl Core for Asm<'_, Sparc64> {
     fn mului(&mut self, d: Reg, s: Reg, i: u32) {
         let c = self;
         let i = i64::from(i as i32);
-        c.space(28);
+        c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
         c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80480004);
     }
@@ -697,7 +715,7 @@ impl Core for Asm<'_, Sparc64> {
     #[inline(always)]
     fn mulli(&mut self, d: Reg, s: Reg, i: i64) {
         let c = self;
-        c.space(28);
+        c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
         c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80480004);
     }
@@ -713,7 +731,7 @@ impl Core for Asm<'_, Sparc64> {
     fn mululi(&mut self, d: Reg, s: Reg, i: u64) {
         let c = self;
         let i = i as i64;
-        c.space(28);
+        c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
         c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80480004);
     }
@@ -745,7 +763,7 @@ impl Core for Asm<'_, Sparc64> {
     fn divii(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(36);
+        c.space(44);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
         c.cursor.word_big((s.n & 0x7c000) | 0x83382000);
         c.cursor.word_big(0x89392000);
@@ -765,7 +783,7 @@ impl Core for Asm<'_, Sparc64> {
     fn divui(&mut self, d: Reg, s: Reg, i: u32) {
         let c = self;
         let i = i64::from(i as i32);
-        c.space(36);
+        c.space(44);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
         c.cursor.word_big((s.n & 0x7c000) | 0x83302000);
         c.cursor.word_big(0x89312000);
@@ -782,7 +800,7 @@ impl Core for Asm<'_, Sparc64> {
     #[inline(always)]
     fn divli(&mut self, d: Reg, s: Reg, i: i64) {
         let c = self;
-        c.space(28);
+        c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
         c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x81680004);
     }
@@ -798,7 +816,7 @@ impl Core for Asm<'_, Sparc64> {
     fn divuli(&mut self, d: Reg, s: Reg, i: u64) {
         let c = self;
         let i = i as i64;
-        c.space(28);
+        c.space(36);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
         c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80680004);
     }
@@ -823,22 +841,22 @@ impl Core for Asm<'_, Sparc64> {
         c.space(20);
         c.cursor.word_big((s.n & 0x7c000) | 0x83382000);
         c.cursor.word_big((t.n & 0x7c000) | 0x89382000);
-        c.cursor.word_big(0x8b684004);
-        c.cursor.word_big(0x8a494004);
-        c.cursor.word_big((d.n & 0x3e000000) | 0x80204005);
+        c.cursor.word_big((d.n & 0x3e000000) | 0x81684004);
+        c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80480004);
+        c.cursor.word_big((d.n & 0x1f) | (d.n & 0x3e000000) | 0x80204000);
     }
 
     #[inline(always)]
     fn modii(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(44);
+        c.space(52);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
         c.cursor.word_big((s.n & 0x7c000) | 0x83382000);
         c.cursor.word_big(0x89392000);
-        c.cursor.word_big(0x8b684004);
-        c.cursor.word_big(0x8a494004);
-        c.cursor.word_big((d.n & 0x3e000000) | 0x80204005);
+        c.cursor.word_big((d.n & 0x3e000000) | 0x81684004);
+        c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80480004);
+        c.cursor.word_big((d.n & 0x1f) | (d.n & 0x3e000000) | 0x80204000);
     }
 
     #[inline(always)]
@@ -847,22 +865,22 @@ impl Core for Asm<'_, Sparc64> {
         c.space(20);
         c.cursor.word_big((s.n & 0x7c000) | 0x83302000);
         c.cursor.word_big((t.n & 0x7c000) | 0x89302000);
-        c.cursor.word_big(0x8a684004);
-        c.cursor.word_big(0x8a494004);
-        c.cursor.word_big((d.n & 0x3e000000) | 0x80204005);
+        c.cursor.word_big((d.n & 0x3e000000) | 0x80684004);
+        c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80480004);
+        c.cursor.word_big((d.n & 0x1f) | (d.n & 0x3e000000) | 0x80204000);
     }
 
     #[inline(always)]
     fn modui(&mut self, d: Reg, s: Reg, i: u32) {
         let c = self;
         let i = i64::from(i as i32);
-        c.space(44);
+        c.space(52);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
         c.cursor.word_big((s.n & 0x7c000) | 0x83302000);
         c.cursor.word_big(0x89312000);
-        c.cursor.word_big(0x8a684004);
-        c.cursor.word_big(0x8a494004);
-        c.cursor.word_big((d.n & 0x3e000000) | 0x80204005);
+        c.cursor.word_big((d.n & 0x3e000000) | 0x80684004);
+        c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80480004);
+        c.cursor.word_big((d.n & 0x1f) | (d.n & 0x3e000000) | 0x80204000);
     }
 
     #[inline(always)]
@@ -877,7 +895,7 @@ impl Core for Asm<'_, Sparc64> {
     #[inline(always)]
     fn modli(&mut self, d: Reg, s: Reg, i: i64) {
         let c = self;
-        c.space(36);
+        c.space(44);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
         c.cursor.word_big((s.n & 0x7c000) | 0x83680004);
         c.cursor.word_big(0x82484004);
@@ -897,7 +915,7 @@ impl Core for Asm<'_, Sparc64> {
     fn moduli(&mut self, d: Reg, s: Reg, i: u64) {
         let c = self;
         let i = i as i64;
-        c.space(36);
+        c.space(44);
         c.cursor = set_long(c.cursor, Reg::new(4), i);
         c.cursor.word_big((s.n & 0x7c000) | 0x82680004);
         c.cursor.word_big(0x82484004);
@@ -915,7 +933,7 @@ impl Core for Asm<'_, Sparc64> {
     fn andii(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80082000);
         } else {
@@ -935,7 +953,7 @@ impl Core for Asm<'_, Sparc64> {
     fn andui(&mut self, d: Reg, s: Reg, i: u32) {
         let c = self;
         let i = i64::from(i as i32);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80082000);
         } else {
@@ -954,7 +972,7 @@ impl Core for Asm<'_, Sparc64> {
     #[inline(always)]
     fn andli(&mut self, d: Reg, s: Reg, i: i64) {
         let c = self;
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80082000);
         } else {
@@ -974,7 +992,7 @@ impl Core for Asm<'_, Sparc64> {
     fn anduli(&mut self, d: Reg, s: Reg, i: u64) {
         let c = self;
         let i = i as i64;
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80082000);
         } else {
@@ -994,7 +1012,7 @@ impl Core for Asm<'_, Sparc64> {
     fn orii(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80102000);
         } else {
@@ -1014,7 +1032,7 @@ impl Core for Asm<'_, Sparc64> {
     fn orui(&mut self, d: Reg, s: Reg, i: u32) {
         let c = self;
         let i = i64::from(i as i32);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80102000);
         } else {
@@ -1033,7 +1051,7 @@ impl Core for Asm<'_, Sparc64> {
     #[inline(always)]
     fn orli(&mut self, d: Reg, s: Reg, i: i64) {
         let c = self;
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80102000);
         } else {
@@ -1053,7 +1071,7 @@ impl Core for Asm<'_, Sparc64> {
     fn oruli(&mut self, d: Reg, s: Reg, i: u64) {
         let c = self;
         let i = i as i64;
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80102000);
         } else {
@@ -1073,7 +1091,7 @@ impl Core for Asm<'_, Sparc64> {
     fn xorii(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80182000);
         } else {
@@ -1093,7 +1111,7 @@ impl Core for Asm<'_, Sparc64> {
     fn xorui(&mut self, d: Reg, s: Reg, i: u32) {
         let c = self;
         let i = i64::from(i as i32);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80182000);
         } else {
@@ -1112,7 +1130,7 @@ impl Core for Asm<'_, Sparc64> {
     #[inline(always)]
     fn xorli(&mut self, d: Reg, s: Reg, i: i64) {
         let c = self;
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80182000);
         } else {
@@ -1132,7 +1150,7 @@ impl Core for Asm<'_, Sparc64> {
     fn xoruli(&mut self, d: Reg, s: Reg, i: u64) {
         let c = self;
         let i = i as i64;
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80182000);
         } else {
@@ -1485,21 +1503,42 @@ impl Core for Asm<'_, Sparc64> {
     #[inline(always)]
     fn setl(&mut self, d: Reg, i: i64) {
         let c = self;
-        c.space(24);
+        c.space(32);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0x80102000);
         } else if (i & 4294967295_i64) == i {
             c.cursor.word_big((d.n & 0x3e000000) | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
             c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | ((i & 1023_i64) as u32 & 0x1fff) | 0x80102000);
+        } else if ((!i) & 4294967295_i64) == (!i) && fits_signed((i & 1023_i64).wrapping_sub(1024_i64), 13, 0) {
+            c.cursor.word_big((d.n & 0x3e000000) | ((((!i) >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
+            c.cursor.word_big(
+                (d.n & 0x3e000000)
+                    | (d.n & 0x7c000)
+                    | (((i & 1023_i64).wrapping_sub(1024_i64)) as u32 & 0x1fff)
+                    | 0x80182000,
+            );
+        } else if (i >> 44_i64) == 0_i64 {
+            c.cursor.word_big((d.n & 0x3e000000) | (((i >> 22_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
+            c.cursor.word_big(
+                (d.n & 0x3e000000) | (d.n & 0x7c000) | (((i >> 12_i64) & 1023_i64) as u32 & 0x1fff) | 0x80102000,
+            );
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300c);
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | ((i & 4095_i64) as u32 & 0x1fff) | 0x80102000);
         } else {
             c.cursor.word_big((d.n & 0x3e000000) | (((i >> 42_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
             c.cursor.word_big(
                 (d.n & 0x3e000000) | (d.n & 0x7c000) | (((i >> 32_i64) & 1023_i64) as u32 & 0x1fff) | 0x80102000,
             );
-            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283020);
-            c.cursor.word_big((((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x0b000000);
-            c.cursor.word_big(((i & 1023_i64) as u32 & 0x1fff) | 0x8a116000);
-            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80100005);
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300c);
+            c.cursor.word_big(
+                (d.n & 0x3e000000) | (d.n & 0x7c000) | (((i >> 20_i64) & 4095_i64) as u32 & 0x1fff) | 0x80102000,
+            );
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300c);
+            c.cursor.word_big(
+                (d.n & 0x3e000000) | (d.n & 0x7c000) | (((i >> 8_i64) & 4095_i64) as u32 & 0x1fff) | 0x80102000,
+            );
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283008);
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | ((i & 255_i64) as u32 & 0x1fff) | 0x80102000);
         }
     }
 
@@ -1507,21 +1546,42 @@ impl Core for Asm<'_, Sparc64> {
     fn setul(&mut self, d: Reg, i: u64) {
         let c = self;
         let i = i as i64;
-        c.space(24);
+        c.space(32);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0x80102000);
         } else if (i & 4294967295_i64) == i {
             c.cursor.word_big((d.n & 0x3e000000) | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
             c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | ((i & 1023_i64) as u32 & 0x1fff) | 0x80102000);
+        } else if ((!i) & 4294967295_i64) == (!i) && fits_signed((i & 1023_i64).wrapping_sub(1024_i64), 13, 0) {
+            c.cursor.word_big((d.n & 0x3e000000) | ((((!i) >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
+            c.cursor.word_big(
+                (d.n & 0x3e000000)
+                    | (d.n & 0x7c000)
+                    | (((i & 1023_i64).wrapping_sub(1024_i64)) as u32 & 0x1fff)
+                    | 0x80182000,
+            );
+        } else if (i >> 44_i64) == 0_i64 {
+            c.cursor.word_big((d.n & 0x3e000000) | (((i >> 22_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
+            c.cursor.word_big(
+                (d.n & 0x3e000000) | (d.n & 0x7c000) | (((i >> 12_i64) & 1023_i64) as u32 & 0x1fff) | 0x80102000,
+            );
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300c);
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | ((i & 4095_i64) as u32 & 0x1fff) | 0x80102000);
         } else {
             c.cursor.word_big((d.n & 0x3e000000) | (((i >> 42_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
             c.cursor.word_big(
                 (d.n & 0x3e000000) | (d.n & 0x7c000) | (((i >> 32_i64) & 1023_i64) as u32 & 0x1fff) | 0x80102000,
             );
-            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283020);
-            c.cursor.word_big((((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x0b000000);
-            c.cursor.word_big(((i & 1023_i64) as u32 & 0x1fff) | 0x8a116000);
-            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80100005);
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300c);
+            c.cursor.word_big(
+                (d.n & 0x3e000000) | (d.n & 0x7c000) | (((i >> 20_i64) & 4095_i64) as u32 & 0x1fff) | 0x80102000,
+            );
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300c);
+            c.cursor.word_big(
+                (d.n & 0x3e000000) | (d.n & 0x7c000) | (((i >> 8_i64) & 4095_i64) as u32 & 0x1fff) | 0x80102000,
+            );
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283008);
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | ((i & 255_i64) as u32 & 0x1fff) | 0x80102000);
         }
     }
 
@@ -1529,21 +1589,42 @@ impl Core for Asm<'_, Sparc64> {
     fn setp(&mut self, d: Reg, i: u64) {
         let c = self;
         let i = i as i64;
-        c.space(24);
+        c.space(32);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0x80102000);
         } else if (i & 4294967295_i64) == i {
             c.cursor.word_big((d.n & 0x3e000000) | (((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
             c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | ((i & 1023_i64) as u32 & 0x1fff) | 0x80102000);
+        } else if ((!i) & 4294967295_i64) == (!i) && fits_signed((i & 1023_i64).wrapping_sub(1024_i64), 13, 0) {
+            c.cursor.word_big((d.n & 0x3e000000) | ((((!i) >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
+            c.cursor.word_big(
+                (d.n & 0x3e000000)
+                    | (d.n & 0x7c000)
+                    | (((i & 1023_i64).wrapping_sub(1024_i64)) as u32 & 0x1fff)
+                    | 0x80182000,
+            );
+        } else if (i >> 44_i64) == 0_i64 {
+            c.cursor.word_big((d.n & 0x3e000000) | (((i >> 22_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
+            c.cursor.word_big(
+                (d.n & 0x3e000000) | (d.n & 0x7c000) | (((i >> 12_i64) & 1023_i64) as u32 & 0x1fff) | 0x80102000,
+            );
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300c);
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | ((i & 4095_i64) as u32 & 0x1fff) | 0x80102000);
         } else {
             c.cursor.word_big((d.n & 0x3e000000) | (((i >> 42_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x01000000);
             c.cursor.word_big(
                 (d.n & 0x3e000000) | (d.n & 0x7c000) | (((i >> 32_i64) & 1023_i64) as u32 & 0x1fff) | 0x80102000,
             );
-            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283020);
-            c.cursor.word_big((((i >> 10_i64) & 4194303_i64) as u32 & 0x3fffff) | 0x0b000000);
-            c.cursor.word_big(((i & 1023_i64) as u32 & 0x1fff) | 0x8a116000);
-            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80100005);
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300c);
+            c.cursor.word_big(
+                (d.n & 0x3e000000) | (d.n & 0x7c000) | (((i >> 20_i64) & 4095_i64) as u32 & 0x1fff) | 0x80102000,
+            );
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300c);
+            c.cursor.word_big(
+                (d.n & 0x3e000000) | (d.n & 0x7c000) | (((i >> 8_i64) & 4095_i64) as u32 & 0x1fff) | 0x80102000,
+            );
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283008);
+            c.cursor.word_big((d.n & 0x3e000000) | (d.n & 0x7c000) | ((i & 255_i64) as u32 & 0x1fff) | 0x80102000);
         }
     }
 
@@ -1772,7 +1853,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldci(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0482000);
         } else {
@@ -1785,7 +1866,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldc_local(&mut self, d: Reg, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc04ba000);
         } else {
@@ -1805,7 +1886,7 @@ impl Core for Asm<'_, Sparc64> {
     fn lduci(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0082000);
         } else {
@@ -1818,7 +1899,7 @@ impl Core for Asm<'_, Sparc64> {
     fn lduc_local(&mut self, d: Reg, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc00ba000);
         } else {
@@ -1838,7 +1919,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldsi(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0502000);
         } else {
@@ -1851,7 +1932,7 @@ impl Core for Asm<'_, Sparc64> {
     fn lds_local(&mut self, d: Reg, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc053a000);
         } else {
@@ -1871,7 +1952,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldusi(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0102000);
         } else {
@@ -1884,7 +1965,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldus_local(&mut self, d: Reg, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc013a000);
         } else {
@@ -1904,7 +1985,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldii(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0402000);
         } else {
@@ -1917,7 +1998,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldi_local(&mut self, d: Reg, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc043a000);
         } else {
@@ -1937,7 +2018,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldui(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0002000);
         } else {
@@ -1950,7 +2031,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldu_local(&mut self, d: Reg, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc003a000);
         } else {
@@ -1970,7 +2051,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldli(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0582000);
         } else {
@@ -1983,7 +2064,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldl_local(&mut self, d: Reg, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc05ba000);
         } else {
@@ -2003,7 +2084,7 @@ impl Core for Asm<'_, Sparc64> {
     fn lduli(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0582000);
         } else {
@@ -2016,7 +2097,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldul_local(&mut self, d: Reg, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc05ba000);
         } else {
@@ -2036,7 +2117,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldpi(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0582000);
         } else {
@@ -2049,7 +2130,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldp_local(&mut self, d: Reg, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc05ba000);
         } else {
@@ -2069,7 +2150,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldfi(&mut self, d: Float, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc1002000);
         } else {
@@ -2082,7 +2163,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldf_local(&mut self, d: Float, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc103a000);
         } else {
@@ -2102,7 +2183,7 @@ impl Core for Asm<'_, Sparc64> {
     fn lddi(&mut self, d: Float, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc1182000);
         } else {
@@ -2115,7 +2196,7 @@ impl Core for Asm<'_, Sparc64> {
     fn ldd_local(&mut self, d: Float, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc11ba000);
         } else {
@@ -2135,7 +2216,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stci(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0282000);
         } else {
@@ -2148,7 +2229,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stc_local(&mut self, d: Reg, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc02ba000);
         } else {
@@ -2168,7 +2249,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stuci(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0282000);
         } else {
@@ -2181,7 +2262,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stuc_local(&mut self, d: Reg, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc02ba000);
         } else {
@@ -2201,7 +2282,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stsi(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0302000);
         } else {
@@ -2214,7 +2295,7 @@ impl Core for Asm<'_, Sparc64> {
     fn sts_local(&mut self, d: Reg, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc033a000);
         } else {
@@ -2234,7 +2315,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stusi(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0302000);
         } else {
@@ -2247,7 +2328,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stus_local(&mut self, d: Reg, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc033a000);
         } else {
@@ -2267,7 +2348,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stii(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0202000);
         } else {
@@ -2280,7 +2361,7 @@ impl Core for Asm<'_, Sparc64> {
     fn sti_local(&mut self, d: Reg, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc023a000);
         } else {
@@ -2300,7 +2381,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stui(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0202000);
         } else {
@@ -2313,7 +2394,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stu_local(&mut self, d: Reg, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc023a000);
         } else {
@@ -2333,7 +2414,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stli(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0702000);
         } else {
@@ -2346,7 +2427,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stl_local(&mut self, d: Reg, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc073a000);
         } else {
@@ -2366,7 +2447,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stuli(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0702000);
         } else {
@@ -2379,7 +2460,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stul_local(&mut self, d: Reg, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc073a000);
         } else {
@@ -2399,7 +2480,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stpi(&mut self, d: Reg, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc0702000);
         } else {
@@ -2412,7 +2493,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stp_local(&mut self, d: Reg, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc073a000);
         } else {
@@ -2432,7 +2513,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stfi(&mut self, d: Float, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc1202000);
         } else {
@@ -2445,7 +2526,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stf_local(&mut self, d: Float, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc123a000);
         } else {
@@ -2465,7 +2546,7 @@ impl Core for Asm<'_, Sparc64> {
     fn stdi(&mut self, d: Float, s: Reg, i: i32) {
         let c = self;
         let i = i64::from(i);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (s.n & 0x7c000) | (i as u32 & 0x1fff) | 0xc1382000);
         } else {
@@ -2478,7 +2559,7 @@ impl Core for Asm<'_, Sparc64> {
     fn std_local(&mut self, d: Float, local: Local) {
         let c = self;
         let i = i64::from(local.offset);
-        c.space(28);
+        c.space(36);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((d.n & 0x3e000000) | (i as u32 & 0x1fff) | 0xc13ba000);
         } else {
@@ -2590,7 +2671,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bltii(&mut self, s: Reg, i: i32, b: Label) {
         let c = self;
         let i = i64::from(i);
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -2621,7 +2702,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bltui(&mut self, s: Reg, i: u32, b: Label) {
         let c = self;
         let i = i64::from(i as i32);
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -2651,7 +2732,7 @@ impl Core for Asm<'_, Sparc64> {
     #[inline(always)]
     fn bltli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -2682,7 +2763,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bltuli(&mut self, s: Reg, i: u64, b: Label) {
         let c = self;
         let i = i as i64;
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -2713,7 +2794,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bltpi(&mut self, s: Reg, i: u64, b: Label) {
         let c = self;
         let i = i as i64;
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -2766,7 +2847,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bleii(&mut self, s: Reg, i: i32, b: Label) {
         let c = self;
         let i = i64::from(i);
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -2797,7 +2878,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bleui(&mut self, s: Reg, i: u32, b: Label) {
         let c = self;
         let i = i64::from(i as i32);
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -2827,7 +2908,7 @@ impl Core for Asm<'_, Sparc64> {
     #[inline(always)]
     fn bleli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -2858,7 +2939,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bleuli(&mut self, s: Reg, i: u64, b: Label) {
         let c = self;
         let i = i as i64;
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -2889,7 +2970,7 @@ impl Core for Asm<'_, Sparc64> {
     fn blepi(&mut self, s: Reg, i: u64, b: Label) {
         let c = self;
         let i = i as i64;
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -2942,7 +3023,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgtii(&mut self, s: Reg, i: i32, b: Label) {
         let c = self;
         let i = i64::from(i);
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -2973,7 +3054,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgtui(&mut self, s: Reg, i: u32, b: Label) {
         let c = self;
         let i = i64::from(i as i32);
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -3003,7 +3084,7 @@ impl Core for Asm<'_, Sparc64> {
     #[inline(always)]
     fn bgtli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -3034,7 +3115,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgtuli(&mut self, s: Reg, i: u64, b: Label) {
         let c = self;
         let i = i as i64;
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -3065,7 +3146,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgtpi(&mut self, s: Reg, i: u64, b: Label) {
         let c = self;
         let i = i as i64;
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -3118,7 +3199,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgeii(&mut self, s: Reg, i: i32, b: Label) {
         let c = self;
         let i = i64::from(i);
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -3149,7 +3230,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgeui(&mut self, s: Reg, i: u32, b: Label) {
         let c = self;
         let i = i64::from(i as i32);
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -3179,7 +3260,7 @@ impl Core for Asm<'_, Sparc64> {
     #[inline(always)]
     fn bgeli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -3210,7 +3291,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgeuli(&mut self, s: Reg, i: u64, b: Label) {
         let c = self;
         let i = i as i64;
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -3241,7 +3322,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bgepi(&mut self, s: Reg, i: u64, b: Label) {
         let c = self;
         let i = i as i64;
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -3294,7 +3375,7 @@ impl Core for Asm<'_, Sparc64> {
     fn beqii(&mut self, s: Reg, i: i32, b: Label) {
         let c = self;
         let i = i64::from(i);
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -3325,7 +3406,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bequi(&mut self, s: Reg, i: u32, b: Label) {
         let c = self;
         let i = i64::from(i as i32);
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -3355,7 +3436,7 @@ impl Core for Asm<'_, Sparc64> {
     #[inline(always)]
     fn beqli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -3386,7 +3467,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bequli(&mut self, s: Reg, i: u64, b: Label) {
         let c = self;
         let i = i as i64;
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -3417,7 +3498,7 @@ impl Core for Asm<'_, Sparc64> {
     fn beqpi(&mut self, s: Reg, i: u64, b: Label) {
         let c = self;
         let i = i as i64;
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -3470,7 +3551,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bneii(&mut self, s: Reg, i: i32, b: Label) {
         let c = self;
         let i = i64::from(i);
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -3501,7 +3582,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bneui(&mut self, s: Reg, i: u32, b: Label) {
         let c = self;
         let i = i64::from(i as i32);
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -3531,7 +3612,7 @@ impl Core for Asm<'_, Sparc64> {
     #[inline(always)]
     fn bneli(&mut self, s: Reg, i: i64, b: Label) {
         let c = self;
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -3562,7 +3643,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bneuli(&mut self, s: Reg, i: u64, b: Label) {
         let c = self;
         let i = i as i64;
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);
@@ -3593,7 +3674,7 @@ impl Core for Asm<'_, Sparc64> {
     fn bnepi(&mut self, s: Reg, i: u64, b: Label) {
         let c = self;
         let i = i as i64;
-        c.space(36);
+        c.space(44);
         let at = c.target(b);
         if fits_signed(i, 13, 0) {
             c.cursor.word_big((s.n & 0x7c000) | (i as u32 & 0x1fff) | 0x80a02000);

@@ -12,22 +12,23 @@ QJV_INLINE v_reg qjv_reg(uint32_t number) {
 
 QJV_INLINE uint32_t qjv_number(v_reg reg) { return reg.n >> 0 & 31; }
 
-static const uint8_t qjv_int_temp[] __attribute__((unused)) = {2, 3, 13, 12, 11, 10, 9, 8, 0};
+static const uint8_t qjv_int_temp[] __attribute__((unused)) = {2, 3, 5, 13, 12, 11, 10, 9, 8, 0};
 static const uint8_t qjv_int_saved[] __attribute__((unused)) = {16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 0};
 static const uint8_t qjv_int_args[] __attribute__((unused)) = {8, 9, 10, 11, 12, 13, 0};
-static const uint8_t qjv_int_order[] __attribute__((unused)) = {2, 3, 13, 12, 11, 10, 9, 8, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 0};
+static const uint8_t qjv_int_order[] __attribute__((unused)) = {2, 3, 5, 13, 12, 11, 10, 9, 8, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 0};
 static const uint64_t qjv_int_bit[32] __attribute__((unused)) = {
-    0, 0, 0x1, 0x2, 0, 0, 0, 0, 0x80, 0x40, 0x20, 0x10, 0x8, 0x4, 0, 0, 0x100, 0x200, 0x400, 0x800, 0x1000, 0x2000, 0x4000, 0x8000, 0x10000, 0x20000, 0x40000, 0x80000, 0x100000, 0x200000, 0, 0};
-#define QJV_INT_ALL UINT64_C(0x3fffff)
-#define QJV_INT_SAVED UINT64_C(0x3fff00)
+    0, 0, 0x1, 0x2, 0, 0x4, 0, 0, 0x100, 0x80, 0x40, 0x20, 0x10, 0x8, 0, 0, 0x200, 0x400, 0x800, 0x1000, 0x2000, 0x4000, 0x8000, 0x10000, 0x20000, 0x40000, 0x80000, 0x100000, 0x200000, 0x400000, 0, 0};
+#define QJV_INT_ALL UINT64_C(0x7fffff)
+#define QJV_INT_SAVED UINT64_C(0x7ffe00)
 #define V_T0 qjv_reg(2)
 #define V_T1 qjv_reg(3)
-#define V_T2 qjv_reg(13)
-#define V_T3 qjv_reg(12)
-#define V_T4 qjv_reg(11)
-#define V_T5 qjv_reg(10)
-#define V_T6 qjv_reg(9)
-#define V_T7 qjv_reg(8)
+#define V_T2 qjv_reg(5)
+#define V_T3 qjv_reg(13)
+#define V_T4 qjv_reg(12)
+#define V_T5 qjv_reg(11)
+#define V_T6 qjv_reg(10)
+#define V_T7 qjv_reg(9)
+#define V_T8 qjv_reg(8)
 #define V_S0 qjv_reg(16)
 #define V_S1 qjv_reg(17)
 #define V_S2 qjv_reg(18)
@@ -112,13 +113,23 @@ QJV_COLD uint8_t *qjv_set_long(uint8_t *ip, v_reg d, int64_t i) {
     } else if ((i & (INT64_C(4294967295))) == i) {
         ip = qjv_word_big(ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | 0x01000000u);
         ip = qjv_word_big(ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)(i & 1023) & 0x1fffu) | 0x80102000u);
+    } else if (((~i) & (INT64_C(4294967295))) == (~i) && qjv_fits_signed((int64_t)((uint64_t)(i & 1023) - (uint64_t)1024), 13, 0)) {
+        ip = qjv_word_big(ip, (d.n & 0x3e000000) | ((uint32_t)(((~i) >> 10) & 4194303) & 0x3fffffu) | 0x01000000u);
+        ip = qjv_word_big(ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((int64_t)((uint64_t)(i & 1023) - (uint64_t)1024)) & 0x1fffu) | 0x80182000u);
+    } else if ((i >> 44) == 0) {
+        ip = qjv_word_big(ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 22) & 4194303) & 0x3fffffu) | 0x01000000u);
+        ip = qjv_word_big(ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((i >> 12) & 1023) & 0x1fffu) | 0x80102000u);
+        ip = qjv_word_big(ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300cu);
+        ip = qjv_word_big(ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)(i & 4095) & 0x1fffu) | 0x80102000u);
     } else {
         ip = qjv_word_big(ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 42) & 4194303) & 0x3fffffu) | 0x01000000u);
         ip = qjv_word_big(ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((i >> 32) & 1023) & 0x1fffu) | 0x80102000u);
-        ip = qjv_word_big(ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283020u);
-        ip = qjv_word_big(ip, ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | 0x0b000000u);
-        ip = qjv_word_big(ip, ((uint32_t)(i & 1023) & 0x1fffu) | 0x8a116000u);
-        ip = qjv_word_big(ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80100005u);
+        ip = qjv_word_big(ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300cu);
+        ip = qjv_word_big(ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((i >> 20) & 4095) & 0x1fffu) | 0x80102000u);
+        ip = qjv_word_big(ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300cu);
+        ip = qjv_word_big(ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((i >> 8) & 4095) & 0x1fffu) | 0x80102000u);
+        ip = qjv_word_big(ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283008u);
+        ip = qjv_word_big(ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)(i & 255) & 0x1fffu) | 0x80102000u);
     }
     return ip;
 }
@@ -132,7 +143,7 @@ QJV_INLINE void qjv_addi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Addition. Type `i`. Operands `d, s, i`. */
 QJV_INLINE void qjv_addii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80002000u);
     } else {
@@ -150,7 +161,7 @@ QJV_INLINE void qjv_addu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Addition. Type `u`. Operands `d, s, i`. */
 QJV_INLINE void qjv_addui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80002000u);
     } else {
@@ -168,7 +179,7 @@ QJV_INLINE void qjv_addl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Addition. Type `l`. Operands `d, s, i`. */
 QJV_INLINE void qjv_addli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80002000u);
     } else {
@@ -186,7 +197,7 @@ QJV_INLINE void qjv_addul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Addition. Type `ul`. Operands `d, s, i`. */
 QJV_INLINE void qjv_adduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80002000u);
     } else {
@@ -204,7 +215,7 @@ QJV_INLINE void qjv_addp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Addition. Type `p`. Operands `d, s, i`. */
 QJV_INLINE void qjv_addpi(qjv_asm *c, v_reg d, v_reg s, uintptr_t value) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80002000u);
     } else {
@@ -234,7 +245,7 @@ QJV_INLINE void qjv_subi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Subtraction. Type `i`. Operands `d, s, i`. */
 QJV_INLINE void qjv_subii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80202000u);
     } else {
@@ -252,7 +263,7 @@ QJV_INLINE void qjv_subu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Subtraction. Type `u`. Operands `d, s, i`. */
 QJV_INLINE void qjv_subui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80202000u);
     } else {
@@ -270,7 +281,7 @@ QJV_INLINE void qjv_subl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Subtraction. Type `l`. Operands `d, s, i`. */
 QJV_INLINE void qjv_subli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80202000u);
     } else {
@@ -288,7 +299,7 @@ QJV_INLINE void qjv_subul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Subtraction. Type `ul`. Operands `d, s, i`. */
 QJV_INLINE void qjv_subuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80202000u);
     } else {
@@ -306,7 +317,7 @@ QJV_INLINE void qjv_subp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Subtraction. Type `p`. Operands `d, s, i`. */
 QJV_INLINE void qjv_subpi(qjv_asm *c, v_reg d, v_reg s, uintptr_t value) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80202000u);
     } else {
@@ -336,7 +347,7 @@ QJV_INLINE void qjv_muli(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Multiplication, low half. Type `i`. Operands `d, s, i`. */
 QJV_INLINE void qjv_mulii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80480004u);
 }
@@ -350,7 +361,7 @@ QJV_INLINE void qjv_mulu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Multiplication, low half. Type `u`. Operands `d, s, i`. */
 QJV_INLINE void qjv_mului(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80480004u);
 }
@@ -364,7 +375,7 @@ QJV_INLINE void qjv_mull(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Multiplication, low half. Type `l`. Operands `d, s, i`. */
 QJV_INLINE void qjv_mulli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80480004u);
 }
@@ -378,7 +389,7 @@ QJV_INLINE void qjv_mulul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Multiplication, low half. Type `ul`. Operands `d, s, i`. */
 QJV_INLINE void qjv_mululi(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80480004u);
 }
@@ -406,7 +417,7 @@ QJV_INLINE void qjv_divi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `i`. Operands `d, s, i`. */
 QJV_INLINE void qjv_divii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83382000u);
     c->ip = qjv_word_big(c->ip, 0x89392000u);
@@ -424,7 +435,7 @@ QJV_INLINE void qjv_divu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `u`. Operands `d, s, i`. */
 QJV_INLINE void qjv_divui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83302000u);
     c->ip = qjv_word_big(c->ip, 0x89312000u);
@@ -440,7 +451,7 @@ QJV_INLINE void qjv_divl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `l`. Operands `d, s, i`. */
 QJV_INLINE void qjv_divli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x81680004u);
 }
@@ -454,7 +465,7 @@ QJV_INLINE void qjv_divul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Division, truncating; undefined for a zero divisor and for MIN / -1. Type `ul`. Operands `d, s, i`. */
 QJV_INLINE void qjv_divuli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | 0x80680004u);
 }
@@ -476,21 +487,21 @@ QJV_INLINE void qjv_modi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 20);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83382000u);
     c->ip = qjv_word_big(c->ip, (t.n & 0x7c000) | 0x89382000u);
-    c->ip = qjv_word_big(c->ip, 0x8b684004u);
-    c->ip = qjv_word_big(c->ip, 0x8a494004u);
-    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x80204005u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x81684004u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80480004u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f) | (d.n & 0x3e000000) | 0x80204000u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `i`. Operands `d, s, i`. */
 QJV_INLINE void qjv_modii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 44);
+    qjv_space(c, 52);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83382000u);
     c->ip = qjv_word_big(c->ip, 0x89392000u);
-    c->ip = qjv_word_big(c->ip, 0x8b684004u);
-    c->ip = qjv_word_big(c->ip, 0x8a494004u);
-    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x80204005u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x81684004u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80480004u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f) | (d.n & 0x3e000000) | 0x80204000u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, t`. */
@@ -498,21 +509,21 @@ QJV_INLINE void qjv_modu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 20);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83302000u);
     c->ip = qjv_word_big(c->ip, (t.n & 0x7c000) | 0x89302000u);
-    c->ip = qjv_word_big(c->ip, 0x8a684004u);
-    c->ip = qjv_word_big(c->ip, 0x8a494004u);
-    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x80204005u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x80684004u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80480004u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f) | (d.n & 0x3e000000) | 0x80204000u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `u`. Operands `d, s, i`. */
 QJV_INLINE void qjv_modui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
-    qjv_space(c, 44);
+    qjv_space(c, 52);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83302000u);
     c->ip = qjv_word_big(c->ip, 0x89312000u);
-    c->ip = qjv_word_big(c->ip, 0x8a684004u);
-    c->ip = qjv_word_big(c->ip, 0x8a494004u);
-    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x80204005u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | 0x80684004u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80480004u);
+    c->ip = qjv_word_big(c->ip, (d.n & 0x1f) | (d.n & 0x3e000000) | 0x80204000u);
 }
 
 /* Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, t`. */
@@ -526,7 +537,7 @@ QJV_INLINE void qjv_modl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Remainder, the sign of the dividend; undefined where division is. Type `l`. Operands `d, s, i`. */
 QJV_INLINE void qjv_modli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x83680004u);
     c->ip = qjv_word_big(c->ip, 0x82484004u);
@@ -544,7 +555,7 @@ QJV_INLINE void qjv_modul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Remainder, the sign of the dividend; undefined where division is. Type `ul`. Operands `d, s, i`. */
 QJV_INLINE void qjv_moduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     c->ip = qjv_set_long(c->ip, qjv_reg(4), i);
     c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | 0x82680004u);
     c->ip = qjv_word_big(c->ip, 0x82484004u);
@@ -560,7 +571,7 @@ QJV_INLINE void qjv_andi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Bitwise and. Type `i`. Operands `d, s, i`. */
 QJV_INLINE void qjv_andii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80082000u);
     } else {
@@ -578,7 +589,7 @@ QJV_INLINE void qjv_andu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Bitwise and. Type `u`. Operands `d, s, i`. */
 QJV_INLINE void qjv_andui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80082000u);
     } else {
@@ -596,7 +607,7 @@ QJV_INLINE void qjv_andl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Bitwise and. Type `l`. Operands `d, s, i`. */
 QJV_INLINE void qjv_andli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80082000u);
     } else {
@@ -614,7 +625,7 @@ QJV_INLINE void qjv_andul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Bitwise and. Type `ul`. Operands `d, s, i`. */
 QJV_INLINE void qjv_anduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80082000u);
     } else {
@@ -632,7 +643,7 @@ QJV_INLINE void qjv_ori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Bitwise or. Type `i`. Operands `d, s, i`. */
 QJV_INLINE void qjv_orii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
     } else {
@@ -650,7 +661,7 @@ QJV_INLINE void qjv_oru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Bitwise or. Type `u`. Operands `d, s, i`. */
 QJV_INLINE void qjv_orui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
     } else {
@@ -668,7 +679,7 @@ QJV_INLINE void qjv_orl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Bitwise or. Type `l`. Operands `d, s, i`. */
 QJV_INLINE void qjv_orli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
     } else {
@@ -686,7 +697,7 @@ QJV_INLINE void qjv_orul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Bitwise or. Type `ul`. Operands `d, s, i`. */
 QJV_INLINE void qjv_oruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
     } else {
@@ -704,7 +715,7 @@ QJV_INLINE void qjv_xori(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Bitwise exclusive or. Type `i`. Operands `d, s, i`. */
 QJV_INLINE void qjv_xorii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80182000u);
     } else {
@@ -722,7 +733,7 @@ QJV_INLINE void qjv_xoru(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Bitwise exclusive or. Type `u`. Operands `d, s, i`. */
 QJV_INLINE void qjv_xorui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80182000u);
     } else {
@@ -740,7 +751,7 @@ QJV_INLINE void qjv_xorl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Bitwise exclusive or. Type `l`. Operands `d, s, i`. */
 QJV_INLINE void qjv_xorli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80182000u);
     } else {
@@ -758,7 +769,7 @@ QJV_INLINE void qjv_xorul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Bitwise exclusive or. Type `ul`. Operands `d, s, i`. */
 QJV_INLINE void qjv_xoruli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80182000u);
     } else {
@@ -1074,57 +1085,87 @@ QJV_INLINE void qjv_setu(qjv_asm *c, v_reg d, uint32_t value) {
 /* Load a constant. Type `l`. Operands `d, i`. */
 QJV_INLINE void qjv_setl(qjv_asm *c, v_reg d, long value) {
     int64_t i = value;
-    qjv_space(c, 24);
+    qjv_space(c, 32);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
     } else if ((i & (INT64_C(4294967295))) == i) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | 0x01000000u);
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)(i & 1023) & 0x1fffu) | 0x80102000u);
+    } else if (((~i) & (INT64_C(4294967295))) == (~i) && qjv_fits_signed((int64_t)((uint64_t)(i & 1023) - (uint64_t)1024), 13, 0)) {
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)(((~i) >> 10) & 4194303) & 0x3fffffu) | 0x01000000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((int64_t)((uint64_t)(i & 1023) - (uint64_t)1024)) & 0x1fffu) | 0x80182000u);
+    } else if ((i >> 44) == 0) {
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 22) & 4194303) & 0x3fffffu) | 0x01000000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((i >> 12) & 1023) & 0x1fffu) | 0x80102000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300cu);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)(i & 4095) & 0x1fffu) | 0x80102000u);
     } else {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 42) & 4194303) & 0x3fffffu) | 0x01000000u);
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((i >> 32) & 1023) & 0x1fffu) | 0x80102000u);
-        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283020u);
-        c->ip = qjv_word_big(c->ip, ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | 0x0b000000u);
-        c->ip = qjv_word_big(c->ip, ((uint32_t)(i & 1023) & 0x1fffu) | 0x8a116000u);
-        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80100005u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300cu);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((i >> 20) & 4095) & 0x1fffu) | 0x80102000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300cu);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((i >> 8) & 4095) & 0x1fffu) | 0x80102000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283008u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)(i & 255) & 0x1fffu) | 0x80102000u);
     }
 }
 
 /* Load a constant. Type `ul`. Operands `d, i`. */
 QJV_INLINE void qjv_setul(qjv_asm *c, v_reg d, unsigned long value) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 24);
+    qjv_space(c, 32);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
     } else if ((i & (INT64_C(4294967295))) == i) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | 0x01000000u);
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)(i & 1023) & 0x1fffu) | 0x80102000u);
+    } else if (((~i) & (INT64_C(4294967295))) == (~i) && qjv_fits_signed((int64_t)((uint64_t)(i & 1023) - (uint64_t)1024), 13, 0)) {
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)(((~i) >> 10) & 4194303) & 0x3fffffu) | 0x01000000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((int64_t)((uint64_t)(i & 1023) - (uint64_t)1024)) & 0x1fffu) | 0x80182000u);
+    } else if ((i >> 44) == 0) {
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 22) & 4194303) & 0x3fffffu) | 0x01000000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((i >> 12) & 1023) & 0x1fffu) | 0x80102000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300cu);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)(i & 4095) & 0x1fffu) | 0x80102000u);
     } else {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 42) & 4194303) & 0x3fffffu) | 0x01000000u);
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((i >> 32) & 1023) & 0x1fffu) | 0x80102000u);
-        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283020u);
-        c->ip = qjv_word_big(c->ip, ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | 0x0b000000u);
-        c->ip = qjv_word_big(c->ip, ((uint32_t)(i & 1023) & 0x1fffu) | 0x8a116000u);
-        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80100005u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300cu);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((i >> 20) & 4095) & 0x1fffu) | 0x80102000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300cu);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((i >> 8) & 4095) & 0x1fffu) | 0x80102000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283008u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)(i & 255) & 0x1fffu) | 0x80102000u);
     }
 }
 
 /* Load a constant. Type `p`. Operands `d, i`. */
 QJV_INLINE void qjv_setp(qjv_asm *c, v_reg d, uintptr_t value) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 24);
+    qjv_space(c, 32);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0x80102000u);
     } else if ((i & (INT64_C(4294967295))) == i) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | 0x01000000u);
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)(i & 1023) & 0x1fffu) | 0x80102000u);
+    } else if (((~i) & (INT64_C(4294967295))) == (~i) && qjv_fits_signed((int64_t)((uint64_t)(i & 1023) - (uint64_t)1024), 13, 0)) {
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)(((~i) >> 10) & 4194303) & 0x3fffffu) | 0x01000000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((int64_t)((uint64_t)(i & 1023) - (uint64_t)1024)) & 0x1fffu) | 0x80182000u);
+    } else if ((i >> 44) == 0) {
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 22) & 4194303) & 0x3fffffu) | 0x01000000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((i >> 12) & 1023) & 0x1fffu) | 0x80102000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300cu);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)(i & 4095) & 0x1fffu) | 0x80102000u);
     } else {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)((i >> 42) & 4194303) & 0x3fffffu) | 0x01000000u);
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((i >> 32) & 1023) & 0x1fffu) | 0x80102000u);
-        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283020u);
-        c->ip = qjv_word_big(c->ip, ((uint32_t)((i >> 10) & 4194303) & 0x3fffffu) | 0x0b000000u);
-        c->ip = qjv_word_big(c->ip, ((uint32_t)(i & 1023) & 0x1fffu) | 0x8a116000u);
-        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x80100005u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300cu);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((i >> 20) & 4095) & 0x1fffu) | 0x80102000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x8128300cu);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)((i >> 8) & 4095) & 0x1fffu) | 0x80102000u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | 0x81283008u);
+        c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (d.n & 0x7c000) | ((uint32_t)(i & 255) & 0x1fffu) | 0x80102000u);
     }
 }
 
@@ -1325,7 +1366,7 @@ QJV_INLINE void qjv_ldc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Load from base plus index or offset. Type `c`. Operands `d, s, i`. */
 QJV_INLINE void qjv_ldci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0482000u);
     } else {
@@ -1337,7 +1378,7 @@ QJV_INLINE void qjv_ldci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Load from base plus index or offset. Type `c`. Operands `d, local`. */
 QJV_INLINE void qjv_ldc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc04ba000u);
     } else {
@@ -1355,7 +1396,7 @@ QJV_INLINE void qjv_lduc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Load from base plus index or offset. Type `uc`. Operands `d, s, i`. */
 QJV_INLINE void qjv_lduci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0082000u);
     } else {
@@ -1367,7 +1408,7 @@ QJV_INLINE void qjv_lduci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Load from base plus index or offset. Type `uc`. Operands `d, local`. */
 QJV_INLINE void qjv_lduc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc00ba000u);
     } else {
@@ -1385,7 +1426,7 @@ QJV_INLINE void qjv_lds(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Load from base plus index or offset. Type `s`. Operands `d, s, i`. */
 QJV_INLINE void qjv_ldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0502000u);
     } else {
@@ -1397,7 +1438,7 @@ QJV_INLINE void qjv_ldsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Load from base plus index or offset. Type `s`. Operands `d, local`. */
 QJV_INLINE void qjv_lds_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc053a000u);
     } else {
@@ -1415,7 +1456,7 @@ QJV_INLINE void qjv_ldus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Load from base plus index or offset. Type `us`. Operands `d, s, i`. */
 QJV_INLINE void qjv_ldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0102000u);
     } else {
@@ -1427,7 +1468,7 @@ QJV_INLINE void qjv_ldusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Load from base plus index or offset. Type `us`. Operands `d, local`. */
 QJV_INLINE void qjv_ldus_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc013a000u);
     } else {
@@ -1445,7 +1486,7 @@ QJV_INLINE void qjv_ldi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Load from base plus index or offset. Type `i`. Operands `d, s, i`. */
 QJV_INLINE void qjv_ldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0402000u);
     } else {
@@ -1457,7 +1498,7 @@ QJV_INLINE void qjv_ldii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Load from base plus index or offset. Type `i`. Operands `d, local`. */
 QJV_INLINE void qjv_ldi_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc043a000u);
     } else {
@@ -1475,7 +1516,7 @@ QJV_INLINE void qjv_ldu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Load from base plus index or offset. Type `u`. Operands `d, s, i`. */
 QJV_INLINE void qjv_ldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0002000u);
     } else {
@@ -1487,7 +1528,7 @@ QJV_INLINE void qjv_ldui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Load from base plus index or offset. Type `u`. Operands `d, local`. */
 QJV_INLINE void qjv_ldu_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc003a000u);
     } else {
@@ -1505,7 +1546,7 @@ QJV_INLINE void qjv_ldl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Load from base plus index or offset. Type `l`. Operands `d, s, i`. */
 QJV_INLINE void qjv_ldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0582000u);
     } else {
@@ -1517,7 +1558,7 @@ QJV_INLINE void qjv_ldli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Load from base plus index or offset. Type `l`. Operands `d, local`. */
 QJV_INLINE void qjv_ldl_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc05ba000u);
     } else {
@@ -1535,7 +1576,7 @@ QJV_INLINE void qjv_ldul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Load from base plus index or offset. Type `ul`. Operands `d, s, i`. */
 QJV_INLINE void qjv_lduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0582000u);
     } else {
@@ -1547,7 +1588,7 @@ QJV_INLINE void qjv_lduli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Load from base plus index or offset. Type `ul`. Operands `d, local`. */
 QJV_INLINE void qjv_ldul_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc05ba000u);
     } else {
@@ -1565,7 +1606,7 @@ QJV_INLINE void qjv_ldp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Load from base plus index or offset. Type `p`. Operands `d, s, i`. */
 QJV_INLINE void qjv_ldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0582000u);
     } else {
@@ -1577,7 +1618,7 @@ QJV_INLINE void qjv_ldpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Load from base plus index or offset. Type `p`. Operands `d, local`. */
 QJV_INLINE void qjv_ldp_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc05ba000u);
     } else {
@@ -1595,7 +1636,7 @@ QJV_INLINE void qjv_ldf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Load from base plus index or offset. Type `f`. Operands `d, s, i`. */
 QJV_INLINE void qjv_ldfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc1002000u);
     } else {
@@ -1607,7 +1648,7 @@ QJV_INLINE void qjv_ldfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Load from base plus index or offset. Type `f`. Operands `d, local`. */
 QJV_INLINE void qjv_ldf_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc103a000u);
     } else {
@@ -1625,7 +1666,7 @@ QJV_INLINE void qjv_ldd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Load from base plus index or offset. Type `d`. Operands `d, s, i`. */
 QJV_INLINE void qjv_lddi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc1182000u);
     } else {
@@ -1637,7 +1678,7 @@ QJV_INLINE void qjv_lddi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Load from base plus index or offset. Type `d`. Operands `d, local`. */
 QJV_INLINE void qjv_ldd_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc11ba000u);
     } else {
@@ -1655,7 +1696,7 @@ QJV_INLINE void qjv_stc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Store to base plus index or offset. Type `c`. Operands `d, s, i`. */
 QJV_INLINE void qjv_stci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0282000u);
     } else {
@@ -1667,7 +1708,7 @@ QJV_INLINE void qjv_stci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Store to base plus index or offset. Type `c`. Operands `d, local`. */
 QJV_INLINE void qjv_stc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc02ba000u);
     } else {
@@ -1685,7 +1726,7 @@ QJV_INLINE void qjv_stuc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Store to base plus index or offset. Type `uc`. Operands `d, s, i`. */
 QJV_INLINE void qjv_stuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0282000u);
     } else {
@@ -1697,7 +1738,7 @@ QJV_INLINE void qjv_stuci(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Store to base plus index or offset. Type `uc`. Operands `d, local`. */
 QJV_INLINE void qjv_stuc_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc02ba000u);
     } else {
@@ -1715,7 +1756,7 @@ QJV_INLINE void qjv_sts(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Store to base plus index or offset. Type `s`. Operands `d, s, i`. */
 QJV_INLINE void qjv_stsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0302000u);
     } else {
@@ -1727,7 +1768,7 @@ QJV_INLINE void qjv_stsi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Store to base plus index or offset. Type `s`. Operands `d, local`. */
 QJV_INLINE void qjv_sts_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc033a000u);
     } else {
@@ -1745,7 +1786,7 @@ QJV_INLINE void qjv_stus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Store to base plus index or offset. Type `us`. Operands `d, s, i`. */
 QJV_INLINE void qjv_stusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0302000u);
     } else {
@@ -1757,7 +1798,7 @@ QJV_INLINE void qjv_stusi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Store to base plus index or offset. Type `us`. Operands `d, local`. */
 QJV_INLINE void qjv_stus_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc033a000u);
     } else {
@@ -1775,7 +1816,7 @@ QJV_INLINE void qjv_sti(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Store to base plus index or offset. Type `i`. Operands `d, s, i`. */
 QJV_INLINE void qjv_stii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0202000u);
     } else {
@@ -1787,7 +1828,7 @@ QJV_INLINE void qjv_stii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Store to base plus index or offset. Type `i`. Operands `d, local`. */
 QJV_INLINE void qjv_sti_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc023a000u);
     } else {
@@ -1805,7 +1846,7 @@ QJV_INLINE void qjv_stu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Store to base plus index or offset. Type `u`. Operands `d, s, i`. */
 QJV_INLINE void qjv_stui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0202000u);
     } else {
@@ -1817,7 +1858,7 @@ QJV_INLINE void qjv_stui(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Store to base plus index or offset. Type `u`. Operands `d, local`. */
 QJV_INLINE void qjv_stu_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc023a000u);
     } else {
@@ -1835,7 +1876,7 @@ QJV_INLINE void qjv_stl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Store to base plus index or offset. Type `l`. Operands `d, s, i`. */
 QJV_INLINE void qjv_stli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0702000u);
     } else {
@@ -1847,7 +1888,7 @@ QJV_INLINE void qjv_stli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Store to base plus index or offset. Type `l`. Operands `d, local`. */
 QJV_INLINE void qjv_stl_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc073a000u);
     } else {
@@ -1865,7 +1906,7 @@ QJV_INLINE void qjv_stul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Store to base plus index or offset. Type `ul`. Operands `d, s, i`. */
 QJV_INLINE void qjv_stuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0702000u);
     } else {
@@ -1877,7 +1918,7 @@ QJV_INLINE void qjv_stuli(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Store to base plus index or offset. Type `ul`. Operands `d, local`. */
 QJV_INLINE void qjv_stul_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc073a000u);
     } else {
@@ -1895,7 +1936,7 @@ QJV_INLINE void qjv_stp(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Store to base plus index or offset. Type `p`. Operands `d, s, i`. */
 QJV_INLINE void qjv_stpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc0702000u);
     } else {
@@ -1907,7 +1948,7 @@ QJV_INLINE void qjv_stpi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Store to base plus index or offset. Type `p`. Operands `d, local`. */
 QJV_INLINE void qjv_stp_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc073a000u);
     } else {
@@ -1925,7 +1966,7 @@ QJV_INLINE void qjv_stf(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Store to base plus index or offset. Type `f`. Operands `d, s, i`. */
 QJV_INLINE void qjv_stfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc1202000u);
     } else {
@@ -1937,7 +1978,7 @@ QJV_INLINE void qjv_stfi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Store to base plus index or offset. Type `f`. Operands `d, local`. */
 QJV_INLINE void qjv_stf_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc123a000u);
     } else {
@@ -1955,7 +1996,7 @@ QJV_INLINE void qjv_std(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 /* Store to base plus index or offset. Type `d`. Operands `d, s, i`. */
 QJV_INLINE void qjv_stdi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0xc1382000u);
     } else {
@@ -1967,7 +2008,7 @@ QJV_INLINE void qjv_stdi(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
 /* Store to base plus index or offset. Type `d`. Operands `d, local`. */
 QJV_INLINE void qjv_std_local(qjv_asm *c, v_reg d, v_variable local) {
     int64_t i = local.offset;
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0xc13ba000u);
     } else {
@@ -2069,7 +2110,7 @@ QJV_INLINE void qjv_blti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bltii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2098,7 +2139,7 @@ QJV_INLINE void qjv_bltu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bltui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2127,7 +2168,7 @@ QJV_INLINE void qjv_bltl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bltli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2156,7 +2197,7 @@ QJV_INLINE void qjv_bltul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bltuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2185,7 +2226,7 @@ QJV_INLINE void qjv_bltp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less; floating comparisons with a NaN do not branch. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bltpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2234,7 +2275,7 @@ QJV_INLINE void qjv_blei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less or equal. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bleii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2263,7 +2304,7 @@ QJV_INLINE void qjv_bleu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less or equal. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bleui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2292,7 +2333,7 @@ QJV_INLINE void qjv_blel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less or equal. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bleli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2321,7 +2362,7 @@ QJV_INLINE void qjv_bleul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less or equal. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bleuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2350,7 +2391,7 @@ QJV_INLINE void qjv_blep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if less or equal. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_blepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2399,7 +2440,7 @@ QJV_INLINE void qjv_bgti(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgtii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2428,7 +2469,7 @@ QJV_INLINE void qjv_bgtu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgtui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2457,7 +2498,7 @@ QJV_INLINE void qjv_bgtl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgtli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2486,7 +2527,7 @@ QJV_INLINE void qjv_bgtul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgtuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2515,7 +2556,7 @@ QJV_INLINE void qjv_bgtp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgtpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2564,7 +2605,7 @@ QJV_INLINE void qjv_bgei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater or equal. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgeii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2593,7 +2634,7 @@ QJV_INLINE void qjv_bgeu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater or equal. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgeui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2622,7 +2663,7 @@ QJV_INLINE void qjv_bgel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater or equal. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgeli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2651,7 +2692,7 @@ QJV_INLINE void qjv_bgeul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater or equal. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgeuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2680,7 +2721,7 @@ QJV_INLINE void qjv_bgep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if greater or equal. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bgepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2729,7 +2770,7 @@ QJV_INLINE void qjv_beqi(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if equal. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_beqii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2758,7 +2799,7 @@ QJV_INLINE void qjv_bequ(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if equal. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bequi(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2787,7 +2828,7 @@ QJV_INLINE void qjv_beql(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if equal. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_beqli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2816,7 +2857,7 @@ QJV_INLINE void qjv_bequl(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if equal. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bequli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2845,7 +2886,7 @@ QJV_INLINE void qjv_beqp(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if equal. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_beqpi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2894,7 +2935,7 @@ QJV_INLINE void qjv_bnei(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `i`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bneii(qjv_asm *c, v_reg s, int32_t value, v_label b) {
     int64_t i = value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2923,7 +2964,7 @@ QJV_INLINE void qjv_bneu(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `u`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bneui(qjv_asm *c, v_reg s, uint32_t value, v_label b) {
     int64_t i = (int32_t)value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2952,7 +2993,7 @@ QJV_INLINE void qjv_bnel(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `l`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bneli(qjv_asm *c, v_reg s, long value, v_label b) {
     int64_t i = value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -2981,7 +3022,7 @@ QJV_INLINE void qjv_bneul(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `ul`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bneuli(qjv_asm *c, v_reg s, unsigned long value, v_label b) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -3010,7 +3051,7 @@ QJV_INLINE void qjv_bnep(qjv_asm *c, v_reg s, v_reg t, v_label b) {
 /* Branch if not equal, or if an operand is a NaN. Type `p`. Operands `s, i, b`. */
 QJV_INLINE void qjv_bnepi(qjv_asm *c, v_reg s, uintptr_t value, v_label b) {
     int64_t i = (int64_t)value;
-    qjv_space(c, 36);
+    qjv_space(c, 44);
     uint32_t at = qjv_label_at(c, b);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (s.n & 0x7c000) | ((uint32_t)i & 0x1fffu) | 0x80a02000u);
@@ -3214,7 +3255,7 @@ QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value) {
 }
 
 QJV_OUTLINE void qjv_enter(qjv_asm *c, int64_t i) {
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed((int64_t)(0 - (uint64_t)i), 13, 0)) {
         c->ip = qjv_word_big(c->ip, ((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0x1fffu) | 0x9c03a000u);
     } else {
@@ -3224,7 +3265,7 @@ QJV_OUTLINE void qjv_enter(qjv_asm *c, int64_t i) {
 }
 
 QJV_OUTLINE void qjv_leave(qjv_asm *c, int64_t i) {
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, ((uint32_t)i & 0x1fffu) | 0x9c03a000u);
     } else {
@@ -3239,20 +3280,18 @@ QJV_INLINE void qjv_return(qjv_asm *c) {
 }
 
 QJV_OUTLINE void qjv_hold(qjv_asm *c, int64_t i) {
-    qjv_space(c, 8);
-    if (qjv_fits_signed(i, 13, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)8), 13, 0)) {
-        c->ip = qjv_word_big(c->ip, ((uint32_t)i & 0x1fffu) | 0xca73a000u);
-        c->ip = qjv_word_big(c->ip, ((uint32_t)((int64_t)((uint64_t)i + (uint64_t)8)) & 0x1fffu) | 0xc32ba000u);
+    qjv_space(c, 4);
+    if (qjv_fits_signed(i, 13, 0)) {
+        c->ip = qjv_word_big(c->ip, ((uint32_t)i & 0x1fffu) | 0xc32ba000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
 }
 
 QJV_OUTLINE void qjv_release(qjv_asm *c, int64_t i) {
-    qjv_space(c, 8);
-    if (qjv_fits_signed(i, 13, 0) && qjv_fits_signed((int64_t)((uint64_t)i + (uint64_t)8), 13, 0)) {
-        c->ip = qjv_word_big(c->ip, ((uint32_t)i & 0x1fffu) | 0xca5ba000u);
-        c->ip = qjv_word_big(c->ip, ((uint32_t)((int64_t)((uint64_t)i + (uint64_t)8)) & 0x1fffu) | 0xc30ba000u);
+    qjv_space(c, 4);
+    if (qjv_fits_signed(i, 13, 0)) {
+        c->ip = qjv_word_big(c->ip, ((uint32_t)i & 0x1fffu) | 0xc30ba000u);
     } else {
         qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
@@ -3269,7 +3308,7 @@ QJV_OUTLINE void qjv_unlink(qjv_asm *c, int64_t i) {
 }
 
 QJV_OUTLINE void qjv_frame_address(qjv_asm *c, v_reg d, int64_t i) {
-    qjv_space(c, 28);
+    qjv_space(c, 36);
     if (qjv_fits_signed(i, 13, 0)) {
         c->ip = qjv_word_big(c->ip, (d.n & 0x3e000000) | ((uint32_t)i & 0x1fffu) | 0x8003a000u);
     } else {
