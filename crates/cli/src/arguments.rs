@@ -145,6 +145,7 @@ pub(crate) struct Check {
     qj run echo.esp --bind inC=udp:7 --bind outC=udp:7 --fault udp:loss=5%,seed=7\n  \
     qj run sender.esp --extern help.c --engine c\n  \
     qj run race.esp --seed 7               another order of execution\n  \
+    qj run server.esp --adaptive --report  fast paths found while it runs\n  \
     qj run server.esp --record run.qjr     then: qj replay run.qjr"
 )]
 pub(crate) struct Run {
@@ -154,10 +155,18 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) options: RunOptions,
     /// What executes the program: the reference interpreter, C compiled with `cc` (or $CC), or machine code in memory
-    #[arg(long, value_name = "ENGINE", default_value = "interp")]
-    pub(crate) engine: Engine,
+    ///
+    /// [default: interp; with --adaptive jit]
+    #[arg(long, value_name = "ENGINE")]
+    pub(crate) engine: Option<Engine>,
     #[command(flatten)]
     pub(crate) coding: Coding,
+    /// Find fast paths while the program runs, and drop those that do not pay any more (engines jit, interp)
+    #[arg(long)]
+    pub(crate) adaptive: bool,
+    /// Say on standard error what was formed and dropped, and when (for --adaptive)
+    #[arg(long)]
+    pub(crate) report: bool,
     /// Write everything the program learns from outside to FILE, for `qj replay` (engines interp, jit; mode process)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) record: Option<PathBuf>,

@@ -58,6 +58,7 @@ impl<'a> Scene<'a> {
         };
         let body = self.body(instance);
         let mut at = at;
+        let mut on_path = self.is_on_path(instance).then_some(*fuel);
         let stop = loop {
             let mut context = Context {
                 program: self.program,
@@ -75,7 +76,11 @@ impl<'a> Scene<'a> {
                         unreachable!("it stopped there")
                     };
                     let edge = match self.enter_path(instance, enter) {
-                        Entry::Entered => None,
+                        Entry::Entered => {
+                            self.work.runs.entries += 1;
+                            on_path = Some(*fuel);
+                            None
+                        }
                         Entry::Later => Some(&enter.later),
                         Entry::Refused => Some(&enter.otherwise),
                     };
@@ -87,6 +92,7 @@ impl<'a> Scene<'a> {
                         unreachable!("it stopped there")
                     };
                     at = self.leave_path(instance, leave);
+                    self.work.runs.fuel += on_path.take().map_or(0, |before| before.saturating_sub(*fuel));
                 }
                 stop => break stop,
             }
@@ -94,6 +100,7 @@ impl<'a> Scene<'a> {
                 break Stop::Fuel(at);
             }
         };
+        self.work.runs.fuel += on_path.map_or(0, |before| before.saturating_sub(*fuel));
         self.state.unfinished = None;
         let control = &mut self.state.instances[instance as usize].control;
         match stop {

@@ -12,6 +12,10 @@
 //! it goes to the end of the list, behind it. Channels of the world and times are asked for when an
 //! instance would wait on one, when the ready list is empty, and every 64 turns.
 
+mod moving;
+
+pub use moving::{Seams, Way};
+
 use crate::code::{BranchCode, GuardCode, OperationCode, WaitCode};
 use crate::ir::{AltOrder, Direction, Policy, Program};
 use crate::native::Native;
@@ -57,6 +61,8 @@ struct Schedule {
     asked_again: u32,
     trace: Option<Vec<Step>>,
     profile: Option<Box<Profile>>,
+    /// How many communications were steps, and not on a fast path.
+    communications: u64,
     over: Option<Outcome>,
 }
 
@@ -102,6 +108,7 @@ impl<'p> Interpreter<'p> {
             asked_again: 0,
             trace: None,
             profile: None,
+            communications: 0,
             over: None,
         };
         Ok(Interpreter { machine, state, schedule })
@@ -221,6 +228,7 @@ impl Schedule {
         if let Some(profile) = &mut self.profile {
             profile.note(step, scene);
         }
+        self.communications += u64::from(is_communication(step, scene));
         match step {
             Step::Local { .. } => {}
             Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
@@ -576,6 +584,15 @@ fn asks_free(branch: &BranchCode) -> bool {
     match branch.guard {
         GuardCode::Region(_) => true,
         GuardCode::Open | GuardCode::Register(_) => false,
+    }
+}
+
+/// Whether a step communicates, and is not one of a fast path, which communicates with the world only.
+fn is_communication(step: Step, scene: &Scene<'_>) -> bool {
+    match step {
+        Step::Communicate { .. } => true,
+        Step::FromWorld { instance, .. } | Step::ToWorld { instance, .. } => !scene.is_on_path(instance),
+        Step::Local { .. } | Step::After { .. } | Step::Else { .. } => false,
     }
 }
 

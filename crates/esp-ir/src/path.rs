@@ -50,6 +50,14 @@ impl Scene<'_> {
         Entry::Entered
     }
 
+    /// Whether an instance is on a fast path that it has entered.
+    pub(crate) fn is_on_path(&self, instance: u32) -> bool {
+        self.program.paths.iter().any(|path| {
+            let lent = |member: &PathMember| matches!(self.state.control(member.instance), Control::Lent { .. });
+            path.trigger == instance && path.members.first().is_some_and(lent)
+        })
+    }
+
     /// The end of a path: every member gets its values back. Where the trigger goes on.
     pub(crate) fn leave_path(&mut self, instance: u32, leave: &LeaveCode) -> Pc {
         let path = &self.program.paths[leave.path.0 as usize];

@@ -20,6 +20,17 @@ pub struct Done {
 /// A communication: who gave and who took, none of which is the world.
 pub type Communication = (Option<Done>, Option<Done>);
 
+/// How much of a run was done on fast paths.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Tally {
+    /// Communications of the scheduler, those on fast paths left out.
+    pub communications: u64,
+    /// How often a fast path was entered.
+    pub entries: u64,
+    /// What was done on fast paths: turns of loops of machine code, IR steps of the interpreter.
+    pub fuel_on_paths: u64,
+}
+
 /// What a run has communicated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Profile {

@@ -147,6 +147,17 @@ pub(crate) struct Workspace {
     /// in order.
     pub(crate) taken: Vec<(u32, u32)>,
     pub(crate) returned: Vec<u32>,
+    /// What has been done on fast paths so far.
+    pub(crate) runs: Runs,
+}
+
+/// What has been done on fast paths.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Runs {
+    /// How often one was entered.
+    pub(crate) entries: u64,
+    /// Fuel that was used on them.
+    pub(crate) fuel: u64,
 }
 
 /// A program in one of its states, and the world around it: where steps are tried and taken.
@@ -175,6 +186,7 @@ impl<'p> Machine<'p> {
             reopened: VecDeque::new(),
             taken: Vec::new(),
             returned: Vec::new(),
+            runs: Runs::default(),
         };
         Ok(Machine { program, code, checks, work })
     }

@@ -1,6 +1,7 @@
 //! Runs ESP programs: drivers at external channels, the event loop, extern functions, the engines.
 //! Everything around a program that is not the program: the only ESP crate that does I/O or has `unsafe`.
 
+mod adaptive;
 mod binding;
 mod clock;
 mod code_size;
@@ -23,6 +24,7 @@ mod signals;
 pub mod spin;
 mod trouble;
 
+pub use adaptive::adapt;
 pub use binding::{Binding, Choice, Device, Driver, Endpoint, Place};
 pub use clock::Time;
 pub use code_size::{CodeSizes, SIZE_FLAGS, measure, measure_code};

@@ -24,7 +24,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 /// IR steps of the interpreter between two looks at signals and output that waits: some ten milliseconds.
-const BUDGET: u64 = 200_000;
+pub(crate) const BUDGET: u64 = 200_000;
 
 /// What executes a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -92,7 +92,7 @@ impl std::str::FromStr for Memory {
 }
 
 /// Refuses a program whose data does not fit, before anything is opened.
-fn reserve(program: &Program, settings: &Settings) -> Result<(), Trouble> {
+pub(crate) fn reserve(program: &Program, settings: &Settings) -> Result<(), Trouble> {
     let needed = data_bytes(program) as u64;
     if needed <= settings.memory.0 {
         return Ok(());
@@ -211,7 +211,7 @@ pub fn replay(
     }
 }
 
-fn open<'p>(program: &'p Program, settings: &Settings) -> Result<Ports<'p>, Trouble> {
+pub(crate) fn open<'p>(program: &'p Program, settings: &Settings) -> Result<Ports<'p>, Trouble> {
     let headers = if settings.externs.is_empty() {
         Vec::new()
     } else {
@@ -236,7 +236,7 @@ pub fn c_options(checks: Checks) -> c::Options {
 }
 
 /// Everything that was sent goes out, however the run ended.
-fn close(mut ports: Ports<'_>, ending: Ending) -> Ended {
+pub(crate) fn close(mut ports: Ports<'_>, ending: Ending) -> Ended {
     let hurry = match ending {
         Ending::Signal(_) | Ending::Unread => Hurry::Stopped,
         Ending::Exit(_) | Ending::Fault(_) | Ending::Trouble(_) => Hurry::None,
@@ -253,7 +253,7 @@ fn close(mut ports: Ports<'_>, ending: Ending) -> Ended {
 }
 
 /// A world with a way to wait for it.
-trait Place: World {
+pub(crate) trait Place: World {
     /// Waits for news or a deadline.
     fn sleep(&mut self, deadline_ns: Option<i64>, signals: &Signals) -> Wake;
     /// Something that ends the run, if there is anything.
@@ -345,7 +345,7 @@ fn interpret(program: &Program, settings: &Settings, place: &mut impl Place, sig
 }
 
 /// What to say of a program that no interpreter can hold.
-fn too_large(large: TooLarge) -> Trouble {
+pub(crate) fn too_large(large: TooLarge) -> Trouble {
     Trouble::new(large.to_string()).help("make its arrays, pools or replicas smaller")
 }
 
@@ -356,23 +356,30 @@ fn drive(scheduler: &mut Scheduler<'_>, place: &mut impl Place, signals: &Signal
             Scheduler::Reference(interpreter) => interpreter.run(place, BUDGET),
             Scheduler::Random(random) => random.run(place, BUDGET),
         };
-        if let Some(ending) = place.interruption() {
+        if let Some(ending) = after(outcome, place, signals) {
             return ending;
         }
-        let wake = match outcome {
-            Outcome::Ended(status) => return Ending::Exit(status),
-            Outcome::Faulted(report) => return Ending::Fault(report),
-            Outcome::Budget => {
-                place.flush();
-                signals.pending().map_or(Wake::Event, Wake::Signal)
-            }
-            Outcome::Resting(resting) => place.sleep(resting.deadline_ns, signals),
-        };
-        match wake {
-            Wake::Event => {}
-            Wake::Signal(signal) => return Ending::Signal(signal),
-            Wake::Never => return Ending::Trouble(Trouble::new("the program waits for nothing that could happen")),
+    }
+}
+
+/// What follows an outcome: the run's ending, or sleep.
+pub(crate) fn after(outcome: Outcome, place: &mut impl Place, signals: &Signals) -> Option<Ending> {
+    if let Some(ending) = place.interruption() {
+        return Some(ending);
+    }
+    let wake = match outcome {
+        Outcome::Ended(status) => return Some(Ending::Exit(status)),
+        Outcome::Faulted(report) => return Some(Ending::Fault(report)),
+        Outcome::Budget => {
+            place.flush();
+            signals.pending().map_or(Wake::Event, Wake::Signal)
         }
+        Outcome::Resting(resting) => place.sleep(resting.deadline_ns, signals),
+    };
+    match wake {
+        Wake::Event => None,
+        Wake::Signal(signal) => Some(Ending::Signal(signal)),
+        Wake::Never => Some(Ending::Trouble(Trouble::new("the program waits for nothing that could happen"))),
     }
 }
 

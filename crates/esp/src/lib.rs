@@ -2,6 +2,7 @@
 //! through a [`Loader`]. The passes are listed in [`compile`]; each lives in a crate below this one.
 #![forbid(unsafe_code)]
 
+mod adaptive;
 mod compared;
 mod describe;
 mod graph;
@@ -11,6 +12,7 @@ mod paths;
 mod profile;
 mod suggest;
 
+pub use adaptive::{Formed, form};
 pub use compared::{Compared, Fast, compared};
 pub use describe::type_name;
 pub use graph::graph;

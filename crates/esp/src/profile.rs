@@ -36,7 +36,7 @@ pub struct Profile {
     pub entry: Option<Operation>,
     /// How often each operation was done, in order of text.
     pub operations: Vec<(Operation, u64)>,
-    /// What each other instance did first in a round, and how often: there it waits before one.
+    /// What each other instance did first in a round, after what began it, and how often: there it waits before one.
     pub first: Vec<(Operation, u64)>,
     /// The most frequent rounds: how often, and what was communicated.
     pub rounds: Vec<(u64, Vec<String>)>,
@@ -54,6 +54,12 @@ impl Profile {
             first: first.into_iter().map(|(done, count)| (named(done), count)).collect(),
             rounds,
         }
+    }
+
+    /// How many rounds it tells of.
+    pub fn round_count(&self) -> u64 {
+        let count = |entry: &Operation| self.operations.iter().find(|(operation, _)| operation == entry);
+        self.entry.as_ref().and_then(count).map_or(0, |(_, count)| *count)
     }
 
     /// Its JSON.
@@ -109,8 +115,7 @@ impl Profile {
     /// What people want to know first.
     pub fn summary(&self) -> String {
         let Some(entry) = &self.entry else { return "nothing was communicated".to_string() };
-        let count = self.operations.iter().find(|(operation, _)| operation == entry).map_or(0, |(_, count)| *count);
-        let mut text = format!("{count} rounds begin with `{}` of `{}`", entry.statement, entry.process);
+        let mut text = format!("{} rounds begin with `{}` of `{}`", self.round_count(), entry.statement, entry.process);
         if let Some((count, steps)) = self.rounds.first() {
             text += &format!("; the most frequent, {count} times: {}", steps.join(", "));
         }
@@ -193,18 +198,29 @@ type Counted<T> = Vec<(T, u64)>;
 fn rounds(program: &Program, order: &[Communication], entry: Done) -> (Counted<Done>, Vec<(u64, Vec<String>)>) {
     let mut begun = 0u64;
     let mut last = vec![0u64; program.instance_count() as usize];
+    // A path begins with what its trigger does next: what others do first is what follows from that.
+    let (mut has_begun, mut next) = (false, 0u64);
+    let mut last_next = vec![0u64; program.instance_count() as usize];
     let mut first: HashMap<Done, u64> = HashMap::new();
     let mut by_round: Vec<(u64, Communication)> = Vec::with_capacity(order.len());
     for communication in order {
         let ends = [communication.0, communication.1];
+        if ends.iter().flatten().any(|done| done.instance == entry.instance) && std::mem::take(&mut has_begun) {
+            next += 1;
+            last_next[entry.instance as usize] = next;
+        }
         if ends.contains(&Some(entry)) {
             begun += 1;
+            has_begun = true;
             last[entry.instance as usize] = begun;
         }
         let rounds = ends.iter().flatten().map(|done| last[done.instance as usize]);
         let round = rounds.max().unwrap_or_default();
+        let nexts = ends.iter().flatten().map(|done| last_next[done.instance as usize]);
+        let follows = nexts.max().unwrap_or_default();
         for done in ends.into_iter().flatten() {
-            if std::mem::replace(&mut last[done.instance as usize], round) < round {
+            last[done.instance as usize] = round;
+            if std::mem::replace(&mut last_next[done.instance as usize], follows) < follows {
                 *first.entry(done).or_default() += 1;
             }
         }

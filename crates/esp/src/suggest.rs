@@ -9,9 +9,9 @@
 //!   all other operations ----------> transparent
 //! ```
 
-use crate::profile::{Operation, Profile, RARE, by_name, end};
+use crate::profile::{self, Profile, RARE, by_name, end};
 use crate::{Compiled, Emit, Limits, Loader, Mode, NoOutput, Options, Source, compile};
-use quaject_esp_ir::ir::{Boundary, Direction, Program, SiteId};
+use quaject_esp_ir::ir::{Boundary, Direction, Operation, Program, SiteId, Terminator};
 use quaject_esp_ir::profile::Done;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
@@ -29,6 +29,8 @@ const NAME: &str = "hotPath";
 /// A specification whose path can be made.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Suggestion {
+    /// The path's name.
+    pub name: String,
     /// Its text, at most ten lines.
     pub text: String,
     /// The members' names, the trigger first.
@@ -47,7 +49,7 @@ pub enum NoSuggestion {
     /// Nothing was communicated while it was profiled.
     Silence,
     /// The profile speaks of an operation that the program does not have.
-    Foreign(Operation),
+    Foreign(profile::Operation),
     /// Whoever sets the pace meets nobody often enough.
     Alone(String),
     /// No path could be made; what was said of the last that was tried.
@@ -59,6 +61,16 @@ pub enum NoSuggestion {
 /// # Errors
 /// Why there is none.
 pub fn suggest(source: &Source, loader: &mut dyn Loader, profile: &Profile) -> Result<Suggestion, NoSuggestion> {
+    suggest_within(source, loader, profile, MOST_EFFORT)
+}
+
+/// Likewise, with less work for each attempt.
+pub(crate) fn suggest_within(
+    source: &Source,
+    loader: &mut dyn Loader,
+    profile: &Profile,
+    effort: usize,
+) -> Result<Suggestion, NoSuggestion> {
     let plain = compile(source.clone(), loader, &Options::new(Emit::Ir));
     let program = plain.outputs.map_err(NoSuggestion::Program)?.ir;
     let hot = Hot::new(&program, profile)?;
@@ -72,10 +84,11 @@ pub fn suggest(source: &Source, loader: &mut dyn Loader, profile: &Profile) -> R
     let mut refusal = String::new();
     while members.len() >= 2 {
         let text = specification(&program, &name, &members);
-        match tried(source, loader, &name, &text) {
+        match tried(source, loader, &name, &text, effort) {
             Ok(report) => {
                 let left_out = all[members.len()..].to_vec();
-                return Ok(Suggestion { text, members: all[..members.len()].to_vec(), left_out, report });
+                let members = all[..members.len()].to_vec();
+                return Ok(Suggestion { name, text, members, left_out, report });
             }
             Err(reason) => refusal = reason,
         }
@@ -85,10 +98,10 @@ pub fn suggest(source: &Source, loader: &mut dyn Loader, profile: &Profile) -> R
 }
 
 /// Makes the path of a specification: what is said of it, or of why it cannot be made.
-fn tried(source: &Source, loader: &mut dyn Loader, name: &str, text: &str) -> Result<String, String> {
+fn tried(source: &Source, loader: &mut dyn Loader, name: &str, text: &str, effort: usize) -> Result<String, String> {
     let mut source = source.clone();
     source.root.bytes.extend(format!("\n{text}").into_bytes());
-    let limits = Limits { effort: MOST_EFFORT, ..Limits::default() };
+    let limits = Limits { effort, ..Limits::default() };
     let options = Options { mode: Mode::FastPath, limits, ..Options::new(Emit::Ir) };
     let Compiled { diagnostics, outputs, .. } = compile(source, loader, &options);
     let wrong = || diagnostics.first().map_or_else(String::new, |diagnostic| diagnostic.message.clone());
@@ -108,6 +121,9 @@ fn free_name(texts: &[&str]) -> String {
 struct Member {
     instance: u32,
     start: SiteId,
+    /// Whether it often does something else where it starts: a path that ended whenever it comes back there would be
+    /// left at once.
+    has_choice: bool,
     /// Operations that lead off the path.
     off: Vec<SiteId>,
 }
@@ -123,7 +139,7 @@ struct Hot<'a> {
 impl Hot<'_> {
     fn new<'a>(program: &'a Program, profile: &Profile) -> Result<Hot<'a>, NoSuggestion> {
         let names = by_name(program);
-        let find = |operation: &Operation| {
+        let find = |operation: &profile::Operation| {
             names.get(operation).copied().ok_or_else(|| NoSuggestion::Foreign(operation.clone()))
         };
         let entry = find(profile.entry.as_ref().ok_or(NoSuggestion::Silence)?)?;
@@ -186,7 +202,23 @@ impl Hot<'_> {
         let often: Vec<Done> = self.operations(instance).filter(|done| self.is_often(*done)).collect();
         let start = if instance == self.entry.instance { Some(self.entry) } else { self.start(&often) }?;
         let off = self.operations(instance).filter(|done| !often.contains(done)).map(|done| done.site);
-        Some(Member { instance, start: start.site, off: off.collect() })
+        let has_choice = often.iter().any(|other| *other != start && self.share_wait(start, *other));
+        Some(Member { instance, start: start.site, has_choice, off: off.collect() })
+    }
+
+    /// Whether two operations of an instance are branches of one `alt`.
+    fn share_wait(&self, one: Done, other: Done) -> bool {
+        let (process, _) = self.program.process_of(one.instance).expect("a profile names instances of its program");
+        self.program.processes[process.0 as usize].body.blocks.iter().any(|block| {
+            let Terminator::Wait(wait) = &block.terminator else { return false };
+            let has = |wanted: SiteId| {
+                wait.branches.iter().any(|branch| match branch.operation {
+                    Operation::In { site, .. } | Operation::Out { site, .. } => site == wanted,
+                    Operation::After { .. } => false,
+                })
+            };
+            has(one.site) && has(other.site)
+        })
     }
 
     /// Where an instance waits before a round: at what it does first in most of them; of what is about as frequent, the
@@ -216,7 +248,8 @@ fn specification(program: &Program, name: &str, members: &[Member]) -> String {
         }
         statements.extend(member.off.iter().map(|site| words(*site)));
         let statements = statements.join(", ");
-        let goes_on = if number == 0 { format!("follows {start}*;") } else { format!("exit {start};") };
+        let goes_on =
+            if number == 0 || member.has_choice { format!("follows {start}*;") } else { format!("exit {start};") };
         writeln!(text, "  process {process:<width$} {{ statement {statements}; start {start}; {goes_on} }}")
             .expect("writing to a string does not fail");
     }

@@ -3,7 +3,7 @@
 use crate::generate::Sample;
 use crate::world::ScriptedWorld;
 use quaject_esp_ir::datum::Datum;
-use quaject_esp_ir::interpreter::Interpreter;
+use quaject_esp_ir::interpreter::{Interpreter, Seams, Way};
 use quaject_esp_ir::ir::{ChannelId, MemoryMode, PoolId, Program};
 use quaject_esp_ir::lower::lower;
 use quaject_esp_ir::profile::Profile;
@@ -128,24 +128,73 @@ pub fn run_locally(
         },
     }
     interpreter.record();
-    let shown = run_in_parts(sample, program, &mut interpreter, budget);
+    let shown = run_in_parts(sample, program, &mut interpreter, budget, &mut |_| {});
     (shown, interpreter.take_trace())
 }
 
 fn run(sample: &Sample, program: &Program, interpreter: &mut Interpreter<'_>) -> Result<Shown, String> {
-    run_in_parts(sample, program, interpreter, BUDGET)
+    run_in_parts(sample, program, interpreter, BUDGET, &mut |_| {})
 }
 
-fn run_in_parts(
+/// Runs under the reference schedule and changes the form of the program whenever so many IR steps are done, or nothing
+/// can be done: from the program itself to `other` and back. What it shows, and how often it has changed.
+pub fn run_changing<'p>(
+    sample: &Sample,
+    program: &'p Program,
+    other: &'p Program,
+    seams: &Seams,
+    local: Local,
+    budget: u64,
+) -> Result<(Shown, u64), String> {
+    let mut interpreter = Interpreter::new(program, Checks::Off).map_err(|error| format!("{error:?}"))?;
+    let mut changes = 0;
+    let mut trouble = None;
+    let mut change = |interpreter: &mut Interpreter<'p>, to: &'p Program, way| match interpreter.moved(
+        to,
+        Checks::Off,
+        seams,
+        way,
+    ) {
+        Ok(Some(mut moved)) => {
+            if local == Local::Native {
+                match MachineCode::compile(to, Checks::Off) {
+                    Ok(code) => moved.use_native(Box::new(code)),
+                    Err(error) => trouble = Some(format!("{error:?}")),
+                }
+            }
+            changes += 1;
+            Some(moved)
+        }
+        Ok(None) => None,
+        Err(error) => {
+            trouble = Some(format!("{error:?}"));
+            None
+        }
+    };
+    let mut is_plain = true;
+    let shown = run_in_parts(sample, program, &mut interpreter, budget, &mut |interpreter| {
+        let (to, way) = if is_plain { (other, Way::ToFast) } else { (program, Way::ToPlain) };
+        if let Some(moved) = change(interpreter, to, way) {
+            *interpreter = moved;
+            is_plain = !is_plain;
+        }
+    })?;
+    trouble.map_or(Ok((shown, changes)), Err)
+}
+
+fn run_in_parts<'p>(
     sample: &Sample,
     program: &Program,
-    interpreter: &mut Interpreter<'_>,
+    interpreter: &mut Interpreter<'p>,
     budget: u64,
+    between: &mut dyn FnMut(&mut Interpreter<'p>),
 ) -> Result<Shown, String> {
     let mut world = ScriptedWorld::new(program, &sample.script);
     let mut parts = 0;
     loop {
-        match interpreter.run(&mut world, budget) {
+        let outcome = interpreter.run(&mut world, budget);
+        between(interpreter);
+        match outcome {
             Outcome::Budget if parts * budget < BUDGET => parts += 1,
             Outcome::Resting(resting) => match resting.deadline_ns {
                 Some(deadline) => world.now_ns = deadline,

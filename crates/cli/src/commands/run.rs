@@ -1,18 +1,26 @@
 //! `qj run`, and what it shares with `qj replay`: how a run's end is told.
 
-use super::{compile, keep_apart};
+use super::{compile, keep_apart, refused};
 use crate::arguments::{self, Coding, ModeChoice, Run, RunOptions};
 use crate::terminal::{Status, Stop, Terminal, say};
-use quaject_esp::{Emit, Limits, Manual, Mode, Options, Outputs, Refusal};
+use quaject_esp::{Compiled, Emit, Limits, Manual, Mode, Options, Outputs, Refusal};
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_ir::step::Checks;
+use quaject_esp_run::disk::open_program;
 use quaject_esp_run::files::NewFile;
 use quaject_esp_run::{Ended, Ending, Engine, Header, Settings, Trouble, die_of, render_fault};
 use quaject_esp_syntax::span::SourceMap;
 use std::path::PathBuf;
 
 pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
-    let settings = settings(&arguments.options, arguments.engine);
+    if arguments.adaptive {
+        return adaptive(terminal, &arguments);
+    }
+    if arguments.report {
+        let trouble = Trouble::usage("`--report` has no meaning here");
+        return Err(Stop::at(trouble.help("it is for `--adaptive`; `qj build --report` tells of a mode")));
+    }
+    let settings = settings(&arguments.options, arguments.engine.unwrap_or(arguments::Engine::Interp));
     if let (Some(_), Engine::C) = (&arguments.record, settings.engine) {
         return Err(Stop::at(
             Trouble::usage("`--record` needs the interpreter")
@@ -47,6 +55,61 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
     };
     tell_notes(&ended);
     Ok(tell(terminal, program, &sources, ended.ending))
+}
+
+/// A run that finds its fast paths itself.
+fn adaptive(terminal: &Terminal, arguments: &Run) -> Result<Status, Stop> {
+    only_adaptive(arguments).map_err(Stop::at)?;
+    let settings = settings(&arguments.options, arguments.engine.unwrap_or(arguments::Engine::Jit));
+    let (source, mut disk) = open_program(&arguments.file, &[]).map_err(Stop::at)?;
+    let options = options(Emit::Ir, &arguments.coding, arguments.options.checked)?;
+    let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source.clone(), &mut disk, &options);
+    terminal.diagnostics(&sources, &diagnostics);
+    let program = outputs.map_err(|reason| refused(&arguments.file, reason))?.ir;
+    let mut report = |line: &str| {
+        if arguments.report {
+            say(&format!("{line}\n"));
+        }
+    };
+    let ended = quaject_esp_run::adapt(&program, &settings, &source, &mut disk, &mut report).map_err(Stop::at)?;
+    tell_notes(&ended);
+    Ok(tell(terminal, &program, &sources, ended.ending))
+}
+
+/// Refuses what `--adaptive` does not go with.
+fn only_adaptive(arguments: &Run) -> Result<(), Trouble> {
+    let (coding, options) = (&arguments.coding, &arguments.options);
+    let refusals = [
+        (
+            arguments.engine == Some(arguments::Engine::C),
+            "`--adaptive` does not go with `--engine c`: compiled C does not change",
+            "leave out `--engine`, or find paths with `qj profile` and `qj fastpath suggest`",
+        ),
+        (
+            coding.mode != ModeChoice::Process,
+            "`--adaptive` needs `--mode process`: it finds the fast paths itself",
+            "leave out `--mode`",
+        ),
+        (
+            !coding.fast_paths.is_empty(),
+            "`--adaptive` finds the fast paths itself",
+            "leave out `--fast-paths`, or `--adaptive` and say `--mode fastpath`",
+        ),
+        (
+            arguments.record.is_some(),
+            "`--adaptive` does not go with `--record`: a recording counts what processes ask the world for",
+            "leave out one of them",
+        ),
+        (
+            options.seed.is_some(),
+            "`--adaptive` does not go with `--seed`: paths are of the order that programs have by themselves",
+            "leave out one of them",
+        ),
+    ];
+    match refusals.iter().find(|(is_given, ..)| *is_given) {
+        Some((_, cause, help)) => Err(Trouble::usage(*cause).help(*help)),
+        None => Ok(()),
+    }
 }
 
 /// Says what people should know beside how a run ended.

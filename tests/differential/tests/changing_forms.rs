@@ -1,0 +1,55 @@
+//! Random programs that change their form while they run, as `qj run --adaptive` does: to the same program with its
+//! blocks cut, which makes no other choice, and to the program with a random fast path, which shows what it can show.
+
+use quaject_differential::generate::{Sample, generate};
+use quaject_differential::interpret::{Local, compile, interpret, run_changing};
+use quaject_differential::modes::{agree, with_path};
+use quaject_esp_ir::interpreter::Seams;
+use quaject_esp_ir::step::Checks;
+use quaject_test_support::Effort;
+
+/// IR steps between two changes: so few that states of all kinds are moved, and more where each change compiles.
+const RUNS: [(u64, Local); 3] = [(1, Local::Interpreted), (9, Local::Interpreted), (100, Local::Native)];
+
+/// How often the sample's forms were changed; none if it has no fast path.
+fn check(seed: u64, sample: &Sample) -> Result<Option<u64>, String> {
+    let program = compile(sample)?;
+    let Some(made) = with_path(seed, &program, Checks::Off) else { return Ok(None) };
+    let plain = interpret(sample, &program)?;
+    let cut = Seams::new(&program, &made.without, &made.without);
+    let fast = Seams::new(&program, &made.without, &made.program);
+    let mut changed = 0;
+    for (budget, local) in RUNS {
+        let (shown, changes) = run_changing(sample, &program, &made.without, &cut, local, budget)?;
+        if shown != plain {
+            return Err(format!("cut, {local:?}, {budget} steps: {shown:?}\nit shows by itself: {plain:?}"));
+        }
+        changed += changes;
+        let (shown, changes) = run_changing(sample, &program, &made.program, &fast, local, budget)?;
+        agree(sample, &program, &plain, &shown).map_err(|error| format!("{local:?}, {budget} steps: {error}"))?;
+        changed += changes;
+    }
+    Ok(Some(changed))
+}
+
+#[test]
+fn a_program_that_changes_its_form_shows_what_it_can_show() {
+    let count = Effort::wanted().pick(100, 400, 50_000);
+    let (mut failures, mut changed, mut fast) = (Vec::new(), 0, 0);
+    for seed in 0..count {
+        let sample = generate(seed);
+        match check(seed, &sample) {
+            Ok(None) => {}
+            Ok(Some(changes)) => {
+                fast += 1;
+                changed += changes;
+            }
+            Err(error) => failures.push((sample.source.len(), seed, sample.source, error)),
+        }
+    }
+    failures.sort();
+    if let Some((_, seed, source, error)) = failures.first() {
+        panic!("{} of {count} fail; the smallest, seed {seed}: {error}\n{source}", failures.len());
+    }
+    assert!(fast * 4 > count && changed > 10 * fast, "{fast} of {count} programs have a path, {changed} changes");
+}
