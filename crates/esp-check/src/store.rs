@@ -3,12 +3,13 @@
 //! table and records stay in the caches of its processor; anybody reads records at any time.
 //!
 //! ```text
-//!   chunk      up to 1,048,576 words of 32 bits; each shard fills chunks of its own, each twice as long as the last: a
-//!              thread that asks the system for memory holds up all that have just got some
+//!   chunk      1,048,576 words of 32 bits, a shard's first ones less; each shard fills chunks of its own. From the
+//!              second on in huge pages: a thread that asks the system for memory holds up the others
 //!   record     word 0       the state it was first reached from (its own reference for the first state)
 //!              words 1 ..   the numbers of its parts, 7 bits a byte, padded with zero bytes to whole words;
 //!                           with compaction the lower half of the signature instead
-//!   table      64 bits a slot, 0 is empty; at most three quarters full, then rebuilt twice as large
+//!   table      64 bits a slot, 0 is empty; at most three quarters full, then rebuilt twice as large, at least as large
+//!              as a huge page
 //!   slot       upper half of the signature | reference: chunk and word
 //!   signature  64 bits, the state's hash mixed once more; its lower half says to which shard it belongs, its upper bits
 //!              where in the table to look first, so that a larger table is filled from front to back without looking
@@ -16,16 +17,20 @@
 //! ```
 
 use crate::options::Compaction;
+use quaject_pages::{HUGE, Pages};
+use std::io;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 const CHUNK_WORDS: usize = 1 << 20;
 const MOST_CHUNKS: usize = 1 << 12;
-/// Words of the first chunk of a shard.
+/// Words of the first chunk of a shard, and of the second, at least.
 const FIRST_CHUNK: usize = 1 << 14;
-/// Logarithm of a table's first length.
+const SECOND_CHUNK: usize = HUGE / 4;
+/// Logarithms of a table's first length, and of the second.
 const FIRST_BITS: u32 = 15;
+const SECOND_BITS: u32 = (HUGE / 8).ilog2();
 /// States that are looked for together.
 pub(crate) const WINDOW: usize = 32;
 
@@ -37,7 +42,7 @@ pub(crate) struct Store {
     /// Numbers per state.
     width: usize,
     compaction: Compaction,
-    chunks: Vec<OnceLock<Box<[AtomicU32]>>>,
+    chunks: Vec<OnceLock<Pages<AtomicU32>>>,
     /// How many chunks are taken, and words in them.
     taken: AtomicUsize,
     words: AtomicUsize,
@@ -57,7 +62,7 @@ struct Shard {
 
 /// What is known of the states of one shard, and where its next one goes.
 struct Table {
-    slots: Vec<u64>,
+    slots: Pages<u64>,
     /// 32 less the logarithm of its length.
     shift: u32,
     states: usize,
@@ -120,12 +125,6 @@ impl Bundle {
     }
 }
 
-fn zeroed(length: usize) -> Box<[AtomicU32]> {
-    let mut words = Vec::new();
-    words.resize_with(length, || AtomicU32::new(0));
-    words.into_boxed_slice()
-}
-
 impl Table {
     /// Where to look first.
     #[inline]
@@ -136,21 +135,22 @@ impl Table {
     /// The logarithm of the length that it must have for another window, unless it has that.
     fn wanted_bits(&self) -> Option<u32> {
         let is_short = (self.states + WINDOW) * 4 > self.slots.len() * 3;
-        is_short.then(|| if self.slots.is_empty() { FIRST_BITS } else { 33 - self.shift })
+        is_short.then(|| if self.slots.is_empty() { FIRST_BITS } else { SECOND_BITS.max(33 - self.shift) })
     }
 
-    /// Makes it this long.
-    fn grow(&mut self, bits: u32) {
-        let smaller = std::mem::replace(&mut self.slots, vec![0; 1 << bits]);
+    /// Makes it this long, if the system has the memory.
+    fn grow(&mut self, bits: u32) -> io::Result<()> {
+        let smaller = std::mem::replace(&mut self.slots, Pages::zeroed(1 << bits)?);
         self.shift = 32 - bits;
         let mask = self.slots.len() - 1;
-        for entry in smaller.into_iter().filter(|entry| *entry != 0) {
+        for entry in smaller.iter().copied().filter(|entry| *entry != 0) {
             let mut at = self.position(entry);
             while self.slots[at] != 0 {
                 at = (at + 1) & mask;
             }
             self.slots[at] = entry;
         }
+        Ok(())
     }
 }
 
@@ -181,7 +181,7 @@ impl Store {
         chunks.resize_with(MOST_CHUNKS, OnceLock::new);
         let shard = || Shard {
             table: Mutex::new(Table {
-                slots: Vec::new(),
+                slots: Pages::default(),
                 shift: 32,
                 states: 0,
                 chunk: 0,
@@ -269,7 +269,7 @@ impl Store {
             }
         } else {
             for shard in 0..self.shards.len() {
-                for entry in &self.table(shard).slots {
+                for entry in self.table(shard).slots.iter() {
                     if let Some(found) = found.get_mut(&(*entry as u32)) {
                         let lower = self.record(*entry as u32)[1].load(Ordering::Relaxed);
                         *found = entry >> 32 << 32 | u64::from(lower);
@@ -298,11 +298,10 @@ impl Store {
             let window = start..bundle.len().min(start + WINDOW);
             if let Some(bits) = table.wanted_bits() {
                 // While it is rebuilt, both are there.
-                if self.bytes() + (8 << bits) > self.most {
+                if self.bytes() + (8 << bits) > self.most || table.grow(bits).is_err() {
                     (start..bundle.len()).for_each(|index| tell(index, Added::Full));
                     break;
                 }
-                table.grow(bits);
                 // Before another shard asks how many bytes there are.
                 self.shards[shard].slots.store(table.slots.len(), Ordering::Relaxed);
             }
@@ -377,22 +376,32 @@ impl Store {
         }
     }
 
+    /// Gives a shard its next chunk, in which there is room for so many words, unless all are taken or the system has no
+    /// memory.
+    fn begin_chunk(&self, table: &mut Table, length: usize) -> Option<()> {
+        let least = if table.length == 0 { FIRST_CHUNK } else { SECOND_CHUNK.max(2 * table.length) };
+        // Until it is there, and for good if it never is.
+        table.length = 0;
+        let words = least.max((length + 1).next_power_of_two()).min(CHUNK_WORDS);
+        let chunk = self.taken.fetch_add(1, Ordering::Relaxed);
+        if length + 1 > words {
+            return None;
+        }
+        let fresh = self.chunks.get(chunk)?.set(Pages::zeroed(words).ok()?);
+        fresh.expect("nobody else has this chunk");
+        self.words.fetch_add(words, Ordering::Relaxed);
+        // Word 0 of the first chunk would be the reference 0.
+        (table.chunk, table.next, table.length) = (chunk, 1, words);
+        Some(())
+    }
+
     /// Writes the record of a state.
     fn write(&self, table: &mut Table, bundle: &Bundle, index: usize) -> Option<StateRef> {
         let lower = [bundle.signatures[index] as u32];
         let words = if self.is_whole() { bundle.words(index) } else { &lower };
         let length = words.len() + 1;
         if table.next + length > table.length {
-            table.chunk = self.taken.fetch_add(1, Ordering::Relaxed);
-            table.length = (2 * table.length).max(FIRST_CHUNK).max((length + 1).next_power_of_two()).min(CHUNK_WORDS);
-            if table.chunk >= MOST_CHUNKS || length + 1 > CHUNK_WORDS {
-                table.length = 0;
-                return None;
-            }
-            self.words.fetch_add(table.length, Ordering::Relaxed);
-            // Word 0 of the first chunk would be the reference 0.
-            table.next = 1;
-            self.chunks[table.chunk].get_or_init(|| zeroed(table.length));
+            self.begin_chunk(table, length)?;
         }
         let state = (table.chunk * CHUNK_WORDS + table.next) as StateRef;
         let record = self.record(state);

@@ -21,6 +21,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("quaject-esp-syntax", 0),
     ("quaject-vcode", 0),
     ("quaject-vcode-spec", 0),
+    ("quaject-pages", 0),
     ("quaject-queue", 0),
 ];
 
