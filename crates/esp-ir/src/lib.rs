@@ -28,6 +28,7 @@ mod path;
 pub mod priority;
 pub mod profile;
 pub mod read;
+mod renumber;
 pub mod replay;
 pub mod report;
 mod rest;

@@ -254,7 +254,8 @@ impl Pool {
         (taken && reference >> self.age_at == age).then_some(object)
     }
 
-    fn reference(&self, object: usize) -> u32 {
+    /// The reference that leads to an object now.
+    pub(crate) fn reference(&self, object: usize) -> u32 {
         self.ages.get(object).copied().unwrap_or(1) << self.age_at | object as u32
     }
 

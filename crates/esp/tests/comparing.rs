@@ -396,3 +396,68 @@ fn a_path_without_progress_is_found() {
     let Refines::Differs(difference) = &report.refines else { panic!("{}", report.text(&plain)) };
     assert_eq!(difference.odd, Odd::Turns, "{}", report.text(&plain));
 }
+
+/// Two objects of a pool, of which a path brings others.
+const CELLS: &str = "
+type cellT = array[1] of int; pool cellT 4;
+channel cellC: cellT;
+channel sumC(int) external in;
+process make { var left = 3; while (left > 0) { left -= 1; var cell: cellT = [CONTENT]; out(cellC, cell); } }
+process keep {
+  var older: cellT = [7], newer: cellT = [7];
+  while {
+    in(cellC, $cell);
+    out(sumC, 10 * older[0] + newer[0]);
+    older = newer;
+    newer = cell;
+  }
+}
+model all { }
+";
+
+const CELL_PATH: &str = "
+fastpath cells {
+  process make { statement cellC as C; start C; follows C*; }
+  process keep { statement cellC, sumC; start cellC; exit cellC; }
+}";
+
+/// Whose object is whose is seen from what is in it, not from its number.
+#[test]
+fn objects_are_told_apart_by_what_is_in_them() {
+    for (content, is_seen) in [("7", false), ("left", true)] {
+        let program = CELLS.replace("CONTENT", content);
+        holds(&program, CELL_PATH);
+        let (plain, fast) = formed(&program, CELL_PATH);
+        let mut swapped = 0;
+        for (process, block) in path_blocks(&fast.program) {
+            let mut trap = fast.program.clone();
+            trap.processes[process].body.blocks[block].terminator = Terminator::Fault(Fault::Assert);
+            if compare(&plain, &fast.cut, &trap).refines == Refines::Holds {
+                continue;
+            }
+            let mut mutant = fast.program.clone();
+            let Program { types, processes, .. } = &mut mutant;
+            let body = &mut processes[process].body;
+            let values = &body.values;
+            let is_object = |value: Value| matches!(types.get(values[value.0 as usize].ty), Type::Boxed(_));
+            let Terminator::Leave(leave) = &mut body.blocks[block].terminator else { continue };
+            let members = leave.members.iter_mut().map(|(_, resume)| resume);
+            for resume in members.chain([&mut leave.trigger]) {
+                let held: Vec<usize> =
+                    (0..resume.values.len()).filter(|index| is_object(resume.values[*index].1)).collect();
+                let [one, other] = held[..] else { continue };
+                let becomes = resume.values[one].1;
+                resume.values[one].1 = std::mem::replace(&mut resume.values[other].1, becomes);
+                swapped += 1;
+            }
+            if print(&mutant) == print(&fast.program) {
+                continue;
+            }
+            assert_eq!(verify(&mutant), []);
+            let report = compare(&plain, &fast.cut, &mutant);
+            let is_found = matches!(report.refines, Refines::Differs(_));
+            assert_eq!(is_found, is_seen, "{content}: {}\n{}", report.text(&plain), print(&mutant));
+        }
+        assert!(swapped > 0, "{}", print(&fast.program));
+    }
+}

@@ -109,7 +109,8 @@ impl<'m> Plain<'m> {
 
     /// The state to which a state comes when the members of paths run their own code, as far as nothing is seen of it
     /// and it can go one way only: a path gives back to everybody their own code at some place of it, where without paths
-    /// they may have gone on already.
+    /// they may have gone on already. Its objects are numbered as `renumber` does: the two may have taken and freed objects
+    /// in other orders, which nobody can tell.
     pub(super) fn settled(&mut self, state: PlainId, sights: &mut Sights) -> Result<PlainId, Limit> {
         let mut at = state;
         let mut way = Vec::new();
@@ -130,10 +131,25 @@ impl<'m> Plain<'m> {
             at = next;
         }
         way.push(at);
+        let same = self.renumbered(at);
+        way.push(same);
         for passed in way {
-            self.settled[passed as usize] = Some(at);
+            self.settled[passed as usize] = Some(same);
         }
-        Ok(at)
+        Ok(same)
+    }
+
+    /// The state that is the same but for the numbers of objects.
+    fn renumbered(&mut self, state: PlainId) -> PlainId {
+        let Some(shared) = self.mover.space.shared else { return state };
+        let mut numbers = self.states[state as usize].clone();
+        self.mover.load_all(&numbers);
+        let (machine, at_hand, _) = self.mover.scene();
+        machine.renumber(at_hand);
+        for slot in 0..=shared {
+            numbers[slot as usize] = self.mover.save(slot);
+        }
+        self.number(&numbers)
     }
 
     /// All states to which steps of `among` alone lead, and of which just this is seen; and which of them settle as
@@ -204,8 +220,12 @@ impl<'m> Plain<'m> {
         self.learn(state, sights)?;
         let edges = self.edges[state as usize].as_deref().expect("it has just been learnt");
         let next: Vec<PlainId> = edges.iter().filter(|edge| edge.seen.is_empty()).filter_map(|edge| edge.to).collect();
-        let reached = self.after(&next, u128::MAX, &[], None, sights, may_go_on)?;
-        Ok(reached.states.binary_search(&state).is_ok())
+        for reached in self.after(&next, u128::MAX, &[], None, sights, may_go_on)?.states {
+            if self.settled(reached, sights)? == state {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Works out the steps of a state.
