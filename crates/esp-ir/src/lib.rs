@@ -8,6 +8,7 @@ mod code;
 mod commit;
 pub mod coverage;
 pub mod datum;
+pub mod dominators;
 mod execute;
 pub mod exhaustion;
 pub mod explore;

@@ -2,6 +2,7 @@
 
 use super::Verifier;
 use crate::code::{edges, written_place};
+use crate::dominators::Dominators;
 use crate::ir::{
     Base, Bind, BlockId, Guard, Op, Operand, Operation, Passed, Pattern, Payload, Place, Step, Terminator, Value,
 };
@@ -246,93 +247,5 @@ impl Verifier<'_> {
             terminator_uses(&block.terminator, &mut |used| check(self, used, end));
         }
         self.block = None;
-    }
-}
-
-/// Immediate dominators by the iterative algorithm of Cooper, Harvey and Kennedy. Regions count as successors of
-/// their wait.
-struct Dominators {
-    immediate: Vec<Option<usize>>,
-    /// Position in reverse postorder.
-    order: Vec<usize>,
-}
-
-impl Dominators {
-    fn new(body: &crate::ir::Body) -> Dominators {
-        let count = body.blocks.len();
-        let successors: Vec<Vec<usize>> = body
-            .blocks
-            .iter()
-            .map(|block| {
-                let mut successors = Vec::new();
-                terminator_uses(&block.terminator, &mut |used| match used {
-                    Use::Block(block) => successors.push(block.0 as usize),
-                    Use::Value(_) | Use::Place(_) | Use::Slot(_) => {}
-                });
-                successors
-            })
-            .collect();
-        let mut postorder = Vec::with_capacity(count);
-        let mut seen = vec![false; count];
-        seen[0] = true;
-        let mut stack = vec![(0usize, 0usize)];
-        while let Some((block, next)) = stack.pop() {
-            match successors[block].get(next) {
-                Some(successor) => {
-                    stack.push((block, next + 1));
-                    if !std::mem::replace(&mut seen[*successor], true) {
-                        stack.push((*successor, 0));
-                    }
-                }
-                None => postorder.push(block),
-            }
-        }
-        let mut order = vec![usize::MAX; count];
-        for (position, block) in postorder.iter().rev().enumerate() {
-            order[*block] = position;
-        }
-        let mut predecessors = vec![Vec::new(); count];
-        for block in &postorder {
-            successors[*block].iter().for_each(|successor| predecessors[*successor].push(*block));
-        }
-        let mut immediate: Vec<Option<usize>> = vec![None; count];
-        immediate[0] = Some(0);
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for block in postorder.iter().rev().copied().filter(|block| *block != 0) {
-                let known = predecessors[block].iter().copied().filter(|block| immediate[*block].is_some());
-                let new = known.reduce(|mut a, mut b| {
-                    while a != b {
-                        while order[a] > order[b] {
-                            a = immediate[a].expect("a processed block has a dominator");
-                        }
-                        while order[b] > order[a] {
-                            b = immediate[b].expect("a processed block has a dominator");
-                        }
-                    }
-                    a
-                });
-                if immediate[block] != new {
-                    immediate[block] = new;
-                    changed = true;
-                }
-            }
-        }
-        Dominators { immediate, order }
-    }
-
-    fn is_reachable(&self, block: usize) -> bool {
-        self.immediate[block].is_some()
-    }
-
-    fn dominates(&self, above: usize, mut block: usize) -> bool {
-        if !self.is_reachable(above) {
-            return false;
-        }
-        while self.order[block] > self.order[above] {
-            block = self.immediate[block].expect("a reachable block has a dominator");
-        }
-        block == above
     }
 }

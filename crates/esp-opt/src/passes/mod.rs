@@ -2,6 +2,7 @@
 
 mod constants;
 mod dead;
+mod numbering;
 mod parameters;
 
 use quaject_esp_ir::graph::merge_and_number;
@@ -10,11 +11,14 @@ use quaject_esp_ir::ir::{Body, TypeTable};
 /// Tidies a body that was emitted path by path.
 pub(crate) fn clean(mut body: Body, types: &TypeTable, checked: bool) -> Body {
     loop {
+        // What stands in one block is seen together.
+        body = merge_and_number(body);
         let dropped = parameters::drop_trivial(&mut body);
         let folded = constants::fold(&mut body, types, checked);
+        let unified = numbering::unify(&mut body);
         let removed = dead::remove(&mut body, checked);
-        if !dropped && !folded && !removed {
-            return merge_and_number(body);
+        if !dropped && !folded && !unified && !removed {
+            return body;
         }
     }
 }

@@ -1,0 +1,95 @@
+//! Which block every way to another one leads through. By the iterative algorithm of Cooper, Harvey and Kennedy ("A
+//! Simple, Fast Dominance Algorithm"). Knows the control-flow graph only.
+
+use crate::graph::successors;
+use crate::ir::Body;
+
+/// Immediate dominators, by block. Regions count as successors of their wait.
+pub struct Dominators {
+    immediate: Vec<Option<usize>>,
+    /// Reachable blocks in reverse postorder, and each block's position there.
+    order: Vec<usize>,
+    position: Vec<usize>,
+}
+
+impl Dominators {
+    /// Those of a body.
+    pub fn new(body: &Body) -> Dominators {
+        let count = body.blocks.len();
+        let successors: Vec<Vec<usize>> = body
+            .blocks
+            .iter()
+            .map(|block| successors(&block.terminator).iter().map(|block| block.0 as usize).collect())
+            .collect();
+        let mut postorder = Vec::with_capacity(count);
+        let mut seen = vec![false; count];
+        seen[0] = true;
+        let mut stack = vec![(0usize, 0usize)];
+        while let Some((block, next)) = stack.pop() {
+            match successors[block].get(next) {
+                Some(successor) => {
+                    stack.push((block, next + 1));
+                    if !std::mem::replace(&mut seen[*successor], true) {
+                        stack.push((*successor, 0));
+                    }
+                }
+                None => postorder.push(block),
+            }
+        }
+        let order: Vec<usize> = postorder.into_iter().rev().collect();
+        let mut position = vec![usize::MAX; count];
+        for (at, block) in order.iter().enumerate() {
+            position[*block] = at;
+        }
+        let mut predecessors = vec![Vec::new(); count];
+        for block in &order {
+            successors[*block].iter().for_each(|successor| predecessors[*successor].push(*block));
+        }
+        let mut immediate: Vec<Option<usize>> = vec![None; count];
+        immediate[0] = Some(0);
+        let mut changed = true;
+        while changed {
+            changed = false;
+            for block in order.iter().copied().filter(|block| *block != 0) {
+                let known = predecessors[block].iter().copied().filter(|block| immediate[*block].is_some());
+                let new = known.reduce(|mut a, mut b| {
+                    while a != b {
+                        while position[a] > position[b] {
+                            a = immediate[a].expect("a processed block has a dominator");
+                        }
+                        while position[b] > position[a] {
+                            b = immediate[b].expect("a processed block has a dominator");
+                        }
+                    }
+                    a
+                });
+                if immediate[block] != new {
+                    immediate[block] = new;
+                    changed = true;
+                }
+            }
+        }
+        Dominators { immediate, order, position }
+    }
+
+    /// Reachable blocks, each after its dominators.
+    pub fn order(&self) -> &[usize] {
+        &self.order
+    }
+
+    /// Whether a block is reachable.
+    pub fn is_reachable(&self, block: usize) -> bool {
+        self.immediate[block].is_some()
+    }
+
+    /// Whether every way to a reachable block leads through another one, or both are the same.
+    pub fn dominates(&self, above: usize, mut block: usize) -> bool {
+        if !self.is_reachable(above) {
+            return false;
+        }
+        while self.position[block] > self.position[above] {
+            block = self.immediate[block].expect("a reachable block has a dominator");
+        }
+        block == above
+    }
+}

@@ -1,0 +1,414 @@
+//! Values that are always the same as another one: the other takes their place. Finds more than equal expressions:
+//! values that go round loops beside each other, as the places at which two processes are in equal keys, are taken for
+//! equal until something shows that they are not (Simpson, "Value-Driven Redundancy Elimination", 1996, section 4.2).
+//! And what one operation does and the next undoes: then both are left out, also where several ways meet in between.
+
+use quaject_esp_ir::dominators::Dominators;
+use quaject_esp_ir::graph::Replacements;
+use quaject_esp_ir::ir::{
+    Base, BinaryOp, Body, Instruction, Op, SlotId, Step, Terminator, TypeId, UnaryOp, Value, ValueData,
+};
+use quaject_esp_ir::visit::{edges_mut, op_slots, op_values, terminator_values, wait_targets};
+use rustc_hash::FxHashMap;
+
+/// Rounds after which a body is left as it is: loops in loops take a few.
+const MOST_ROUNDS: usize = 64;
+
+/// Equal values have equal numbers: that of one of them, as an index.
+type Number = u32;
+/// Of a value that has not been looked at yet: equal to any.
+const ANY: Number = Number::MAX;
+
+/// What a value is computed from.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Key<'b> {
+    Constant(TypeId, i128),
+    OwnId,
+    Unary(UnaryOp, Number),
+    Binary(BinaryOp, Number, Number),
+    Convert(TypeId, Number),
+    Replica(Number),
+    /// A byte of a literal.
+    Byte(&'b [u8], Number),
+    /// A parameter of a block, by what arrives along its edges.
+    Parameter(usize, Vec<Number>),
+}
+
+/// Replaces values by equal ones that were computed before; whether there were any.
+pub(super) fn unify(body: &mut Body) -> bool {
+    let dominators = Dominators::new(body);
+    let Some(Numbered { numbers, constants, mut merged }) = number(body, &dominators) else { return false };
+    let epochs = epochs(body, &dominators);
+    let mut leaders = Leaders { of: FxHashMap::default(), epochs: &epochs, dominators: &dominators };
+    let mut replacements = Replacements::new(body.values.len());
+    let mut parameters = Vec::new();
+    let mut any = false;
+    for index in dominators.order() {
+        let block = &mut body.blocks[*index];
+        let mut replaces = |leaders: &mut Leaders<'_>, value: Value| {
+            let leader = leaders.find_or_be(numbers[value.0 as usize], *index, value);
+            replacements.replace(value, leader);
+            leader != value
+        };
+        for parameter in &block.parameters {
+            any |= replaces(&mut leaders, *parameter);
+        }
+        block.instructions.retain_mut(|instruction| {
+            // A constant costs nothing where it is used.
+            let (Some(result), false) = (instruction.result, matches!(instruction.op, Op::Constant(_))) else {
+                return true;
+            };
+            if let Some(constant) = constants.get(&numbers[result.0 as usize]) {
+                instruction.op = Op::Constant(*constant);
+                any = true;
+                return true;
+            }
+            let replaced = replaces(&mut leaders, result);
+            let merges = merged.remove(&result).filter(|_| !replaced).and_then(|merged| {
+                let arriving = merged.into_iter().map(|(from, number)| match constants.get(&number) {
+                    Some(constant) => Some((from, Arriving::Constant(*constant))),
+                    None => leaders.find(number, from).map(|value| (from, Arriving::Value(value))),
+                });
+                arriving.collect::<Option<Vec<_>>>()
+            });
+            let is_parameter = merges.is_some();
+            parameters.extend(merges.map(|arriving| (*index, result, arriving)));
+            any |= replaced || is_parameter;
+            !replaced && !is_parameter
+        });
+    }
+    for block in &mut body.blocks {
+        let mut visit = |value: &mut Value| *value = replacements.find(*value);
+        block.instructions.iter_mut().for_each(|instruction| op_values(&mut instruction.op, &mut visit));
+        terminator_values(&mut block.terminator, &mut visit);
+    }
+    for (block, result, arriving) in parameters {
+        become_parameter(body, block, result, arriving);
+    }
+    any
+}
+
+/// What arrives along an edge.
+enum Arriving {
+    Value(Value),
+    Constant(i128),
+}
+
+/// Makes a value a parameter of its block, to which this arrives from the blocks before, in their order.
+fn become_parameter(body: &mut Body, block: usize, value: Value, arriving: Vec<(usize, Arriving)>) {
+    body.blocks[block].parameters.push(value);
+    let ValueData { ty, .. } = body.values[value.0 as usize];
+    for (position, (from, arriving_here)) in arriving.iter().enumerate() {
+        let argument = match arriving_here {
+            Arriving::Value(argument) => *argument,
+            Arriving::Constant(constant) => {
+                body.values.push(ValueData { ty, name: None });
+                let argument = Value(body.values.len() as u32 - 1);
+                let location = body.blocks[*from].location;
+                let (result, op) = (Some(argument), Op::Constant(*constant));
+                body.blocks[*from].instructions.push(Instruction { result, op, location });
+                argument
+            }
+        };
+        // A block may lead to the same one along several edges.
+        let earlier = arriving[..position].iter().filter(|(other, _)| other == from).count();
+        let mut edges = edges_mut(&mut body.blocks[*from].terminator);
+        edges.retain(|edge| edge.to.0 as usize == block);
+        edges[earlier].arguments.push(argument);
+    }
+}
+
+/// Per number: its values that nothing stands for, and their blocks.
+struct Leaders<'b> {
+    of: FxHashMap<Number, Vec<(usize, Value)>>,
+    epochs: &'b [usize],
+    dominators: &'b Dominators,
+}
+
+impl Leaders<'_> {
+    /// A value of this number that is there at the end of a block.
+    fn find(&self, number: Number, block: usize) -> Option<Value> {
+        let leads = |(other, _): &&(usize, Value)| {
+            self.epochs[*other] == self.epochs[block] && self.dominators.dominates(*other, block)
+        };
+        self.of.get(&number)?.iter().find(leads).map(|(_, value)| *value)
+    }
+
+    /// The value that stands for this one; from now on itself, if there is none.
+    fn find_or_be(&mut self, number: Number, block: usize, value: Value) -> Value {
+        if let Some(leader) = self.find(number, block) {
+            return leader;
+        }
+        self.of.entry(number).or_default().push((block, value));
+        value
+    }
+}
+
+/// By block: within which part of the body it is of those between which a process may wait. What lives over a wait is
+/// kept in memory, so that it is cheaper to compute it anew.
+fn epochs(body: &Body, dominators: &Dominators) -> Vec<usize> {
+    let mut begins = vec![false; body.blocks.len()];
+    let mut from: Vec<Option<usize>> = vec![None; body.blocks.len()];
+    for index in dominators.order() {
+        let mut terminator = body.blocks[*index].terminator.clone();
+        match &mut terminator {
+            Terminator::Wait(wait) => wait_targets(wait).iter().for_each(|target| begins[target.0 as usize] = true),
+            Terminator::Yield(edge) => begins[edge.to.0 as usize] = true,
+            Terminator::Enter(enter) => begins[enter.then.0 as usize] = true,
+            _ => {}
+        }
+        for edge in edges_mut(&mut terminator) {
+            from[edge.to.0 as usize].get_or_insert(*index);
+        }
+    }
+    let mut epochs: Vec<usize> = (0..body.blocks.len()).collect();
+    for index in dominators.order() {
+        if let (false, Some(from)) = (begins[*index], from[*index]) {
+            epochs[*index] = epochs[from];
+        }
+    }
+    epochs
+}
+
+/// What is known of values.
+struct Numbered {
+    numbers: Vec<Number>,
+    /// The numbers of constants.
+    constants: FxHashMap<Number, i128>,
+    /// The results that would be parameters of their blocks: the blocks before, and what would arrive from each.
+    merged: FxHashMap<Value, Vec<(usize, Number)>>,
+}
+
+/// Numbers every value, unless it takes too many rounds.
+fn number(body: &Body, dominators: &Dominators) -> Option<Numbered> {
+    let bytes = literal_bytes(body);
+    let mut incoming: Vec<Vec<(usize, Vec<Value>)>> = vec![Vec::new(); body.blocks.len()];
+    let mut defined = vec![0; body.values.len()];
+    for index in dominators.order() {
+        let block = &body.blocks[*index];
+        for edge in edges_mut(&mut block.terminator.clone()) {
+            incoming[edge.to.0 as usize].push((*index, std::mem::take(&mut edge.arguments)));
+        }
+        let results = block.instructions.iter().filter_map(|instruction| instruction.result.as_ref());
+        block.parameters.iter().chain(results).for_each(|value| defined[value.0 as usize] = *index);
+    }
+    let mut numbers = vec![ANY; body.values.len()];
+    for _ in 0..MOST_ROUNDS {
+        let (known, keys) = (FxHashMap::default(), vec![None; body.values.len()]);
+        let mut round = Round { body, dominators, defined: &defined, known, keys };
+        let mut changed = false;
+        for index in dominators.order() {
+            let (block, incoming) = (&body.blocks[*index], &incoming[*index]);
+            for (position, parameter) in block.parameters.iter().enumerate() {
+                let arriving = incoming.iter().map(|(_, arguments)| numbers[arguments[position].0 as usize]).collect();
+                let number = round.parameter(*index, *parameter, arriving);
+                changed |= std::mem::replace(&mut numbers[parameter.0 as usize], number) != number;
+            }
+            for instruction in &block.instructions {
+                let Some(result) = instruction.result else { continue };
+                let literal = bytes.get(&result).copied();
+                let standing = Standing { numbers: &numbers, block: *index, edges: incoming.len() };
+                let number = round.result(standing, result, &instruction.op, literal);
+                changed |= std::mem::replace(&mut numbers[result.0 as usize], number) != number;
+            }
+        }
+        if !changed {
+            let (mut constants, mut merged) = (FxHashMap::default(), FxHashMap::default());
+            for (index, key) in round.keys.into_iter().enumerate() {
+                match key {
+                    Some(Key::Constant(_, constant)) => {
+                        constants.insert(index as Number, constant);
+                    }
+                    Some(Key::Parameter(block, arriving)) => {
+                        let from = incoming[block].iter().map(|(from, _)| *from).zip(arriving);
+                        merged.insert(Value(index as u32), from.collect());
+                    }
+                    _ => {}
+                }
+            }
+            return Some(Numbered { numbers, constants, merged });
+        }
+    }
+    None
+}
+
+/// Where an instruction stands.
+#[derive(Clone, Copy)]
+struct Standing<'n> {
+    /// Of all values, as far as they are known.
+    numbers: &'n [Number],
+    block: usize,
+    /// How many edges lead there.
+    edges: usize,
+}
+
+/// One look at every value, in an order in which it comes after what dominates it.
+struct Round<'b> {
+    body: &'b Body,
+    dominators: &'b Dominators,
+    /// The block of each value.
+    defined: &'b [usize],
+    known: FxHashMap<Key<'b>, Number>,
+    /// What the value of a number is computed from.
+    keys: Vec<Option<Key<'b>>>,
+}
+
+impl<'b> Round<'b> {
+    fn of(&mut self, value: Value, key: Key<'b>) -> Number {
+        let number = *self.known.entry(key.clone()).or_insert(value.0);
+        if number == value.0 {
+            self.keys[number as usize] = Some(key);
+        }
+        number
+    }
+
+    /// The number of a parameter to which these values arrive.
+    fn parameter(&mut self, block: usize, parameter: Value, arriving: Vec<Number>) -> Number {
+        let mut known = arriving.iter().copied().filter(|number| *number != ANY);
+        match known.next() {
+            // The world gives it its value.
+            None => parameter.0,
+            Some(first) if known.all(|number| number == first) => first,
+            Some(_) => self.of(parameter, Key::Parameter(block, arriving)),
+        }
+    }
+
+    /// The number of an instruction's result; `literal` is what it loads a byte of.
+    fn result(&mut self, standing: Standing<'_>, result: Value, op: &'b Op, literal: Option<&'b [u8]>) -> Number {
+        let number = |value: &Value| standing.numbers[value.0 as usize];
+        let ty = self.body.values[result.0 as usize].ty;
+        let key = match op {
+            Op::Constant(constant) => Key::Constant(ty, *constant),
+            Op::OwnId => Key::OwnId,
+            Op::Unary(op, a) => Key::Unary(*op, number(a)),
+            Op::Convert(a) => Key::Convert(ty, number(a)),
+            Op::ReplicaNumber(a) => Key::Replica(number(a)),
+            Op::Binary(op, a, b) => {
+                let (mut a, mut b) = (number(a), number(b));
+                if let Some(undone) = self.undone(*op, a, b) {
+                    return undone;
+                }
+                if let Some(undone) = self.undone_on_all_ways(*op, standing, a, b) {
+                    return self.of(result, Key::Parameter(standing.block, undone));
+                }
+                if commutes(*op) && b < a {
+                    (a, b) = (b, a);
+                }
+                Key::Binary(*op, a, b)
+            }
+            Op::Load(place) => match (literal, &place.path[..]) {
+                (Some(literal), [Step::Element(at)]) => Key::Byte(literal, number(at)),
+                _ => return result.0,
+            },
+            _ => return result.0,
+        };
+        self.of(result, key)
+    }
+
+    /// The first operand of an operation that this one undoes.
+    fn undone(&self, op: BinaryOp, a: Number, b: Number) -> Option<Number> {
+        let inner = |number: Number| match self.keys[number as usize] {
+            Some(Key::Binary(op, p, q)) => Some((op, p, q)),
+            _ => None,
+        };
+        match (op, inner(a), inner(b)) {
+            (BinaryOp::BitXor, Some((BinaryOp::BitXor, p, q)), _) if q == b => Some(p),
+            (BinaryOp::BitXor, Some((BinaryOp::BitXor, p, q)), _) if p == b => Some(q),
+            (BinaryOp::BitXor, _, Some((BinaryOp::BitXor, p, q))) if q == a => Some(p),
+            (BinaryOp::BitXor, _, Some((BinaryOp::BitXor, p, q))) if p == a => Some(q),
+            (BinaryOp::Subtract, Some((BinaryOp::Add, p, q)), _) if q == b => Some(p),
+            (BinaryOp::Subtract, Some((BinaryOp::Add, p, q)), _) if p == b => Some(q),
+            (BinaryOp::Add, Some((BinaryOp::Subtract, p, q)), _) if q == b => Some(p),
+            (BinaryOp::Add, _, Some((BinaryOp::Subtract, p, q))) if q == a => Some(p),
+            _ => None,
+        }
+    }
+
+    /// The same where several ways meet, and on each of them this operation undoes another one.
+    fn undone_on_all_ways(&self, op: BinaryOp, standing: Standing<'_>, a: Number, b: Number) -> Option<Vec<Number>> {
+        if standing.edges < 2 || ![BinaryOp::BitXor, BinaryOp::Add, BinaryOp::Subtract].contains(&op) {
+            return None;
+        }
+        let on_way = |edge| self.undone(op, self.before(a, standing, edge)?, self.before(b, standing, edge)?);
+        (0..standing.edges).map(on_way).collect()
+    }
+
+    /// What a number of a block was on an edge that leads there.
+    fn before(&self, number: Number, standing: Standing<'_>, edge: usize) -> Option<Number> {
+        let Standing { numbers, block, .. } = standing;
+        match &self.keys[number as usize] {
+            Some(Key::Parameter(other, arriving)) if *other == block => {
+                return Some(arriving[edge]).filter(|number| *number != ANY);
+            }
+            Some(Key::Byte(literal, at)) => {
+                let at = self.before(*at, standing, edge)?;
+                return self.known.get(&Key::Byte(literal, at)).copied();
+            }
+            Some(Key::Convert(ty, a)) => {
+                let a = self.before(*a, standing, edge)?;
+                return self.known.get(&Key::Convert(*ty, a)).copied();
+            }
+            _ => {}
+        }
+        // What is computed in the block itself may have been another value on the way there.
+        let defined = self.defined[number as usize];
+        let is_outside = defined != block && self.dominators.dominates(defined, block);
+        let arrives = || {
+            let mut parameters = self.body.blocks[block].parameters.iter();
+            parameters.any(|parameter| numbers[parameter.0 as usize] == number)
+        };
+        (is_outside || arrives()).then_some(number)
+    }
+}
+
+fn commutes(op: BinaryOp) -> bool {
+    match op {
+        BinaryOp::Add
+        | BinaryOp::Multiply
+        | BinaryOp::BitAnd
+        | BinaryOp::BitOr
+        | BinaryOp::BitXor
+        | BinaryOp::Equal
+        | BinaryOp::NotEqual => true,
+        BinaryOp::Subtract
+        | BinaryOp::Divide
+        | BinaryOp::Remainder
+        | BinaryOp::ShiftLeft
+        | BinaryOp::ShiftRight
+        | BinaryOp::Less
+        | BinaryOp::LessEqual
+        | BinaryOp::Greater
+        | BinaryOp::GreaterEqual => false,
+    }
+}
+
+/// The loads from slots that hold a literal there, written in the same block: what they load a byte of.
+fn literal_bytes(body: &Body) -> FxHashMap<Value, &[u8]> {
+    let mut loads = FxHashMap::default();
+    for block in &body.blocks {
+        let mut held: FxHashMap<SlotId, &[u8]> = FxHashMap::default();
+        for instruction in &block.instructions {
+            match (&instruction.op, instruction.result) {
+                (Op::SetBytes(place, bytes), _) if place.path.is_empty() => {
+                    if let Base::Slot(slot) = place.base {
+                        held.insert(slot, bytes);
+                    }
+                }
+                (Op::Load(place), Some(result)) => {
+                    if let (Base::Slot(slot), [Step::Element(_)]) = (place.base, &place.path[..])
+                        && let Some(literal) = held.get(&slot)
+                    {
+                        loads.insert(result, *literal);
+                    }
+                }
+                (op, _) => op_slots(&mut op.clone(), &mut |slot| {
+                    held.remove(slot);
+                }),
+            }
+        }
+    }
+    loads
+}
+
+#[cfg(test)]
+mod tests;
