@@ -420,7 +420,18 @@ static void stop_group(void *argument) {
     qj_ac_schedule_back(wait->task);
 }
 
+/* The last look at the channels may have found a peer dead, or requests that it sent before: then nobody rings again. */
+static bool group_is_quiet(const struct qj_ac_group *group) {
+    bool any_alive = false;
+    for (const struct qj_ac_group_item *item = group->first; item != NULL; item = item->next) {
+        if (item->channel->inbox_count != 0) return false;
+        any_alive |= !item->channel->dead;
+    }
+    return any_alive;
+}
+
 static int wait_for_group(struct qj_ac_group *group) {
+    if (!group_is_quiet(group)) return 0;
     struct group_wait wait = {group, qj_ac_current()};
     struct qj_ac_cancel_item item;
     if (qj_ac_cancel_item_add(&item, stop_group, &wait) != 0) return QJ_AC_CANCELED;

@@ -202,6 +202,28 @@ static void gone_while_we_are_busy(void) {
     for (int i = 0; i < 2; i++) qj_ac_channel_close(&ours[i]), close(memory[i]);
 }
 
+/* One poll in so many asks whether the peer lives: also the last one before a group waits may be told that it does not. */
+static void gone_at_every_poll(void) {
+    int ended = 0;
+    for (int polls = 0; polls < 600; polls++) {
+        int memory = qj_ac_channel_memory(LOG2);
+        struct qj_ac_channel ours, theirs;
+        CHECK(qj_ac_channel_open(&ours, memory, LOG2, 0) == 0 && qj_ac_channel_open(&theirs, memory, LOG2, 1) == 0);
+        struct qj_ac_message message;
+        uint32_t cookie;
+        for (int i = 0; i < polls; i++) CHECK(qj_ac_poll_recv(&ours, &message, &cookie) == -EWOULDBLOCK);
+        ours.checked_ns = 0; /* as if the last look were long ago */
+        qj_ac_channel_close(&theirs);
+        struct qj_ac_group group = {0};
+        struct qj_ac_group_item item = {.channel = &ours};
+        qj_ac_group_add(&group, &item);
+        ended += qj_ac_dispatch(&group) == -EPIPE;
+        qj_ac_channel_close(&ours);
+        close(memory);
+    }
+    printf("a group whose peer is gone ends: %d\n", ended);
+}
+
 /* ---- a key-value store whose server dies ---- */
 
 #ifdef QJ_TEST_STEPS
@@ -375,6 +397,7 @@ int main(int count, char **arguments) {
     forged();
     cancelled();
     gone_while_we_are_busy();
+    gone_at_every_poll();
     /* ThreadSanitizer cannot follow forks. */
     if (count > 1 && strcmp(arguments[1], "threads") == 0) return 0;
     store();
