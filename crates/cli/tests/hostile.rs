@@ -267,6 +267,21 @@ fn patterns_take_little_memory() {
     assert!(excesses.is_empty(), "{}", excesses.join("\n"));
 }
 
+/// A process of thousands of branches, one after the other, begins at once. It took a minute when what is known at a block
+/// was handed on before all of it had come.
+#[test]
+fn a_long_process_begins_at_once() {
+    let _turn = turn();
+    let file = scratch("long").join("long.esp");
+    let branches: String = (0..4000).map(|n| format!("  if (x > {n}) x = x * 3 + {n}; else x = x - {n};\n")).collect();
+    let text = format!("channel c(int) external in;\nprocess p {{\n  var x = 1;\n{branches}  out(c, x);\n}}\n");
+    fs::write(&file, &text).expect("the scratch folder is ours");
+    for engine in ["interp", "jit"] {
+        let end = qj(&["run", "--engine", engine], &file);
+        assert_eq!(end.status, Some(0), "{engine}: {}", end.complaint);
+    }
+}
+
 /// Legal programs of a few lines whose data would fill the machine: they do not begin. One that fits in what a run may
 /// take does, and stays within it.
 #[test]

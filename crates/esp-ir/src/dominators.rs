@@ -1,7 +1,7 @@
 //! Which block every way to another one leads through. By the iterative algorithm of Cooper, Harvey and Kennedy ("A
 //! Simple, Fast Dominance Algorithm"). Knows the control-flow graph only.
 
-use crate::graph::successors;
+use crate::graph::{reverse_postorder, successors};
 use crate::ir::Body;
 
 /// Immediate dominators, by block. Regions count as successors of their wait.
@@ -21,22 +21,7 @@ impl Dominators {
             .iter()
             .map(|block| successors(&block.terminator).iter().map(|block| block.0 as usize).collect())
             .collect();
-        let mut postorder = Vec::with_capacity(count);
-        let mut seen = vec![false; count];
-        seen[0] = true;
-        let mut stack = vec![(0usize, 0usize)];
-        while let Some((block, next)) = stack.pop() {
-            match successors[block].get(next) {
-                Some(successor) => {
-                    stack.push((block, next + 1));
-                    if !std::mem::replace(&mut seen[*successor], true) {
-                        stack.push((*successor, 0));
-                    }
-                }
-                None => postorder.push(block),
-            }
-        }
-        let order: Vec<usize> = postorder.into_iter().rev().collect();
+        let order = reverse_postorder(body);
         let mut position = vec![usize::MAX; count];
         for (at, block) in order.iter().enumerate() {
             position[*block] = at;

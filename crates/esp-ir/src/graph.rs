@@ -23,6 +23,28 @@ pub fn successors(terminator: &Terminator) -> Vec<BlockId> {
     }
 }
 
+/// The blocks that the first one leads to, in reverse postorder: each, but for loops, after all that lead to it.
+pub fn reverse_postorder(body: &Body) -> Vec<usize> {
+    let count = body.blocks.len();
+    let mut postorder = Vec::with_capacity(count);
+    let mut seen = vec![false; count];
+    seen[0] = true;
+    let open = |block: usize| (block, successors(&body.blocks[block].terminator).into_iter());
+    let mut stack = vec![open(0)];
+    while let Some((block, rest)) = stack.last_mut() {
+        match rest.next() {
+            Some(next) if !std::mem::replace(&mut seen[next.0 as usize], true) => stack.push(open(next.0 as usize)),
+            Some(_) => {}
+            None => {
+                postorder.push(*block);
+                stack.pop();
+            }
+        }
+    }
+    postorder.reverse();
+    postorder
+}
+
 /// Which value stands for which, followed to the end.
 pub struct Replacements(Vec<Value>);
 

@@ -6,9 +6,11 @@
 
 use crate::code::{Register, edges, written_place};
 use crate::execute::Frame;
+use crate::graph::reverse_postorder;
 use crate::ir::{Base, Bind, BlockId, Body, Guard, Op, Operation, Pattern, Payload, Place, Step, Terminator, Wait};
 use crate::sets::Set;
 use crate::verify::{Use, op_uses, operand, passed, terminator_uses};
+use std::collections::BTreeSet;
 
 /// What no longer matters at some point of a body.
 #[derive(Clone, Debug, Default)]
@@ -269,9 +271,12 @@ impl Flow<'_> {
         let mut dirty: Vec<Option<Set>> = vec![None; body.blocks.len()];
         let mut dead = vec![DeadAt::default(); body.blocks.len()];
         dirty[0] = Some(Set::default());
-        let mut work = vec![BlockId(0)];
-        while let Some(block) = work.pop() {
-            let index = block.0 as usize;
+        // The first in order comes first: after all that lead to it, but for loops.
+        let order = reverse_postorder(body);
+        let mut position = vec![usize::MAX; body.blocks.len()];
+        order.iter().enumerate().for_each(|(at, block)| position[*block] = at);
+        let mut work = BTreeSet::from([(position[0], 0)]);
+        while let Some((_, index)) = work.pop_first() {
             let mut set = dirty[index].clone().expect("a block is visited once something reaches it");
             self.write(&body.blocks[index].instructions, &mut set);
             let mut flow = |to: BlockId, set: &Set| {
@@ -280,7 +285,7 @@ impl Flow<'_> {
                 joined.add_all(set);
                 if known.as_ref() != Some(&joined) {
                     *known = Some(joined);
-                    work.push(to);
+                    work.insert((position[to.0 as usize], to.0 as usize));
                 }
             };
             match &body.blocks[index].terminator {
