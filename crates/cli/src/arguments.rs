@@ -156,7 +156,7 @@ pub(crate) struct Run {
     pub(crate) options: RunOptions,
     /// What executes the program: the reference interpreter, C compiled with `cc` (or $CC), or machine code in memory
     ///
-    /// [default: interp; with --adaptive jit]
+    /// [default: jit where this machine has it, else interp]
     #[arg(long, value_name = "ENGINE")]
     pub(crate) engine: Option<Engine>,
     #[command(flatten)]

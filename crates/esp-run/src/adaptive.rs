@@ -12,7 +12,7 @@
 
 use crate::machine_code::MachineCode;
 use crate::ports::Ports;
-use crate::run::{BUDGET, Ended, Ending, Engine, Settings, after, close, open, reserve, too_large};
+use crate::run::{BUDGET, Ended, Ending, Settings, after, close, open, reserve, too_large};
 use crate::signals::Signals;
 use crate::trouble::Trouble;
 use quaject_esp::{Formed, Loader, NoSuggestion, Profile, Source, form};
@@ -303,9 +303,8 @@ fn counts(tally: Tally) -> String {
 
 /// Has machine code run local code, if that is the engine.
 fn give_code(interpreter: &mut Interpreter<'_>, program: &Program, settings: &Settings) -> Result<(), Trouble> {
-    match settings.engine {
-        Engine::Jit => interpreter.use_native(Box::new(MachineCode::compile(program, settings.checks)?)),
-        Engine::Interpreter | Engine::C => {}
+    if let Some(code) = MachineCode::of_engine(program, settings)? {
+        interpreter.use_native(Box::new(code));
     }
     Ok(())
 }

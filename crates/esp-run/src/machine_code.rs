@@ -1,6 +1,7 @@
 //! The engine `jit`: machine code in memory for what processes do by themselves, called where the interpreter stands at
 //! one of its entries. What the code cannot do it leaves to the interpreter.
 
+use crate::run::{Engine, Settings};
 use crate::trouble::Trouble;
 use quaject_esp_ir::ir::Program;
 use quaject_esp_ir::step::Checks;
@@ -149,3 +150,17 @@ mod here {
 }
 
 pub use here::MachineCode;
+
+impl MachineCode {
+    /// The machine code that the engine asked for wants, if it wants any and there is any.
+    ///
+    /// # Errors
+    /// [`Trouble`] if there is none and the engine cannot do without.
+    pub(crate) fn of_engine(program: &Program, settings: &Settings) -> Result<Option<MachineCode>, Trouble> {
+        match settings.engine {
+            Engine::Interpreter | Engine::C => Ok(None),
+            Engine::Jit => MachineCode::compile(program, settings.checks).map(Some),
+            Engine::Best => Ok(MachineCode::compile(program, settings.checks).ok()),
+        }
+    }
+}

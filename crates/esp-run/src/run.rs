@@ -36,6 +36,8 @@ pub enum Engine {
     C,
     /// The reference interpreter, with machine code made in memory for what processes do by themselves.
     Jit,
+    /// Machine code where this machine has a code generator and gives memory for code, else the interpreter alone.
+    Best,
 }
 
 /// What is decided about a run.
@@ -132,7 +134,7 @@ pub struct Ended {
 pub fn run(program: &Program, settings: &Settings) -> Result<Ended, Trouble> {
     reserve(program, settings)?;
     match settings.engine {
-        Engine::Interpreter | Engine::Jit => {
+        Engine::Interpreter | Engine::Jit | Engine::Best => {
             let mut ports = open(program, settings)?;
             let signals = Signals::listen()?;
             let ending = interpret(program, settings, &mut ports, &signals);
@@ -331,15 +333,13 @@ fn interpret(program: &Program, settings: &Settings, place: &mut impl Place, sig
         Ok(scheduler) => scheduler,
         Err(large) => return Ending::Trouble(too_large(large)),
     };
-    match settings.engine {
-        Engine::Jit => match MachineCode::compile(program, settings.checks) {
-            Ok(code) => match &mut scheduler {
-                Scheduler::Reference(interpreter) => interpreter.use_native(Box::new(code)),
-                Scheduler::Random(random) => random.use_native(Box::new(code)),
-            },
-            Err(trouble) => return Ending::Trouble(trouble),
+    match MachineCode::of_engine(program, settings) {
+        Ok(None) => {}
+        Ok(Some(code)) => match &mut scheduler {
+            Scheduler::Reference(interpreter) => interpreter.use_native(Box::new(code)),
+            Scheduler::Random(random) => random.use_native(Box::new(code)),
         },
-        Engine::Interpreter | Engine::C => {}
+        Err(trouble) => return Ending::Trouble(trouble),
     }
     drive(&mut scheduler, place, signals)
 }

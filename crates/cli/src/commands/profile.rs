@@ -12,7 +12,7 @@ use std::path::Path;
 
 pub(crate) fn profile(terminal: &Terminal, arguments: arguments::Profile) -> Result<Status, Stop> {
     keep_apart(&arguments.file, Some(&arguments.output))?;
-    let settings = settings(&arguments.options, arguments::Engine::Interp);
+    let settings = settings(&arguments.options, Some(arguments::Engine::Interp));
     let options = Options { checked: arguments.options.checked, ..Options::new(Emit::Ir) };
     let (sources, outputs) = compile(terminal, &arguments.file, &[], &options)?;
     let (ended, run) = quaject_esp_run::profile(&outputs.ir, &settings).map_err(Stop::at)?;

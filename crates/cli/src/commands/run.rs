@@ -20,7 +20,7 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
         let trouble = Trouble::usage("`--report` has no meaning here");
         return Err(Stop::at(trouble.help("it is for `--adaptive`; `qj build --report` tells of a mode")));
     }
-    let settings = settings(&arguments.options, arguments.engine.unwrap_or(arguments::Engine::Interp));
+    let settings = settings(&arguments.options, arguments.engine);
     if let (Some(_), Engine::C) = (&arguments.record, settings.engine) {
         return Err(Stop::at(
             Trouble::usage("`--record` needs the interpreter")
@@ -60,7 +60,7 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
 /// A run that finds its fast paths itself.
 fn adaptive(terminal: &Terminal, arguments: &Run) -> Result<Status, Stop> {
     only_adaptive(arguments).map_err(Stop::at)?;
-    let settings = settings(&arguments.options, arguments.engine.unwrap_or(arguments::Engine::Jit));
+    let settings = settings(&arguments.options, arguments.engine);
     let (source, mut disk) = open_program(&arguments.file, &[]).map_err(Stop::at)?;
     let options = options(Emit::Ir, &arguments.coding, arguments.options.checked)?;
     let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source.clone(), &mut disk, &options);
@@ -157,12 +157,14 @@ pub(crate) fn checks(checked: bool) -> Checks {
     if checked { Checks::On } else { Checks::Off }
 }
 
-pub(super) fn settings(options: &RunOptions, engine: arguments::Engine) -> Settings {
+/// `engine`: none asks for the best there is.
+pub(super) fn settings(options: &RunOptions, engine: Option<arguments::Engine>) -> Settings {
     Settings {
         engine: match engine {
-            arguments::Engine::Interp => Engine::Interpreter,
-            arguments::Engine::C => Engine::C,
-            arguments::Engine::Jit => Engine::Jit,
+            None => Engine::Best,
+            Some(arguments::Engine::Interp) => Engine::Interpreter,
+            Some(arguments::Engine::C) => Engine::C,
+            Some(arguments::Engine::Jit) => Engine::Jit,
         },
         bindings: options.bind.clone(),
         faults: options.fault.clone(),
