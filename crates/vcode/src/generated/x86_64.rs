@@ -1368,7 +1368,11 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i);
         c.space(16);
-        if d.b == s.b && fits_signed(i, 8, 0) {
+        if i == 255_i64 {
+            c.cursor.bytes(0xc0b60f40 | spread(d.r | s.b, 0, 3), 4);
+        } else if i == 65535_i64 {
+            c.cursor.bytes(0xc0b70f40 | spread(d.r | s.b, 0, 3), 4);
+        } else if d.b == s.b && fits_signed(i, 8, 0) {
             c.cursor.bytes(0xe08340 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
         } else if d.b == s.b && fits_signed(i, 32, 0) {
             c.cursor.bytes(0xe08140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
@@ -1410,7 +1414,11 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i64::from(i as i32);
         c.space(16);
-        if d.b == s.b && fits_signed(i, 8, 0) {
+        if i == 255_i64 {
+            c.cursor.bytes(0xc0b60f40 | spread(d.r | s.b, 0, 3), 4);
+        } else if i == 65535_i64 {
+            c.cursor.bytes(0xc0b70f40 | spread(d.r | s.b, 0, 3), 4);
+        } else if d.b == s.b && fits_signed(i, 8, 0) {
             c.cursor.bytes(0xe08340 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
         } else if d.b == s.b && fits_signed(i, 32, 0) {
             c.cursor.bytes(0xe08140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
@@ -1451,7 +1459,11 @@ impl Core for Asm<'_, X86_64> {
     fn andli(&mut self, d: Reg, s: Reg, i: i64) {
         let c = self;
         c.space(16);
-        if d.b == s.b && fits_signed(i, 8, 0) {
+        if i == 255_i64 {
+            c.cursor.bytes(0xc0b60f40 | spread(d.r | s.b, 0, 3), 4);
+        } else if i == 65535_i64 {
+            c.cursor.bytes(0xc0b70f40 | spread(d.r | s.b, 0, 3), 4);
+        } else if d.b == s.b && fits_signed(i, 8, 0) {
             c.cursor.bytes(0xe08348 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
         } else if d.b == s.b && fits_signed(i, 32, 0) {
             c.cursor.bytes(0xe08148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
@@ -1493,7 +1505,11 @@ impl Core for Asm<'_, X86_64> {
         let c = self;
         let i = i as i64;
         c.space(16);
-        if d.b == s.b && fits_signed(i, 8, 0) {
+        if i == 255_i64 {
+            c.cursor.bytes(0xc0b60f40 | spread(d.r | s.b, 0, 3), 4);
+        } else if i == 65535_i64 {
+            c.cursor.bytes(0xc0b70f40 | spread(d.r | s.b, 0, 3), 4);
+        } else if d.b == s.b && fits_signed(i, 8, 0) {
             c.cursor.bytes(0xe08348 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
         } else if d.b == s.b && fits_signed(i, 32, 0) {
             c.cursor.bytes(0xe08148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);

@@ -967,7 +967,11 @@ QJV_INLINE void qjv_andi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 QJV_INLINE void qjv_andii(qjv_asm *c, v_reg d, v_reg s, int32_t value) {
     int64_t i = value;
     qjv_space(c, 16);
-    if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
+    if (i == 255) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0b60f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else if (i == 65535) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0b70f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe08340) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
     } else if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe08140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
@@ -1007,7 +1011,11 @@ QJV_INLINE void qjv_andu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 QJV_INLINE void qjv_andui(qjv_asm *c, v_reg d, v_reg s, uint32_t value) {
     int64_t i = (int32_t)value;
     qjv_space(c, 16);
-    if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
+    if (i == 255) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0b60f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else if (i == 65535) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0b70f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe08340) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
     } else if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe08140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
@@ -1047,7 +1055,11 @@ QJV_INLINE void qjv_andl(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 QJV_INLINE void qjv_andli(qjv_asm *c, v_reg d, v_reg s, long value) {
     int64_t i = value;
     qjv_space(c, 16);
-    if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
+    if (i == 255) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0b60f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else if (i == 65535) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0b70f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe08348) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
     } else if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe08148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
@@ -1087,7 +1099,11 @@ QJV_INLINE void qjv_andul(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
 QJV_INLINE void qjv_anduli(qjv_asm *c, v_reg d, v_reg s, unsigned long value) {
     int64_t i = (int64_t)value;
     qjv_space(c, 16);
-    if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
+    if (i == 255) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0b60f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else if (i == 65535) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0b70f40) | qjv_spread(d.r | s.b, 0, 3), 4);
+    } else if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe08348) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
     } else if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe08148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
