@@ -9,3 +9,4 @@ pub mod groups;
 pub mod passes;
 pub mod path;
 mod product;
+mod ranges;

@@ -20,7 +20,7 @@ const MOST_NARROWED: usize = 64;
 type Narrowed = BTreeMap<Value, Fact>;
 
 /// Per value: what is always so; none of values that are never computed.
-pub(super) fn ranges(body: &Body, types: &TypeTable, checked: bool) -> Vec<Option<Fact>> {
+pub(crate) fn ranges(body: &Body, types: &TypeTable, checked: bool) -> Vec<Option<Fact>> {
     let mut search = Search::new(body, types, checked);
     while search.has_changed {
         search.has_changed = false;

@@ -2,6 +2,7 @@
 
 mod constants;
 mod dead;
+mod loads;
 mod numbering;
 mod parameters;
 
@@ -17,7 +18,11 @@ pub(crate) fn clean(mut body: Body, types: &TypeTable, checked: bool) -> Body {
         let folded = constants::fold(&mut body, types, checked);
         let unified = numbering::unify(&mut body);
         let removed = dead::remove(&mut body, checked);
-        if !dropped && !folded && !unified && !removed {
+        if dropped || folded || unified || removed {
+            continue;
+        }
+        // Ranges take longer than all others; what has gone by then need not be looked at.
+        if !loads::remove(&mut body, types, checked) {
             return body;
         }
     }

@@ -383,7 +383,7 @@ fn commutes(op: BinaryOp) -> bool {
 }
 
 /// The loads from slots that hold a literal there, written in the same block: what they load a byte of.
-fn literal_bytes(body: &Body) -> FxHashMap<Value, &[u8]> {
+pub(super) fn literal_bytes(body: &Body) -> FxHashMap<Value, &[u8]> {
     let mut loads = FxHashMap::default();
     for block in &body.blocks {
         let mut held: FxHashMap<SlotId, &[u8]> = FxHashMap::default();
@@ -411,4 +411,4 @@ fn literal_bytes(body: &Body) -> FxHashMap<Value, &[u8]> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -30,7 +30,6 @@ mod group;
 mod guard;
 mod meet;
 mod path;
-mod ranges;
 mod residue;
 mod simplify;
 mod state;

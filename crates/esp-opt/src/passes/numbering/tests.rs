@@ -6,7 +6,7 @@ use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
 
 /// A process that receives `v0`, does this, and sends what its blocks end with; tidied, from the first of these blocks on.
-fn tidied(blocks: &str) -> String {
+pub(in crate::passes) fn tidied(blocks: &str) -> String {
     let text = format!(
         "esp-ir 1\nfile \"p.esp\"\nchannel i(int) from_world\nchannel o(int, int) to_world\nprocess p {{\n  \
          site0 in i @0:1:1\n  site1 out o @0:2:1\n  slot s0 key: bytes[<=8]\n  slot s1 more: bytes[<=8]\nblock0:\n  \
