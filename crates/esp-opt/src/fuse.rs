@@ -105,6 +105,14 @@ pub enum Refusal {
         /// Its name.
         function: SmolStr,
     },
+    /// Where the path is left somebody who waits at this channel comes back there too late: this process does something
+    /// else when nobody waits, by `pri alt` or `else`.
+    PassedBy {
+        /// Where.
+        channel: ChannelId,
+        /// Who does something else.
+        process: ProcessId,
+    },
     /// In the order that the product would fix, this process could wait for ever.
     Starves {
         /// Which.
@@ -130,6 +138,11 @@ impl Refusal {
                 Measure::Effort => "it would take too long to make".to_string(),
             },
             Refusal::Fused { process } => format!("`{}` is part of a state machine", name(process)),
+            Refusal::PassedBy { channel, process } => format!(
+                "`{}` does something else when nobody waits at `{}`, by `pri alt` or `else`, as nobody does where a path is left",
+                name(process),
+                program.channels[channel.0 as usize].name
+            ),
             Refusal::Manual { function } => {
                 format!("it is the C function `{function}`, which cannot be looked into or called here")
             }

@@ -64,6 +64,7 @@ impl Attempt {
                     | Refusal::Unsupported { .. }
                     | Refusal::Fused { .. }
                     | Refusal::Manual { .. }
+                    | Refusal::PassedBy { .. }
                     | Refusal::Starves { .. } => "",
                 };
                 format!("left out: {names}: {hint}{}", why.text(program))
@@ -134,6 +135,7 @@ fn halves(program: &Program, processes: &[ProcessId], refusal: &Refusal) -> Opti
         | Refusal::Unsupported { .. }
         | Refusal::Fused { .. }
         | Refusal::Manual { .. }
+        | Refusal::PassedBy { .. }
         | Refusal::Starves { .. } => return None,
     }
     let (first, second) = processes.split_at(processes.len() / 2);
@@ -148,7 +150,7 @@ fn in_the_way(program: &Program, processes: &[ProcessId], refusal: &Refusal) -> 
             Some(*process)
         }
         Refusal::TooLarge { costliest, .. } => *costliest,
-        Refusal::Manual { .. } => None,
+        Refusal::Manual { .. } | Refusal::PassedBy { .. } => None,
         // Of the ends in the group, those are left out that are fewer.
         Refusal::Shared { channel } => {
             let at = |direction: Direction| -> Vec<ProcessId> {

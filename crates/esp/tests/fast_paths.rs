@@ -525,6 +525,17 @@ fn paths_that_cannot_be_made() {
     assert_eq!(refused(&pri, start), "no fast path f: `sum` has a `pri alt` at its start at p.esp:16:7");
     let large = "fastpath f { process split { statement inC, evenC; start inC; follows (inC evenC){0,90000}; } }";
     assert_eq!(refused(CHOICES, large), "no fast path f: `split` has too long a `follows` at p.esp:8:5");
+    // Who waits on the path would be passed by.
+    let passing = "channel c(int);\nchannel x(int) external in;\nchannel go(int) external out;\n\
+        process asks { while { in(go, $n); pri alt { in(c, _) {} out(x, n) {} } } }\n\
+        process says { while { out(c, 1); } }\n";
+    let said = "`asks` does something else when nobody waits at `c`, by `pri alt` or `else`, as nobody does where a path is left";
+    for members in
+        ["process asks { statement go; start go; }", "process asks { statement go, x; start go; follows x; }"]
+    {
+        let inside = format!("fastpath f {{ {members} process says {{ statement c; start c; }} }}");
+        assert_eq!(refused(passing, &inside), format!("no fast path f: {said}"), "{members}");
+    }
     // One that goes nowhere does no harm.
     let nowhere = "fastpath f { bound 1; decline 1; settle 0;
       process split { statement inC, evenC; start inC ? (n != n); } process sum { statement evenC; start evenC; } }";

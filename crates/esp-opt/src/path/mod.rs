@@ -13,6 +13,7 @@
 mod bound;
 mod insert;
 mod manual;
+mod passed_by;
 pub(crate) mod split;
 
 use crate::fuse::Limits;
@@ -266,7 +267,7 @@ fn one(source: &Program, result: &mut Program, of: &Specification, options: Opti
     let group = Group::of_instances(source, &instances, options.checked);
     let course = Course::new(&group, of)?;
     if let Some(function) = &of.function {
-        return manual(result, &group, &course, of, function, options.manual);
+        return manual(source, result, &group, &course, of, function, options.manual);
     }
     let followed = follow(&group, &course, options.limits)?;
     let made = Made {
@@ -281,6 +282,7 @@ fn one(source: &Program, result: &mut Program, of: &Specification, options: Opti
     let has_choice = followed.has_choice;
     let body = bound::bound(followed.body, &followed.ends, of.bound, options.cuts);
     let body = clean(body, source, options.checked);
+    passed_by::passed_by(source, of, &body)?;
     let instructions = body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
     insert::insert(result, &group, &course, of, body, has_choice);
     Ok(Made { instructions, ..made })
@@ -288,6 +290,7 @@ fn one(source: &Program, result: &mut Program, of: &Specification, options: Opti
 
 /// A path that is a C function.
 fn manual(
+    source: &Program,
     result: &mut Program,
     group: &Group<'_>,
     course: &Course,
@@ -299,7 +302,10 @@ fn manual(
         Manual::Called => {}
         Manual::LeftOut => return Err(Refusal::Manual { function: function.clone() }),
     }
-    let body = manual::body(result, group, course, of, function)?;
+    let mut extended = result.clone();
+    let body = manual::body(&mut extended, group, course, of, function)?;
+    passed_by::passed_by(source, of, &body)?;
+    *result = extended;
     let instructions = body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
     insert::insert(result, group, course, of, body, false);
     let (exits, states) = (Vec::new(), Vec::new());

@@ -119,6 +119,7 @@ pub(crate) fn explore(group: &Group<'_>, limits: Limits, effort: &mut usize) -> 
             | Refusal::Unsupported { .. }
             | Refusal::Fused { .. }
             | Refusal::Manual { .. }
+            | Refusal::PassedBy { .. }
             | Refusal::Starves { .. } => refusal,
         })?;
         if explorer.is_outdated {

@@ -354,7 +354,7 @@ fn internal(
 
 /// Whether a process does something else on a channel when nobody waits there. A member that waits cannot be seen while
 /// others of its group run.
-fn looks_who_waits(program: &Program, process: ProcessId, on: ChannelId) -> bool {
+pub(crate) fn looks_who_waits(program: &Program, process: ProcessId, on: ChannelId) -> bool {
     program.processes[process.0 as usize].body.blocks.iter().any(|block| {
         let Terminator::Wait(wait) = &block.terminator else { return false };
         let is_on = |branch: &Branch| match &branch.operation {

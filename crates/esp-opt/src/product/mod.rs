@@ -38,4 +38,4 @@ mod world;
 
 pub(crate) use course::{Course, NodeEnd};
 pub(crate) use explore::{explore, follow};
-pub(crate) use group::Group;
+pub(crate) use group::{Group, looks_who_waits};
