@@ -112,6 +112,8 @@ pub fn body(machine: &Machine, row: &Row, form: Form) -> Result<Body, SpecError>
                 | Family::Select
                 | Family::Checked
                 | Family::Exchange
+                | Family::IndexedLoad
+                | Family::IndexedStore
                 | Family::Hint
                 | Family::Vector(_)
                 | Family::Frame => Ok(build.last_resort(row, form)),
@@ -341,7 +343,8 @@ pub(crate) fn insn_bytes(insn: &Insn) -> u32 {
                 Token::ModRm { rm, .. } => match rm {
                     Rm::Register(_) | Rm::Digit(_) => 1,
                     Rm::Offset(..) => 6,
-                    Rm::Index { .. } => 3,
+                    Rm::Index { offset: None, .. } => 3,
+                    Rm::Index { offset: Some(_), .. } => 6,
                     Rm::Label(_) => 5,
                 },
                 Token::Immediate { bytes, .. } => *bytes,
@@ -386,6 +389,9 @@ pub fn parameters(op: &PortableOp, ty: Type, form: Form) -> Vec<Parameter> {
         Family::Nullary => Vec::new(),
         Family::Select | Family::Exchange => vec![register('d'), register('s'), register('t')],
         Family::Checked => vec![register('d'), register('s'), second(Parameter::Immediate(ty)), Parameter::Label],
+        Family::IndexedLoad | Family::IndexedStore => {
+            vec![register('d'), register('s'), register('t'), Parameter::Offset]
+        }
         Family::Hint => vec![register('s'), Parameter::Offset],
         Family::Vector(shape) => match shape {
             Shape::Binary | Shape::Accumulate | Shape::MaskedLoad | Shape::MaskedStore => {
@@ -411,9 +417,12 @@ pub fn forms(op: &PortableOp, ty: Type) -> Vec<(Form, &'static str)> {
             vec![(Form::Register, ""), (Form::Immediate, "i"), (Form::Local, "_local")]
         }
         Family::Set if ty.class() == Class::Float => vec![(Form::Register, "")],
-        Family::Set | Family::Hint | Family::Frame | Family::Vector(Shape::Load | Shape::Store) => {
-            vec![(Form::Immediate, "")]
-        }
+        Family::Set
+        | Family::IndexedLoad
+        | Family::IndexedStore
+        | Family::Hint
+        | Family::Frame
+        | Family::Vector(Shape::Load | Shape::Store) => vec![(Form::Immediate, "")],
         Family::Vector(Shape::Shift) => vec![(Form::Immediate, "i")],
         Family::Unary
         | Family::Convert
@@ -446,6 +455,8 @@ pub fn instruction_name(op: &PortableOp, ty: Type, suffix: &str) -> String {
         | Family::Select
         | Family::Checked
         | Family::Exchange
+        | Family::IndexedLoad
+        | Family::IndexedStore
         | Family::Vector(_)
         | Family::Frame => ty.letters(),
     };

@@ -35,6 +35,10 @@ pub enum Family {
     Checked,
     /// `d, s, t`: a value in and out, an address, a value.
     Exchange,
+    /// `d, s, t, i`: value, base, index in elements of the type, offset.
+    IndexedLoad,
+    /// `d, s, t, i`, likewise.
+    IndexedStore,
     /// `s, i`: base and offset, nothing else.
     Hint,
     /// A vector instruction.
@@ -202,6 +206,8 @@ impl PortableOp {
             | Family::Select
             | Family::Checked
             | Family::Exchange
+            | Family::IndexedLoad
+            | Family::IndexedStore
             | Family::Hint
             | Family::Vector(_)
             | Family::Frame => ty,
@@ -418,6 +424,8 @@ pub enum Rm {
         index: usize,
         /// By how much it is shifted.
         scale: u32,
+        /// The displacement, if there is one.
+        offset: Option<usize>,
     },
     /// A label relative to the instruction pointer.
     Label(usize),

@@ -34,7 +34,9 @@ pub(crate) fn common<'a>(ops: &'a [PortableOp], machines: &[Machine]) -> Vec<Ins
 fn access(op: &PortableOp, letter: char) -> &'static str {
     match op.family {
         Family::Select | Family::Exchange if letter == 'd' => "Updated",
-        Family::Store | Family::Return | Family::Branch | Family::Register | Family::Hint => "Read",
+        Family::Store | Family::IndexedStore | Family::Return | Family::Branch | Family::Register | Family::Hint => {
+            "Read"
+        }
         Family::Binary
         | Family::Shift
         | Family::Unary
@@ -46,6 +48,7 @@ fn access(op: &PortableOp, letter: char) -> &'static str {
         | Family::Select
         | Family::Checked
         | Family::Exchange
+        | Family::IndexedLoad
         | Family::Vector(_)
         | Family::Frame => match letter {
             'd' => "Written",

@@ -139,7 +139,7 @@ fn held(out: &mut String, all: &[Instruction<'_>]) {
 
 /// Whether the operand `d` is written.
 fn writes(op: &PortableOp) -> bool {
-    !matches!(op.family, Family::Store)
+    !matches!(op.family, Family::Store | Family::IndexedStore)
 }
 
 /// One function that writes any of them.

@@ -82,6 +82,8 @@ pub(crate) fn has_own(machine: &Machine, op: &PortableOp, ty: Type, form: Form) 
         | Family::Nullary
         | Family::Select
         | Family::Exchange
+        | Family::IndexedLoad
+        | Family::IndexedStore
         | Family::Hint
         | Family::Vector(_)
         | Family::Frame => false,

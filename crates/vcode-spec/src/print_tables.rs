@@ -85,7 +85,12 @@ pub(crate) fn table(machine: &Machine) -> String {
                                 Rm::Register(operand) => format!("Rm::Register({operand})"),
                                 Rm::Digit(digit) => format!("Rm::Digit({digit})"),
                                 Rm::Offset(base, offset) => format!("Rm::Offset({base}, {offset})"),
-                                Rm::Index { base, index, scale } => format!("Rm::Index({base}, {index}, {scale})"),
+                                Rm::Index { base, index, scale, offset: None } => {
+                                    format!("Rm::Index({base}, {index}, {scale})")
+                                }
+                                Rm::Index { base, index, scale, offset: Some(offset) } => {
+                                    format!("Rm::IndexOffset({base}, {index}, {scale}, {offset})")
+                                }
                                 Rm::Label(operand) => format!("Rm::Label({operand})"),
                             };
                             write!(out, "Token::ModRm {{ reg: {reg}, second: {second:?}, rm: {rm} }}, ")

@@ -91,6 +91,8 @@ fn portable_op(text: &str) -> Result<PortableOp, String> {
         "select" => Family::Select,
         "checked" => Family::Checked,
         "exchange" => Family::Exchange,
+        "loadx" => Family::IndexedLoad,
+        "storex" => Family::IndexedStore,
         "hint" => Family::Hint,
         "vbinary" => Family::Vector(Shape::Binary),
         "vaccumulate" => Family::Vector(Shape::Accumulate),
@@ -454,12 +456,24 @@ impl<'a> Reader<'a> {
                         Some("s+i") => {
                             Rm::Offset(operand('s', register('s')), operand('i', Kind::Signed { bits: 32, scale: 0 }))
                         }
-                        Some(text @ ("s+t" | "s+t*4")) => Rm::Index {
-                            base: operand('s', register('s')),
-                            index: operand('t', register('t')),
-                            scale: if text == "s+t" { 0 } else { 2 },
-                        },
-                        Some(_) => return Err(bad()),
+                        Some(text) => {
+                            let rest = text.strip_prefix("s+t").ok_or_else(bad)?;
+                            let (scaled, has_offset) = match rest.strip_suffix("+i") {
+                                Some(scaled) => (scaled, true),
+                                None => (rest, false),
+                            };
+                            let scale = match scaled {
+                                "" => 0,
+                                "*2" => 1,
+                                "*4" => 2,
+                                "*8" => 3,
+                                _ => return Err(bad()),
+                            };
+                            let base = operand('s', register('s'));
+                            let index = operand('t', register('t'));
+                            let offset = has_offset.then(|| operand('i', Kind::Signed { bits: 32, scale: 0 }));
+                            Rm::Index { base, index, scale, offset }
+                        }
                     };
                     Token::ModRm { reg, second, rm }
                 }
@@ -660,9 +674,9 @@ pub(crate) fn operand_class(op: &PortableOp, ty: Type, letter: char) -> Class {
         (Family::Vector(Shape::Load | Shape::Store | Shape::MaskedLoad | Shape::MaskedStore | Shape::Splat), 's')
         | (Family::Vector(Shape::Reduce), 'd') => Class::Int,
         (Family::Vector(_), _) => Class::Vector,
-        (Family::Load | Family::Store, 's' | 't') | (Family::Exchange, 's') | (Family::Register | Family::Hint, _) => {
-            Class::Int
-        }
+        (Family::Load | Family::Store | Family::IndexedLoad | Family::IndexedStore, 's' | 't')
+        | (Family::Exchange, 's')
+        | (Family::Register | Family::Hint, _) => Class::Int,
         (Family::Convert, 's') => op.source_type(ty).class(),
         _ => ty.class(),
     }

@@ -100,6 +100,26 @@ impl Cursor {
         let value = value & !(7 << (8 * length)) | 0x44 << (8 * length) | u64::from(sib) << (8 * length + 8);
         self.bytes(value, (length + 3) as usize);
     }
+
+    /// Like [`Cursor::index`], with a displacement.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "the parts of an addressing mode")]
+    pub(crate) fn index_offset(
+        &mut self,
+        constant: u64,
+        rex: u32,
+        length: u32,
+        reg: u32,
+        base: u32,
+        index: u32,
+        scale: u32,
+        offset: i64,
+    ) {
+        let value = constant | place(reg | (index & 4) >> 1 | base & 1, rex, length);
+        let sib = (base >> 16 & 7) | (index >> 16 & 0x38) | scale << 6;
+        let value = value & !(7 << (8 * length)) | 4 << (8 * length) | u64::from(sib) << (8 * length + 8);
+        self.displaced(value, length, length + 2, offset);
+    }
 }
 
 #[inline(always)]

@@ -43,6 +43,7 @@ pub(crate) enum Rm {
     Digit(u8),
     Offset(usize, usize),
     Index(usize, usize, u32),
+    IndexOffset(usize, usize, u32, usize),
     Label(usize),
 }
 
@@ -250,7 +251,18 @@ impl Table {
                                 return None;
                             }
                         }
-                        Rm::Register(_) | Rm::Digit(_) | Rm::Label(_) | Rm::Offset(..) | Rm::Index(..) => return None,
+                        Rm::IndexOffset(base, index, scale, offset) if (mode == 1 || mode == 2) && low == 4 => {
+                            let (base_value, index_value) = sib(take(1)?[0], rex, Some(scale))?;
+                            values[base] = i64::from(base_value | (rex & 1) << 3);
+                            values[index] = i64::from(index_value);
+                            values[offset] = little(take(if mode == 1 { 1 } else { 4 })?);
+                        }
+                        Rm::Register(_)
+                        | Rm::Digit(_)
+                        | Rm::Label(_)
+                        | Rm::Offset(..)
+                        | Rm::Index(..)
+                        | Rm::IndexOffset(..) => return None,
                     }
                 }
                 Token::Immediate { bytes, operand } => values[operand] = little(take(bytes as usize)?),

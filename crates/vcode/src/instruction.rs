@@ -67,6 +67,10 @@ pub enum Family {
     Checked,
     /// `d, s, t`: what is expected and was there, an address, what is stored.
     Exchange,
+    /// `d, base, index, offset`: the index counts elements of the type.
+    IndexedLoad,
+    /// `d, base, index, offset`, likewise.
+    IndexedStore,
     /// Base and offset of what nothing is done to.
     Hint,
 }

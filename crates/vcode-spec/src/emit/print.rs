@@ -464,20 +464,24 @@ impl Print<'_> {
                             };
                             (constant, length) = (0, 0);
                         }
-                        Rm::Index { base, index, scale } => {
+                        Rm::Index { base, index, scale, offset } => {
                             let reg = reg_text.unwrap_or_else(|| "0".into());
                             let base = register(base, 'b');
                             let index = register(index, 'r');
                             let constant_text = hex(constant);
+                            let list = format!("{constant_text}, {rex}, {length}, {reg}, {base}, {index}, {scale}");
+                            let (method, list) = match offset {
+                                None => ("index", list),
+                                Some(offset) => {
+                                    let Arg::Value(offset) = &args[offset] else {
+                                        unreachable!("offsets are numbers");
+                                    };
+                                    ("index_offset", format!("{list}, {}", self.expr(offset)))
+                                }
+                            };
                             let _ = match self.language {
-                                Language::Rust => writeln!(
-                                    out,
-                                    "{pad}{cursor}.index({constant_text}, {rex}, {length}, {reg}, {base}, {index}, {scale});"
-                                ),
-                                Language::C => writeln!(
-                                    out,
-                                    "{pad}{cursor} = qjv_index({cursor}, {constant_text}, {rex}, {length}, {reg}, {base}, {index}, {scale});"
-                                ),
+                                Language::Rust => writeln!(out, "{pad}{cursor}.{method}({list});"),
+                                Language::C => writeln!(out, "{pad}{cursor} = qjv_{method}({cursor}, {list});"),
                             };
                             (constant, length) = (0, 0);
                         }

@@ -219,6 +219,14 @@ QJV_INLINE uint8_t *qjv_index(uint8_t *ip, uint64_t constant, unsigned rex, unsi
     return qjv_bytes(ip, value, length + 3);
 }
 
+QJV_INLINE uint8_t *qjv_index_offset(uint8_t *ip, uint64_t constant, unsigned rex, unsigned length, uint32_t reg,
+                                     uint32_t base, uint32_t index, uint32_t scale, int64_t offset) {
+    uint64_t value = constant | qjv_spread(reg | (index & 4) >> 1 | (base & 1), rex, length);
+    uint32_t sib = (base >> 16 & 7) | (index >> 16 & 0x38) | scale << 6;
+    value = (value & ~((uint64_t)7 << (8 * length))) | (uint64_t)4 << (8 * length) | (uint64_t)sib << (8 * length + 8);
+    return qjv_displaced(ip, value, length, length + 2, offset);
+}
+
 QJV_INLINE int qjv_patch(unsigned kind, uint8_t *site, int64_t distance);
 
 QJV_INLINE uint32_t qjv_at(const qjv_function *f, const uint8_t *ip) { return (uint32_t)(ip - f->start); }

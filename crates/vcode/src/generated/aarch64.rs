@@ -295,7 +295,8 @@ impl Machine for Aarch64 {
         8, 24, 4, 4, 8, 24, 8, 24, 8, 24, 8, 24, 4, 4, 4, 20, 4, 20, 4, 20, 4, 20, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 8, 24,
         8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 8, 24, 0, 0, 0, 0, 0, 0, 0, 0, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4,
         20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4, 20, 20, 4,
-        20, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 28, 28, 28, 28, 28, 4, 4, 4, 12, 4,
+        20, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24, 24,
+        24, 24, 24, 24, 24, 24, 28, 28, 28, 28, 28, 4, 4, 4, 12, 4,
     ];
     const NAME: &'static str = "aarch64";
     const LONG_BITS: u32 = 64;
@@ -5500,6 +5501,338 @@ impl Extension for Asm<'_, Aarch64> {
             }
         }
         self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
+    fn ldxc(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if i == 0_i64 {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x38e06800);
+        } else if fits_unsigned(i, 12, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000010);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0xfff) << 10) | 0x39c00200);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000010);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x38c00200);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(16), i);
+            c.cursor.word((s.n & 0x1f0000) | 0x8b000210);
+            c.cursor.word((d.n & 0x1f) | (t.n & 0x1f0000) | 0x38e06a00);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxuc(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if i == 0_i64 {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x38606800);
+        } else if fits_unsigned(i, 12, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000010);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0xfff) << 10) | 0x39400200);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000010);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x38400200);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(16), i);
+            c.cursor.word((s.n & 0x1f0000) | 0x8b000210);
+            c.cursor.word((d.n & 0x1f) | (t.n & 0x1f0000) | 0x38606a00);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxs(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_unsigned(i, 13, 1) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000410);
+            c.cursor.word((d.n & 0x1f) | (((i >> 1) as u32 & 0xfff) << 10) | 0x79c00200);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000410);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x78c00200);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(16), i);
+            c.cursor.word((t.n & 0x1f0000) | 0x8b000610);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x78e06a00);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxus(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_unsigned(i, 13, 1) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000410);
+            c.cursor.word((d.n & 0x1f) | (((i >> 1) as u32 & 0xfff) << 10) | 0x79400200);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000410);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x78400200);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(16), i);
+            c.cursor.word((t.n & 0x1f0000) | 0x8b000610);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x78606a00);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxi(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000810);
+            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb9400200);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000810);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xb8400200);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(16), i);
+            c.cursor.word((t.n & 0x1f0000) | 0x8b000a10);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xb8606a00);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxu(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000810);
+            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb9400200);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000810);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xb8400200);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(16), i);
+            c.cursor.word((t.n & 0x1f0000) | 0x8b000a10);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xb8606a00);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxl(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10);
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf9400200);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf8400200);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(16), i);
+            c.cursor.word((t.n & 0x1f0000) | 0x8b000e10);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xf8606a00);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxul(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10);
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf9400200);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf8400200);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(16), i);
+            c.cursor.word((t.n & 0x1f0000) | 0x8b000e10);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xf8606a00);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxp(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10);
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf9400200);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf8400200);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(16), i);
+            c.cursor.word((t.n & 0x1f0000) | 0x8b000e10);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xf8606a00);
+        }
+    }
+
+    #[inline(always)]
+    fn stxc(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if i == 0_i64 {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x38206800);
+        } else if fits_unsigned(i, 12, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000010);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0xfff) << 10) | 0x39000200);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000010);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x38000200);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(16), i);
+            c.cursor.word((s.n & 0x1f0000) | 0x8b000210);
+            c.cursor.word((d.n & 0x1f) | (t.n & 0x1f0000) | 0x38206a00);
+        }
+    }
+
+    #[inline(always)]
+    fn stxuc(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if i == 0_i64 {
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x38206800);
+        } else if fits_unsigned(i, 12, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000010);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0xfff) << 10) | 0x39000200);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000010);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x38000200);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(16), i);
+            c.cursor.word((s.n & 0x1f0000) | 0x8b000210);
+            c.cursor.word((d.n & 0x1f) | (t.n & 0x1f0000) | 0x38206a00);
+        }
+    }
+
+    #[inline(always)]
+    fn stxs(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_unsigned(i, 13, 1) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000410);
+            c.cursor.word((d.n & 0x1f) | (((i >> 1) as u32 & 0xfff) << 10) | 0x79000200);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000410);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x78000200);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(16), i);
+            c.cursor.word((t.n & 0x1f0000) | 0x8b000610);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x78206a00);
+        }
+    }
+
+    #[inline(always)]
+    fn stxus(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_unsigned(i, 13, 1) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000410);
+            c.cursor.word((d.n & 0x1f) | (((i >> 1) as u32 & 0xfff) << 10) | 0x79000200);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000410);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0x78000200);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(16), i);
+            c.cursor.word((t.n & 0x1f0000) | 0x8b000610);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0x78206a00);
+        }
+    }
+
+    #[inline(always)]
+    fn stxi(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000810);
+            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb9000200);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000810);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xb8000200);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(16), i);
+            c.cursor.word((t.n & 0x1f0000) | 0x8b000a10);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xb8206a00);
+        }
+    }
+
+    #[inline(always)]
+    fn stxu(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_unsigned(i, 14, 2) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000810);
+            c.cursor.word((d.n & 0x1f) | (((i >> 2) as u32 & 0xfff) << 10) | 0xb9000200);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000810);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xb8000200);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(16), i);
+            c.cursor.word((t.n & 0x1f0000) | 0x8b000a10);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xb8206a00);
+        }
+    }
+
+    #[inline(always)]
+    fn stxl(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10);
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf9000200);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf8000200);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(16), i);
+            c.cursor.word((t.n & 0x1f0000) | 0x8b000e10);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xf8206a00);
+        }
+    }
+
+    #[inline(always)]
+    fn stxul(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10);
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf9000200);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf8000200);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(16), i);
+            c.cursor.word((t.n & 0x1f0000) | 0x8b000e10);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xf8206a00);
+        }
+    }
+
+    #[inline(always)]
+    fn stxp(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_unsigned(i, 15, 3) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10);
+            c.cursor.word((d.n & 0x1f) | (((i >> 3) as u32 & 0xfff) << 10) | 0xf9000200);
+        } else if fits_signed(i, 9, 0) {
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10);
+            c.cursor.word((d.n & 0x1f) | ((i as u32 & 0x1ff) << 12) | 0xf8000200);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(16), i);
+            c.cursor.word((t.n & 0x1f0000) | 0x8b000e10);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x1f0000) | 0xf8206a00);
+        }
     }
 
     #[inline(always)]

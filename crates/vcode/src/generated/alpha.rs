@@ -239,7 +239,8 @@ impl Machine for Alpha {
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4, 4,
         4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 36, 36, 36, 36, 36, 4, 4, 4, 16, 4,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 36, 36, 36, 36, 36, 4,
+        4, 4, 16, 4,
     ];
     const NAME: &'static str = "alpha";
     const LONG_BITS: u32 = 64;
@@ -6695,6 +6696,314 @@ impl Extension for Asm<'_, Alpha> {
             }
         }
         self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
+    fn ldxc(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.addp(d, s, t);
+                c.ldci(d, d, (i) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, i));
+    }
+
+    #[inline(always)]
+    fn ldxuc(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                c.addp(d, s, t);
+                c.lduci(d, d, (i) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, i));
+    }
+
+    #[inline(always)]
+    fn ldxs(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
+            let i = i64::from(i);
+            if d.n == s.n {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.lshuli(lent_a, t, (1) as i64 as u64);
+                c.addp(lent_a, lent_a, s);
+                c.ldsi(d, lent_a, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            } else {
+                c.lshuli(d, t, (1) as i64 as u64);
+                c.addp(d, d, s);
+                c.ldsi(d, d, (i) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, i));
+    }
+
+    #[inline(always)]
+    fn ldxus(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
+            let i = i64::from(i);
+            if d.n == s.n {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.lshuli(lent_a, t, (1) as i64 as u64);
+                c.addp(lent_a, lent_a, s);
+                c.ldusi(d, lent_a, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            } else {
+                c.lshuli(d, t, (1) as i64 as u64);
+                c.addp(d, d, s);
+                c.ldusi(d, d, (i) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, i));
+    }
+
+    #[inline(always)]
+    fn ldxi(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
+            let i = i64::from(i);
+            if d.n == s.n {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.lshuli(lent_a, t, (2) as i64 as u64);
+                c.addp(lent_a, lent_a, s);
+                c.ldii(d, lent_a, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            } else {
+                c.lshuli(d, t, (2) as i64 as u64);
+                c.addp(d, d, s);
+                c.ldii(d, d, (i) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, i));
+    }
+
+    #[inline(always)]
+    fn ldxu(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
+            let i = i64::from(i);
+            if d.n == s.n {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.lshuli(lent_a, t, (2) as i64 as u64);
+                c.addp(lent_a, lent_a, s);
+                c.ldui(d, lent_a, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            } else {
+                c.lshuli(d, t, (2) as i64 as u64);
+                c.addp(d, d, s);
+                c.ldui(d, d, (i) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, i));
+    }
+
+    #[inline(always)]
+    fn ldxl(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
+            let i = i64::from(i);
+            if d.n == s.n {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.lshuli(lent_a, t, (3) as i64 as u64);
+                c.addp(lent_a, lent_a, s);
+                c.ldli(d, lent_a, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            } else {
+                c.lshuli(d, t, (3) as i64 as u64);
+                c.addp(d, d, s);
+                c.ldli(d, d, (i) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, i));
+    }
+
+    #[inline(always)]
+    fn ldxul(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
+            let i = i64::from(i);
+            if d.n == s.n {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.lshuli(lent_a, t, (3) as i64 as u64);
+                c.addp(lent_a, lent_a, s);
+                c.lduli(d, lent_a, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            } else {
+                c.lshuli(d, t, (3) as i64 as u64);
+                c.addp(d, d, s);
+                c.lduli(d, d, (i) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, i));
+    }
+
+    #[inline(always)]
+    fn ldxp(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
+            let i = i64::from(i);
+            if d.n == s.n {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.lshuli(lent_a, t, (3) as i64 as u64);
+                c.addp(lent_a, lent_a, s);
+                c.ldpi(d, lent_a, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            } else {
+                c.lshuli(d, t, (3) as i64 as u64);
+                c.addp(d, d, s);
+                c.ldpi(d, d, (i) as i64 as i32);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, i));
+    }
+
+    #[inline(always)]
+    fn stxc(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.addp(lent_a, s, t);
+                c.stci(d, lent_a, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, i));
+    }
+
+    #[inline(always)]
+    fn stxuc(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.addp(lent_a, s, t);
+                c.stuci(d, lent_a, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, i));
+    }
+
+    #[inline(always)]
+    fn stxs(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.lshuli(lent_a, t, (1) as i64 as u64);
+                c.addp(lent_a, lent_a, s);
+                c.stsi(d, lent_a, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, i));
+    }
+
+    #[inline(always)]
+    fn stxus(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.lshuli(lent_a, t, (1) as i64 as u64);
+                c.addp(lent_a, lent_a, s);
+                c.stusi(d, lent_a, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, i));
+    }
+
+    #[inline(always)]
+    fn stxi(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.lshuli(lent_a, t, (2) as i64 as u64);
+                c.addp(lent_a, lent_a, s);
+                c.stii(d, lent_a, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, i));
+    }
+
+    #[inline(always)]
+    fn stxu(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.lshuli(lent_a, t, (2) as i64 as u64);
+                c.addp(lent_a, lent_a, s);
+                c.stui(d, lent_a, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, i));
+    }
+
+    #[inline(always)]
+    fn stxl(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.lshuli(lent_a, t, (3) as i64 as u64);
+                c.addp(lent_a, lent_a, s);
+                c.stli(d, lent_a, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, i));
+    }
+
+    #[inline(always)]
+    fn stxul(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.lshuli(lent_a, t, (3) as i64 as u64);
+                c.addp(lent_a, lent_a, s);
+                c.stuli(d, lent_a, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, i));
+    }
+
+    #[inline(always)]
+    fn stxp(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Alpha>, d: Reg, s: Reg, t: Reg, i: i32) {
+            let i = i64::from(i);
+            {
+                let [lent_a] = c.borrow([d, s, t]);
+                c.lshuli(lent_a, t, (3) as i64 as u64);
+                c.addp(lent_a, lent_a, s);
+                c.stpi(d, lent_a, (i) as i64 as i32);
+                c.give_back([lent_a]);
+            }
+        }
+        self.aside(|c| write(c, d, s, t, i));
     }
 
     #[inline(always)]

@@ -901,6 +901,42 @@ pub trait Extension: Core {
     fn bstuli(&mut self, d: Self::Reg, s: Self::Reg, i: i32);
     /// Store in the other byte order. Type `ul`. Operands `d, local`.
     fn bstul_local(&mut self, d: Self::Reg, local: Local);
+    /// Load from base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`.
+    fn ldxc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32);
+    /// Load from base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`.
+    fn ldxuc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32);
+    /// Load from base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`.
+    fn ldxs(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32);
+    /// Load from base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`.
+    fn ldxus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32);
+    /// Load from base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`.
+    fn ldxi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32);
+    /// Load from base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`.
+    fn ldxu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32);
+    /// Load from base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`.
+    fn ldxl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32);
+    /// Load from base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`.
+    fn ldxul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32);
+    /// Load from base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`.
+    fn ldxp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32);
+    /// Store to base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`.
+    fn stxc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32);
+    /// Store to base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`.
+    fn stxuc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32);
+    /// Store to base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`.
+    fn stxs(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32);
+    /// Store to base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`.
+    fn stxus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32);
+    /// Store to base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`.
+    fn stxi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32);
+    /// Store to base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`.
+    fn stxu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32);
+    /// Store to base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`.
+    fn stxl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32);
+    /// Store to base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`.
+    fn stxul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32);
+    /// Store to base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`.
+    fn stxp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32);
     /// Compare d with what is at s; if equal store t there; d becomes what was there. Type `i`. Operands `d, s, t`.
     fn casi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg);
     /// Compare d with what is at s; if equal store t there; d becomes what was there. Type `u`. Operands `d, s, t`.

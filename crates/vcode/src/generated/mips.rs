@@ -202,7 +202,8 @@ impl Machine for Mips {
         16, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4,
         4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 24, 24, 16,
         24, 24, 16, 24, 24, 16, 24, 24, 16, 24, 24, 0, 0, 0, 0, 0, 0, 12, 20, 20, 12, 20, 20, 12, 20, 20, 12, 20, 20,
-        12, 20, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 36, 36, 36, 36, 36, 4, 4, 4, 36, 4,
+        12, 20, 20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 20, 20, 24, 24, 24, 24, 24, 24, 24, 20, 20,
+        24, 24, 24, 24, 24, 24, 24, 36, 36, 36, 36, 36, 4, 4, 4, 36, 4,
     ];
     const NAME: &'static str = "mips";
     const LONG_BITS: u32 = 32;
@@ -5916,6 +5917,322 @@ impl Extension for Asm<'_, Mips> {
             }
         }
         self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
+    fn ldxc(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x83200000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(25), i);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((t.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0x83200000);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxuc(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x93200000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(25), i);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((t.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0x93200000);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxs(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word_big((t.n & 0x1f0000) | 0x0000c840);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x87200000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(25), i);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((t.n & 0x1f0000) | 0x00000840);
+            c.cursor.word_big(0x0321c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0x87200000);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxus(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word_big((t.n & 0x1f0000) | 0x0000c840);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x97200000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(25), i);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((t.n & 0x1f0000) | 0x00000840);
+            c.cursor.word_big(0x0321c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0x97200000);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxi(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word_big((t.n & 0x1f0000) | 0x0000c880);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x8f200000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(25), i);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((t.n & 0x1f0000) | 0x00000880);
+            c.cursor.word_big(0x0321c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0x8f200000);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxu(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word_big((t.n & 0x1f0000) | 0x0000c880);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x8f200000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(25), i);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((t.n & 0x1f0000) | 0x00000880);
+            c.cursor.word_big(0x0321c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0x8f200000);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxl(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word_big((t.n & 0x1f0000) | 0x0000c880);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x8f200000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(25), i);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((t.n & 0x1f0000) | 0x00000880);
+            c.cursor.word_big(0x0321c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0x8f200000);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxul(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word_big((t.n & 0x1f0000) | 0x0000c880);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x8f200000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(25), i);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((t.n & 0x1f0000) | 0x00000880);
+            c.cursor.word_big(0x0321c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0x8f200000);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxp(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word_big((t.n & 0x1f0000) | 0x0000c880);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0x8f200000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(25), i);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((t.n & 0x1f0000) | 0x00000880);
+            c.cursor.word_big(0x0321c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0x8f200000);
+        }
+    }
+
+    #[inline(always)]
+    fn stxc(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xa3200000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(25), i);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((t.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xa3200000);
+        }
+    }
+
+    #[inline(always)]
+    fn stxuc(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(20);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word_big((s.n & 0x3e00000) | (t.n & 0x1f0000) | 0x0000c821);
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xa3200000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(25), i);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((t.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xa3200000);
+        }
+    }
+
+    #[inline(always)]
+    fn stxs(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word_big((t.n & 0x1f0000) | 0x0000c840);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xa7200000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(25), i);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((t.n & 0x1f0000) | 0x00000840);
+            c.cursor.word_big(0x0321c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xa7200000);
+        }
+    }
+
+    #[inline(always)]
+    fn stxus(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word_big((t.n & 0x1f0000) | 0x0000c840);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xa7200000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(25), i);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((t.n & 0x1f0000) | 0x00000840);
+            c.cursor.word_big(0x0321c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xa7200000);
+        }
+    }
+
+    #[inline(always)]
+    fn stxi(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word_big((t.n & 0x1f0000) | 0x0000c880);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xaf200000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(25), i);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((t.n & 0x1f0000) | 0x00000880);
+            c.cursor.word_big(0x0321c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xaf200000);
+        }
+    }
+
+    #[inline(always)]
+    fn stxu(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word_big((t.n & 0x1f0000) | 0x0000c880);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xaf200000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(25), i);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((t.n & 0x1f0000) | 0x00000880);
+            c.cursor.word_big(0x0321c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xaf200000);
+        }
+    }
+
+    #[inline(always)]
+    fn stxl(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word_big((t.n & 0x1f0000) | 0x0000c880);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xaf200000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(25), i);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((t.n & 0x1f0000) | 0x00000880);
+            c.cursor.word_big(0x0321c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xaf200000);
+        }
+    }
+
+    #[inline(always)]
+    fn stxul(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word_big((t.n & 0x1f0000) | 0x0000c880);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xaf200000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(25), i);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((t.n & 0x1f0000) | 0x00000880);
+            c.cursor.word_big(0x0321c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xaf200000);
+        }
+    }
+
+    #[inline(always)]
+    fn stxp(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(24);
+        if fits_signed(i, 16, 0) {
+            c.cursor.word_big((t.n & 0x1f0000) | 0x0000c880);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((d.n & 0x1f0000) | (i as u32 & 0xffff) | 0xaf200000);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(25), i);
+            c.cursor.word_big((s.n & 0x1f0000) | 0x0320c821);
+            c.cursor.word_big((t.n & 0x1f0000) | 0x00000880);
+            c.cursor.word_big(0x0321c821);
+            c.cursor.word_big((d.n & 0x1f0000) | 0xaf200000);
+        }
     }
 
     #[inline(always)]

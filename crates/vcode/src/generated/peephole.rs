@@ -68,6 +68,8 @@ pub(crate) enum Op {
     Ust,
     Bld,
     Bst,
+    Ldx,
+    Stx,
     Cas,
     Fence,
     Fenceacq,
@@ -523,6 +525,24 @@ pub(crate) static SHAPES: &[Shape] = &[
     Shape { op: Op::Bst, family: Family::Store, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Register },
     Shape { op: Op::Bst, family: Family::Store, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Immediate },
     Shape { op: Op::Bst, family: Family::Store, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Local },
+    Shape { op: Op::Ldx, family: Family::IndexedLoad, ty: Some(Type::C), source: Some(Type::C), form: Form::Immediate },
+    Shape { op: Op::Ldx, family: Family::IndexedLoad, ty: Some(Type::Uc), source: Some(Type::Uc), form: Form::Immediate },
+    Shape { op: Op::Ldx, family: Family::IndexedLoad, ty: Some(Type::S), source: Some(Type::S), form: Form::Immediate },
+    Shape { op: Op::Ldx, family: Family::IndexedLoad, ty: Some(Type::Us), source: Some(Type::Us), form: Form::Immediate },
+    Shape { op: Op::Ldx, family: Family::IndexedLoad, ty: Some(Type::I), source: Some(Type::I), form: Form::Immediate },
+    Shape { op: Op::Ldx, family: Family::IndexedLoad, ty: Some(Type::U), source: Some(Type::U), form: Form::Immediate },
+    Shape { op: Op::Ldx, family: Family::IndexedLoad, ty: Some(Type::L), source: Some(Type::L), form: Form::Immediate },
+    Shape { op: Op::Ldx, family: Family::IndexedLoad, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Immediate },
+    Shape { op: Op::Ldx, family: Family::IndexedLoad, ty: Some(Type::P), source: Some(Type::P), form: Form::Immediate },
+    Shape { op: Op::Stx, family: Family::IndexedStore, ty: Some(Type::C), source: Some(Type::C), form: Form::Immediate },
+    Shape { op: Op::Stx, family: Family::IndexedStore, ty: Some(Type::Uc), source: Some(Type::Uc), form: Form::Immediate },
+    Shape { op: Op::Stx, family: Family::IndexedStore, ty: Some(Type::S), source: Some(Type::S), form: Form::Immediate },
+    Shape { op: Op::Stx, family: Family::IndexedStore, ty: Some(Type::Us), source: Some(Type::Us), form: Form::Immediate },
+    Shape { op: Op::Stx, family: Family::IndexedStore, ty: Some(Type::I), source: Some(Type::I), form: Form::Immediate },
+    Shape { op: Op::Stx, family: Family::IndexedStore, ty: Some(Type::U), source: Some(Type::U), form: Form::Immediate },
+    Shape { op: Op::Stx, family: Family::IndexedStore, ty: Some(Type::L), source: Some(Type::L), form: Form::Immediate },
+    Shape { op: Op::Stx, family: Family::IndexedStore, ty: Some(Type::Ul), source: Some(Type::Ul), form: Form::Immediate },
+    Shape { op: Op::Stx, family: Family::IndexedStore, ty: Some(Type::P), source: Some(Type::P), form: Form::Immediate },
     Shape { op: Op::Cas, family: Family::Exchange, ty: Some(Type::I), source: Some(Type::I), form: Form::Register },
     Shape { op: Op::Cas, family: Family::Exchange, ty: Some(Type::U), source: Some(Type::U), form: Form::Register },
     Shape { op: Op::Cas, family: Family::Exchange, ty: Some(Type::L), source: Some(Type::L), form: Form::Register },
@@ -594,12 +614,14 @@ pub(crate) static NUMBERS: &[[[u16; 3]; 12]] = &[
     [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [408, 409, 410], [405, 406, 407], [414, 415, 416], [411, 412, 413], [420, 421, 422], [417, 418, 419], [423, 424, 425], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
     [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [426, 427, 428], [u16::MAX, u16::MAX, u16::MAX], [429, 430, 431], [u16::MAX, u16::MAX, u16::MAX], [432, 433, 434], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
     [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [435, 436, 437], [u16::MAX, u16::MAX, u16::MAX], [438, 439, 440], [u16::MAX, u16::MAX, u16::MAX], [441, 442, 443], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [444, u16::MAX, u16::MAX], [445, u16::MAX, u16::MAX], [446, u16::MAX, u16::MAX], [447, u16::MAX, u16::MAX], [448, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[449, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[450, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[451, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[452, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
-    [[u16::MAX, 453, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, 444, u16::MAX], [u16::MAX, 445, u16::MAX], [u16::MAX, 446, u16::MAX], [u16::MAX, 447, u16::MAX], [u16::MAX, 448, u16::MAX], [u16::MAX, 449, u16::MAX], [u16::MAX, 450, u16::MAX], [u16::MAX, 451, u16::MAX], [u16::MAX, 452, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, 453, u16::MAX], [u16::MAX, 454, u16::MAX], [u16::MAX, 455, u16::MAX], [u16::MAX, 456, u16::MAX], [u16::MAX, 457, u16::MAX], [u16::MAX, 458, u16::MAX], [u16::MAX, 459, u16::MAX], [u16::MAX, 460, u16::MAX], [u16::MAX, 461, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [462, u16::MAX, u16::MAX], [463, u16::MAX, u16::MAX], [464, u16::MAX, u16::MAX], [465, u16::MAX, u16::MAX], [466, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[467, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[468, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[469, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[470, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
+    [[u16::MAX, 471, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX], [u16::MAX, u16::MAX, u16::MAX]],
 ];
 
 impl<M: Machine> Core for Peephole<'_, M>
@@ -3312,44 +3334,224 @@ where
         });
     }
     #[inline(always)]
+    fn ldxc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 444,
+            to: d.number(),
+            from: [s.number(), t.number(), NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn ldxuc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 445,
+            to: d.number(),
+            from: [s.number(), t.number(), NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn ldxs(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 446,
+            to: d.number(),
+            from: [s.number(), t.number(), NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn ldxus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 447,
+            to: d.number(),
+            from: [s.number(), t.number(), NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn ldxi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 448,
+            to: d.number(),
+            from: [s.number(), t.number(), NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn ldxu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 449,
+            to: d.number(),
+            from: [s.number(), t.number(), NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn ldxl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 450,
+            to: d.number(),
+            from: [s.number(), t.number(), NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn ldxul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 451,
+            to: d.number(),
+            from: [s.number(), t.number(), NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn ldxp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 452,
+            to: d.number(),
+            from: [s.number(), t.number(), NONE],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn stxc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 453,
+            to: NONE,
+            from: [d.number(), s.number(), t.number()],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn stxuc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 454,
+            to: NONE,
+            from: [d.number(), s.number(), t.number()],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn stxs(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 455,
+            to: NONE,
+            from: [d.number(), s.number(), t.number()],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn stxus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 456,
+            to: NONE,
+            from: [d.number(), s.number(), t.number()],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn stxi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 457,
+            to: NONE,
+            from: [d.number(), s.number(), t.number()],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn stxu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 458,
+            to: NONE,
+            from: [d.number(), s.number(), t.number()],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn stxl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 459,
+            to: NONE,
+            from: [d.number(), s.number(), t.number()],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn stxul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 460,
+            to: NONE,
+            from: [d.number(), s.number(), t.number()],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
+    fn stxp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        self.push(Held {
+            number: 461,
+            to: NONE,
+            from: [d.number(), s.number(), t.number()],
+            constant: i64::from(i),
+            label: 0,
+        });
+    }
+    #[inline(always)]
     fn casi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 444, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 462, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn casu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 445, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 463, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn casl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 446, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 464, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn casul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 447, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 465, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn casp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
-        self.push(Held { number: 448, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
+        self.push(Held { number: 466, to: d.number(), from: [s.number(), t.number(), NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn fence(&mut self) {
-        self.push(Held { number: 449, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: 0 });
+        self.push(Held { number: 467, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn fenceacq(&mut self) {
-        self.push(Held { number: 450, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: 0 });
+        self.push(Held { number: 468, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn fencerel(&mut self) {
-        self.push(Held { number: 451, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: 0 });
+        self.push(Held { number: 469, to: NONE, from: [NONE, NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn jtab(&mut self, s: Self::Reg) {
-        self.push(Held { number: 452, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
+        self.push(Held { number: 470, to: NONE, from: [s.number(), NONE, NONE], constant: 0, label: 0 });
     }
     #[inline(always)]
     fn prefetch(&mut self, s: Self::Reg, i: i32) {
-        self.push(Held { number: 453, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: 0 });
+        self.push(Held { number: 471, to: NONE, from: [s.number(), NONE, NONE], constant: i64::from(i), label: 0 });
     }
 }
 
@@ -3805,16 +4007,34 @@ where
         441 => asm.bstul(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2])),
         442 => asm.bstuli(int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
         443 => asm.bstul_local(int::<M>(from[0]), Local { offset: held.constant as i32 }),
-        444 => asm.casi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        445 => asm.casu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        446 => asm.casl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        447 => asm.casul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        448 => asm.casp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
-        449 => asm.fence(),
-        450 => asm.fenceacq(),
-        451 => asm.fencerel(),
-        452 => asm.jtab(int::<M>(from[0])),
-        453 => asm.prefetch(int::<M>(from[0]), held.constant as i32),
+        444 => asm.ldxc(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        445 => asm.ldxuc(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        446 => asm.ldxs(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        447 => asm.ldxus(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        448 => asm.ldxi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        449 => asm.ldxu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        450 => asm.ldxl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        451 => asm.ldxul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        452 => asm.ldxp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1]), held.constant as i32),
+        453 => asm.stxc(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
+        454 => asm.stxuc(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
+        455 => asm.stxs(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
+        456 => asm.stxus(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
+        457 => asm.stxi(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
+        458 => asm.stxu(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
+        459 => asm.stxl(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
+        460 => asm.stxul(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
+        461 => asm.stxp(int::<M>(from[0]), int::<M>(from[1]), int::<M>(from[2]), held.constant as i32),
+        462 => asm.casi(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        463 => asm.casu(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        464 => asm.casl(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        465 => asm.casul(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        466 => asm.casp(int::<M>(held.to), int::<M>(from[0]), int::<M>(from[1])),
+        467 => asm.fence(),
+        468 => asm.fenceacq(),
+        469 => asm.fencerel(),
+        470 => asm.jtab(int::<M>(from[0])),
+        471 => asm.prefetch(int::<M>(from[0]), held.constant as i32),
         _ => unreachable!("numbers come from the table"),
     }
 }

@@ -237,9 +237,10 @@ impl Machine for Riscv64 {
         8, 40, 8, 40, 12, 12, 8, 40, 8, 40, 8, 40, 8, 40, 8, 40, 12, 12, 8, 40, 8, 40, 8, 40, 8, 40, 8, 40, 12, 12, 4,
         4, 4, 4, 4, 8, 8, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 40, 16, 48, 4, 36, 4, 36, 4, 36, 4, 36,
         4, 36, 4, 36, 4, 4, 4, 36, 4, 36, 4, 36, 4, 36, 4, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 48, 0, 0, 16, 48, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
         0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 0, 20, 20, 20, 20, 20, 4, 4, 4, 16, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 44, 44, 48, 48, 48, 48, 48, 48, 48, 44, 44, 48, 48, 48, 48, 48, 48, 48, 20, 20,
+        20, 20, 20, 4, 4, 4, 16, 0,
     ];
     const NAME: &'static str = "riscv64";
     const LONG_BITS: u32 = 64;
@@ -5486,46 +5487,55 @@ impl Extension for Asm<'_, Riscv64> {
 
     #[inline(always)]
     fn subou(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg, b: Label) {
-            {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.subu(lent_a, s, t);
-                c.comu(lent_b, s);
-                c.andu(lent_c, lent_b, t);
-                c.oru(lent_b, lent_b, t);
-                c.andu(lent_b, lent_b, lent_a);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(30), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
-                c.bltii(Reg::new(30), (0) as i64 as i32, b);
-            }
+        let c = self;
+        c.space(16);
+        let at = c.target(b);
+        if c.near(at) {
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00003f33);
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x4000003b);
+            c.cursor.word(0x000f1063);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else {
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00003f33);
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x4000003b);
+            c.cursor.word(0x000f0463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
-        self.aside(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
     fn suboui(&mut self, d: Reg, s: Reg, i: u32, b: Label) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u32, b: Label) {
-            let i = i64::from(i as i32);
-            {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setu(lent_e, (i) as i64 as u32);
-                c.subu(lent_a, s, lent_e);
-                c.comu(lent_b, s);
-                c.andu(lent_c, lent_b, lent_e);
-                c.oru(lent_b, lent_b, lent_e);
-                c.andu(lent_b, lent_b, lent_a);
-                c.oru(lent_b, lent_b, lent_c);
-                c.movu(d, lent_a);
-                c.movi(Reg::new(30), lent_b);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
-                c.bltii(Reg::new(30), (0) as i64 as i32, b);
+        let c = self;
+        let i = i64::from(i as i32);
+        c.space(48);
+        let at = c.target(b);
+        if c.near(at) && fits_signed(i, 12, 0) && fits_signed(i.wrapping_neg(), 12, 0) {
+            c.cursor.word((s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00003f13);
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (((i.wrapping_neg()) as u32 & 0xfff) << 20) | 0x0000001b);
+            c.cursor.word(0x000f1063);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else if fits_signed(i, 12, 0) && fits_signed(i.wrapping_neg(), 12, 0) {
+            c.cursor.word((s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00003f13);
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (((i.wrapping_neg()) as u32 & 0xfff) << 20) | 0x0000001b);
+            c.cursor.word(0x000f0463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            if c.near(at) {
+                c.cursor.word((s.n & 0xf8000) | 0x01f03f33);
+                c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x41f0003b);
+                c.cursor.word(0x000f1063);
+                c.refer(c.cursor.back(4), 3, b, at);
+            } else {
+                c.cursor.word((s.n & 0xf8000) | 0x01f03f33);
+                c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x41f0003b);
+                c.cursor.word(0x000f0463);
+                c.cursor.word(0x0000006f);
+                c.refer(c.cursor.back(4), 2, b, at);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -5568,46 +5578,55 @@ impl Extension for Asm<'_, Riscv64> {
 
     #[inline(always)]
     fn suboul(&mut self, d: Reg, s: Reg, t: Reg, b: Label) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, t: Reg, b: Label) {
-            {
-                let [lent_a, lent_b, lent_c] = c.borrow([d, s, t]);
-                c.subul(lent_a, s, t);
-                c.comul(lent_b, s);
-                c.andul(lent_c, lent_b, t);
-                c.orul(lent_b, lent_b, t);
-                c.andul(lent_b, lent_b, lent_a);
-                c.orul(lent_b, lent_b, lent_c);
-                c.movul(d, lent_a);
-                c.movl(Reg::new(30), lent_b);
-                c.give_back([lent_a, lent_b, lent_c]);
-                c.bltli(Reg::new(30), (0) as i64, b);
-            }
+        let c = self;
+        c.space(16);
+        let at = c.target(b);
+        if c.near(at) {
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00003f33);
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x40000033);
+            c.cursor.word(0x000f1063);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else {
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00003f33);
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x40000033);
+            c.cursor.word(0x000f0463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
         }
-        self.aside(|c| write(c, d, s, t, b));
     }
 
     #[inline(always)]
     fn subouli(&mut self, d: Reg, s: Reg, i: u64, b: Label) {
-        #[inline(never)]
-        fn write(c: &mut Asm<'_, Riscv64>, d: Reg, s: Reg, i: u64, b: Label) {
-            let i = i as i64;
-            {
-                let [lent_a, lent_b, lent_c, lent_e] = c.borrow([d, s]);
-                c.setul(lent_e, (i) as i64 as u64);
-                c.subul(lent_a, s, lent_e);
-                c.comul(lent_b, s);
-                c.andul(lent_c, lent_b, lent_e);
-                c.orul(lent_b, lent_b, lent_e);
-                c.andul(lent_b, lent_b, lent_a);
-                c.orul(lent_b, lent_b, lent_c);
-                c.movul(d, lent_a);
-                c.movl(Reg::new(30), lent_b);
-                c.give_back([lent_a, lent_b, lent_c, lent_e]);
-                c.bltli(Reg::new(30), (0) as i64, b);
+        let c = self;
+        let i = i as i64;
+        c.space(48);
+        let at = c.target(b);
+        if c.near(at) && fits_signed(i, 12, 0) && fits_signed(i.wrapping_neg(), 12, 0) {
+            c.cursor.word((s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00003f13);
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (((i.wrapping_neg()) as u32 & 0xfff) << 20) | 0x00000013);
+            c.cursor.word(0x000f1063);
+            c.refer(c.cursor.back(4), 3, b, at);
+        } else if fits_signed(i, 12, 0) && fits_signed(i.wrapping_neg(), 12, 0) {
+            c.cursor.word((s.n & 0xf8000) | ((i as u32 & 0xfff) << 20) | 0x00003f13);
+            c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | (((i.wrapping_neg()) as u32 & 0xfff) << 20) | 0x00000013);
+            c.cursor.word(0x000f0463);
+            c.cursor.word(0x0000006f);
+            c.refer(c.cursor.back(4), 2, b, at);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(31), i);
+            if c.near(at) {
+                c.cursor.word((s.n & 0xf8000) | 0x01f03f33);
+                c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x41f00033);
+                c.cursor.word(0x000f1063);
+                c.refer(c.cursor.back(4), 3, b, at);
+            } else {
+                c.cursor.word((s.n & 0xf8000) | 0x01f03f33);
+                c.cursor.word((d.n & 0xf80) | (s.n & 0xf8000) | 0x41f00033);
+                c.cursor.word(0x000f0463);
+                c.cursor.word(0x0000006f);
+                c.refer(c.cursor.back(4), 2, b, at);
             }
         }
-        self.aside(|c| write(c, d, s, i, b));
     }
 
     #[inline(always)]
@@ -6590,6 +6609,322 @@ impl Extension for Asm<'_, Riscv64> {
             }
         }
         self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
+    fn ldxc(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(44);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x000f0003);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(30), i);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((t.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((d.n & 0xf80) | 0x000f0003);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxuc(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(44);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x000f4003);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(30), i);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((t.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((d.n & 0xf80) | 0x000f4003);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxs(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(48);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word((t.n & 0xf8000) | 0x00101f13);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x000f1003);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(30), i);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((t.n & 0xf8000) | 0x00101f93);
+            c.cursor.word(0x01ff0f33);
+            c.cursor.word((d.n & 0xf80) | 0x000f1003);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxus(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(48);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word((t.n & 0xf8000) | 0x00101f13);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x000f5003);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(30), i);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((t.n & 0xf8000) | 0x00101f93);
+            c.cursor.word(0x01ff0f33);
+            c.cursor.word((d.n & 0xf80) | 0x000f5003);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxi(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(48);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word((t.n & 0xf8000) | 0x00201f13);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x000f2003);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(30), i);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((t.n & 0xf8000) | 0x00201f93);
+            c.cursor.word(0x01ff0f33);
+            c.cursor.word((d.n & 0xf80) | 0x000f2003);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxu(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(48);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word((t.n & 0xf8000) | 0x00201f13);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x000f2003);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(30), i);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((t.n & 0xf8000) | 0x00201f93);
+            c.cursor.word(0x01ff0f33);
+            c.cursor.word((d.n & 0xf80) | 0x000f2003);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxl(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(48);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word((t.n & 0xf8000) | 0x00301f13);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x000f3003);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(30), i);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((t.n & 0xf8000) | 0x00301f93);
+            c.cursor.word(0x01ff0f33);
+            c.cursor.word((d.n & 0xf80) | 0x000f3003);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxul(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(48);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word((t.n & 0xf8000) | 0x00301f13);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x000f3003);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(30), i);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((t.n & 0xf8000) | 0x00301f93);
+            c.cursor.word(0x01ff0f33);
+            c.cursor.word((d.n & 0xf80) | 0x000f3003);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxp(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(48);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word((t.n & 0xf8000) | 0x00301f13);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((d.n & 0xf80) | ((i as u32 & 0xfff) << 20) | 0x000f3003);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(30), i);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((t.n & 0xf8000) | 0x00301f93);
+            c.cursor.word(0x01ff0f33);
+            c.cursor.word((d.n & 0xf80) | 0x000f3003);
+        }
+    }
+
+    #[inline(always)]
+    fn stxc(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(44);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+            c.cursor.word((d.n & 0x1f00000) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | 0x000f0023);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(30), i);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((t.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((d.n & 0x1f00000) | 0x000f0023);
+        }
+    }
+
+    #[inline(always)]
+    fn stxuc(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(44);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word((s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33);
+            c.cursor.word((d.n & 0x1f00000) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | 0x000f0023);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(30), i);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((t.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((d.n & 0x1f00000) | 0x000f0023);
+        }
+    }
+
+    #[inline(always)]
+    fn stxs(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(48);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word((t.n & 0xf8000) | 0x00101f13);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((d.n & 0x1f00000) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | 0x000f1023);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(30), i);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((t.n & 0xf8000) | 0x00101f93);
+            c.cursor.word(0x01ff0f33);
+            c.cursor.word((d.n & 0x1f00000) | 0x000f1023);
+        }
+    }
+
+    #[inline(always)]
+    fn stxus(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(48);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word((t.n & 0xf8000) | 0x00101f13);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((d.n & 0x1f00000) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | 0x000f1023);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(30), i);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((t.n & 0xf8000) | 0x00101f93);
+            c.cursor.word(0x01ff0f33);
+            c.cursor.word((d.n & 0x1f00000) | 0x000f1023);
+        }
+    }
+
+    #[inline(always)]
+    fn stxi(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(48);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word((t.n & 0xf8000) | 0x00201f13);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((d.n & 0x1f00000) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | 0x000f2023);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(30), i);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((t.n & 0xf8000) | 0x00201f93);
+            c.cursor.word(0x01ff0f33);
+            c.cursor.word((d.n & 0x1f00000) | 0x000f2023);
+        }
+    }
+
+    #[inline(always)]
+    fn stxu(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(48);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word((t.n & 0xf8000) | 0x00201f13);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((d.n & 0x1f00000) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | 0x000f2023);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(30), i);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((t.n & 0xf8000) | 0x00201f93);
+            c.cursor.word(0x01ff0f33);
+            c.cursor.word((d.n & 0x1f00000) | 0x000f2023);
+        }
+    }
+
+    #[inline(always)]
+    fn stxl(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(48);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word((t.n & 0xf8000) | 0x00301f13);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((d.n & 0x1f00000) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | 0x000f3023);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(30), i);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((t.n & 0xf8000) | 0x00301f93);
+            c.cursor.word(0x01ff0f33);
+            c.cursor.word((d.n & 0x1f00000) | 0x000f3023);
+        }
+    }
+
+    #[inline(always)]
+    fn stxul(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(48);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word((t.n & 0xf8000) | 0x00301f13);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((d.n & 0x1f00000) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | 0x000f3023);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(30), i);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((t.n & 0xf8000) | 0x00301f93);
+            c.cursor.word(0x01ff0f33);
+            c.cursor.word((d.n & 0x1f00000) | 0x000f3023);
+        }
+    }
+
+    #[inline(always)]
+    fn stxp(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(48);
+        if fits_signed(i, 12, 0) {
+            c.cursor.word((t.n & 0xf8000) | 0x00301f13);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((d.n & 0x1f00000) | (((i >> 5) as u32 & 0x7f) << 25) | ((i as u32 & 0x1f) << 7) | 0x000f3023);
+        } else {
+            c.cursor = set_long(c.cursor, Reg::new(30), i);
+            c.cursor.word((s.n & 0x1f00000) | 0x000f0f33);
+            c.cursor.word((t.n & 0xf8000) | 0x00301f93);
+            c.cursor.word(0x01ff0f33);
+            c.cursor.word((d.n & 0x1f00000) | 0x000f3023);
+        }
     }
 
     #[inline(always)]

@@ -4436,13 +4436,193 @@ where
         }
     }
     #[inline(always)]
+    fn ldxc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.ldxc(d.register, s.register, t.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ldxc(asm, temporaries, d, s, t, i);
+            self.resume(moved, const { M::SPACE[444] });
+        }
+    }
+    #[inline(always)]
+    fn ldxuc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.ldxuc(d.register, s.register, t.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ldxuc(asm, temporaries, d, s, t, i);
+            self.resume(moved, const { M::SPACE[445] });
+        }
+    }
+    #[inline(always)]
+    fn ldxs(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.ldxs(d.register, s.register, t.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ldxs(asm, temporaries, d, s, t, i);
+            self.resume(moved, const { M::SPACE[446] });
+        }
+    }
+    #[inline(always)]
+    fn ldxus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.ldxus(d.register, s.register, t.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ldxus(asm, temporaries, d, s, t, i);
+            self.resume(moved, const { M::SPACE[447] });
+        }
+    }
+    #[inline(always)]
+    fn ldxi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.ldxi(d.register, s.register, t.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ldxi(asm, temporaries, d, s, t, i);
+            self.resume(moved, const { M::SPACE[448] });
+        }
+    }
+    #[inline(always)]
+    fn ldxu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.ldxu(d.register, s.register, t.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ldxu(asm, temporaries, d, s, t, i);
+            self.resume(moved, const { M::SPACE[449] });
+        }
+    }
+    #[inline(always)]
+    fn ldxl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.ldxl(d.register, s.register, t.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ldxl(asm, temporaries, d, s, t, i);
+            self.resume(moved, const { M::SPACE[450] });
+        }
+    }
+    #[inline(always)]
+    fn ldxul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.ldxul(d.register, s.register, t.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ldxul(asm, temporaries, d, s, t, i);
+            self.resume(moved, const { M::SPACE[451] });
+        }
+    }
+    #[inline(always)]
+    fn ldxp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.ldxp(d.register, s.register, t.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_ldxp(asm, temporaries, d, s, t, i);
+            self.resume(moved, const { M::SPACE[452] });
+        }
+    }
+    #[inline(always)]
+    fn stxc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.stxc(d.register, s.register, t.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_stxc(asm, temporaries, d, s, t, i);
+            self.resume(moved, const { M::SPACE[453] });
+        }
+    }
+    #[inline(always)]
+    fn stxuc(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.stxuc(d.register, s.register, t.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_stxuc(asm, temporaries, d, s, t, i);
+            self.resume(moved, const { M::SPACE[454] });
+        }
+    }
+    #[inline(always)]
+    fn stxs(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.stxs(d.register, s.register, t.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_stxs(asm, temporaries, d, s, t, i);
+            self.resume(moved, const { M::SPACE[455] });
+        }
+    }
+    #[inline(always)]
+    fn stxus(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.stxus(d.register, s.register, t.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_stxus(asm, temporaries, d, s, t, i);
+            self.resume(moved, const { M::SPACE[456] });
+        }
+    }
+    #[inline(always)]
+    fn stxi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.stxi(d.register, s.register, t.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_stxi(asm, temporaries, d, s, t, i);
+            self.resume(moved, const { M::SPACE[457] });
+        }
+    }
+    #[inline(always)]
+    fn stxu(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.stxu(d.register, s.register, t.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_stxu(asm, temporaries, d, s, t, i);
+            self.resume(moved, const { M::SPACE[458] });
+        }
+    }
+    #[inline(always)]
+    fn stxl(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.stxl(d.register, s.register, t.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_stxl(asm, temporaries, d, s, t, i);
+            self.resume(moved, const { M::SPACE[459] });
+        }
+    }
+    #[inline(always)]
+    fn stxul(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.stxul(d.register, s.register, t.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_stxul(asm, temporaries, d, s, t, i);
+            self.resume(moved, const { M::SPACE[460] });
+        }
+    }
+    #[inline(always)]
+    fn stxp(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg, i: i32) {
+        if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
+            self.asm.stxp(d.register, s.register, t.register, i);
+        } else {
+            let (asm, temporaries) = self.lend();
+            let moved = spilled_stxp(asm, temporaries, d, s, t, i);
+            self.resume(moved, const { M::SPACE[461] });
+        }
+    }
+    #[inline(always)]
     fn casi(&mut self, d: Self::Reg, s: Self::Reg, t: Self::Reg) {
         if in_registers(d.register.mark() | s.register.mark() | t.register.mark()) {
             self.asm.casi(d.register, s.register, t.register);
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_casi(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[444] });
+            self.resume(moved, const { M::SPACE[462] });
         }
     }
     #[inline(always)]
@@ -4452,7 +4632,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_casu(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[445] });
+            self.resume(moved, const { M::SPACE[463] });
         }
     }
     #[inline(always)]
@@ -4462,7 +4642,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_casl(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[446] });
+            self.resume(moved, const { M::SPACE[464] });
         }
     }
     #[inline(always)]
@@ -4472,7 +4652,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_casul(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[447] });
+            self.resume(moved, const { M::SPACE[465] });
         }
     }
     #[inline(always)]
@@ -4482,7 +4662,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_casp(asm, temporaries, d, s, t);
-            self.resume(moved, const { M::SPACE[448] });
+            self.resume(moved, const { M::SPACE[466] });
         }
     }
     #[inline(always)]
@@ -4504,7 +4684,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_jtab(asm, temporaries, s);
-            self.resume(moved, const { M::SPACE[452] });
+            self.resume(moved, const { M::SPACE[470] });
         }
     }
     #[inline(always)]
@@ -4514,7 +4694,7 @@ where
         } else {
             let (asm, temporaries) = self.lend();
             let moved = spilled_prefetch(asm, temporaries, s, i);
-            self.resume(moved, const { M::SPACE[453] });
+            self.resume(moved, const { M::SPACE[471] });
         }
     }
 }
@@ -13566,6 +13746,420 @@ where
     Moved::by(&mut c, left)
 }
 
+/// Load from base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`.
+#[cold]
+#[inline(never)]
+fn spilled_ldxc<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[444] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.ldxc(d, s, t, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`.
+#[cold]
+#[inline(never)]
+fn spilled_ldxuc<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[445] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.ldxuc(d, s, t, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`.
+#[cold]
+#[inline(never)]
+fn spilled_ldxs<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[446] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.ldxs(d, s, t, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`.
+#[cold]
+#[inline(never)]
+fn spilled_ldxus<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[447] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.ldxus(d, s, t, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`.
+#[cold]
+#[inline(never)]
+fn spilled_ldxi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[448] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.ldxi(d, s, t, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`.
+#[cold]
+#[inline(never)]
+fn spilled_ldxu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[449] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.ldxu(d, s, t, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`.
+#[cold]
+#[inline(never)]
+fn spilled_ldxl<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[450] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.ldxl(d, s, t, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`.
+#[cold]
+#[inline(never)]
+fn spilled_ldxul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[451] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.ldxul(d, s, t, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Load from base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`.
+#[cold]
+#[inline(never)]
+fn spilled_ldxp<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[452] }));
+    let kept = d;
+    let d = x.target(d, 0);
+    let s = x.load(&mut c, s, 0);
+    let t = x.load(&mut c, t, 1);
+    c.ldxp(d, s, t, i);
+    x.store(&mut c, kept, d);
+    Moved::by(&mut c, left)
+}
+
+/// Store to base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`.
+#[cold]
+#[inline(never)]
+fn spilled_stxc<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[453] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.stxc(d, s, t, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`.
+#[cold]
+#[inline(never)]
+fn spilled_stxuc<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[454] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.stxuc(d, s, t, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`.
+#[cold]
+#[inline(never)]
+fn spilled_stxs<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[455] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.stxs(d, s, t, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`.
+#[cold]
+#[inline(never)]
+fn spilled_stxus<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[456] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.stxus(d, s, t, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`.
+#[cold]
+#[inline(never)]
+fn spilled_stxi<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[457] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.stxi(d, s, t, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`.
+#[cold]
+#[inline(never)]
+fn spilled_stxu<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[458] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.stxu(d, s, t, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`.
+#[cold]
+#[inline(never)]
+fn spilled_stxl<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[459] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.stxl(d, s, t, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`.
+#[cold]
+#[inline(never)]
+fn spilled_stxul<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[460] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.stxul(d, s, t, i);
+    Moved::by(&mut c, left)
+}
+
+/// Store to base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`.
+#[cold]
+#[inline(never)]
+fn spilled_stxp<M: Machine>(
+    mut c: Asm<'_, M>,
+    x: Temporaries<M>,
+    d: VirtualReg<M::Reg>,
+    s: VirtualReg<M::Reg>,
+    t: VirtualReg<M::Reg>,
+    i: i32,
+) -> Moved
+where
+    for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
+{
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[461] }));
+    let d = x.load(&mut c, d, 0);
+    let s = x.load(&mut c, s, 1);
+    let t = x.load(&mut c, t, 2);
+    c.stxp(d, s, t, i);
+    Moved::by(&mut c, left)
+}
+
 /// Compare d with what is at s; if equal store t there; d becomes what was there. Type `i`. Operands `d, s, t`.
 #[cold]
 #[inline(never)]
@@ -13579,7 +14173,7 @@ fn spilled_casi<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[444] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[462] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -13602,7 +14196,7 @@ fn spilled_casu<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[445] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[463] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -13625,7 +14219,7 @@ fn spilled_casl<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[446] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[464] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -13648,7 +14242,7 @@ fn spilled_casul<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[447] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[465] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -13671,7 +14265,7 @@ fn spilled_casp<M: Machine>(
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[448] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[466] }));
     let kept = d;
     let d = x.load(&mut c, d, 0);
     let s = x.load(&mut c, s, 1);
@@ -13688,7 +14282,7 @@ fn spilled_jtab<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: VirtualReg<
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[452] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[470] }));
     let s = x.load(&mut c, s, 0);
     c.jtab(s);
     Moved::by(&mut c, left)
@@ -13701,7 +14295,7 @@ fn spilled_prefetch<M: Machine>(mut c: Asm<'_, M>, x: Temporaries<M>, s: Virtual
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let left = c.left.saturating_sub(usize::from(const { M::SPACE[453] }));
+    let left = c.left.saturating_sub(usize::from(const { M::SPACE[471] }));
     let s = x.load(&mut c, s, 0);
     c.prefetch(s, i);
     Moved::by(&mut c, left)

@@ -265,7 +265,8 @@ impl Machine for X86_64 {
         23, 12, 22, 12, 22, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 12, 22, 12, 22, 12, 22, 12, 22, 15, 25, 15, 25, 15, 25, 15,
         25, 13, 23, 0, 0, 13, 23, 0, 0, 6, 16, 16, 6, 16, 16, 5, 15, 15, 5, 15, 15, 5, 15, 15, 5, 15, 15, 5, 15, 15, 6,
         16, 16, 6, 16, 16, 5, 15, 15, 5, 15, 15, 5, 15, 15, 5, 15, 15, 5, 15, 15, 0, 0, 0, 15, 10, 10, 15, 10, 10, 0,
-        0, 0, 0, 0, 0, 0, 0, 0, 16, 16, 16, 16, 16, 3, 1, 1, 20, 9,
+        0, 0, 0, 0, 0, 0, 0, 0, 9, 9, 9, 9, 8, 8, 8, 8, 8, 8, 8, 9, 9, 8, 8, 8, 8, 8, 16, 16, 16, 16, 16, 3, 1, 1, 20,
+        9,
     ];
     const NAME: &'static str = "x86_64";
     const LONG_BITS: u32 = 64;
@@ -5524,7 +5525,11 @@ impl Extension for Asm<'_, X86_64> {
         let i = i64::from(i);
         c.space(22);
         let at = c.target(b);
-        if d.b == s.b && fits_signed(i, 32, 0) {
+        if d.b == s.b && fits_signed(i, 8, 0) {
+            c.cursor.bytes(0xc08340 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b, at);
+        } else if d.b == s.b && fits_signed(i, 32, 0) {
             c.cursor.bytes(0xc08140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x800f, 6);
             c.refer(c.cursor.back(4), 0, b, at);
@@ -5579,7 +5584,11 @@ impl Extension for Asm<'_, X86_64> {
         let i = i64::from(i as i32);
         c.space(22);
         let at = c.target(b);
-        if d.b == s.b && fits_signed(i, 32, 0) {
+        if d.b == s.b && fits_signed(i, 8, 0) {
+            c.cursor.bytes(0xc08340 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b, at);
+        } else if d.b == s.b && fits_signed(i, 32, 0) {
             c.cursor.bytes(0xc08140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x820f, 6);
             c.refer(c.cursor.back(4), 0, b, at);
@@ -5633,7 +5642,11 @@ impl Extension for Asm<'_, X86_64> {
         let c = self;
         c.space(22);
         let at = c.target(b);
-        if d.b == s.b && fits_signed(i, 32, 0) {
+        if d.b == s.b && fits_signed(i, 8, 0) {
+            c.cursor.bytes(0xc08348 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b, at);
+        } else if d.b == s.b && fits_signed(i, 32, 0) {
             c.cursor.bytes(0xc08148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x800f, 6);
             c.refer(c.cursor.back(4), 0, b, at);
@@ -5688,7 +5701,11 @@ impl Extension for Asm<'_, X86_64> {
         let i = i as i64;
         c.space(22);
         let at = c.target(b);
-        if d.b == s.b && fits_signed(i, 32, 0) {
+        if d.b == s.b && fits_signed(i, 8, 0) {
+            c.cursor.bytes(0xc08348 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b, at);
+        } else if d.b == s.b && fits_signed(i, 32, 0) {
             c.cursor.bytes(0xc08148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x820f, 6);
             c.refer(c.cursor.back(4), 0, b, at);
@@ -5745,7 +5762,11 @@ impl Extension for Asm<'_, X86_64> {
         let i = i64::from(i);
         c.space(25);
         let at = c.target(b);
-        if d.b == s.b && fits_signed(i, 32, 0) {
+        if d.b == s.b && fits_signed(i, 8, 0) {
+            c.cursor.bytes(0xe88340 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b, at);
+        } else if d.b == s.b && fits_signed(i, 32, 0) {
             c.cursor.bytes(0xe88140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x800f, 6);
             c.refer(c.cursor.back(4), 0, b, at);
@@ -5804,7 +5825,11 @@ impl Extension for Asm<'_, X86_64> {
         let i = i64::from(i as i32);
         c.space(25);
         let at = c.target(b);
-        if d.b == s.b && fits_signed(i, 32, 0) {
+        if d.b == s.b && fits_signed(i, 8, 0) {
+            c.cursor.bytes(0xe88340 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b, at);
+        } else if d.b == s.b && fits_signed(i, 32, 0) {
             c.cursor.bytes(0xe88140 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x820f, 6);
             c.refer(c.cursor.back(4), 0, b, at);
@@ -5862,7 +5887,11 @@ impl Extension for Asm<'_, X86_64> {
         let c = self;
         c.space(25);
         let at = c.target(b);
-        if d.b == s.b && fits_signed(i, 32, 0) {
+        if d.b == s.b && fits_signed(i, 8, 0) {
+            c.cursor.bytes(0xe88348 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
+            c.cursor.bytes(0x800f, 6);
+            c.refer(c.cursor.back(4), 0, b, at);
+        } else if d.b == s.b && fits_signed(i, 32, 0) {
             c.cursor.bytes(0xe88148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x800f, 6);
             c.refer(c.cursor.back(4), 0, b, at);
@@ -5921,7 +5950,11 @@ impl Extension for Asm<'_, X86_64> {
         let i = i as i64;
         c.space(25);
         let at = c.target(b);
-        if d.b == s.b && fits_signed(i, 32, 0) {
+        if d.b == s.b && fits_signed(i, 8, 0) {
+            c.cursor.bytes(0xe88348 | u64::from(d.b) | ((i as u64 & 0xff) << 24), 4);
+            c.cursor.bytes(0x820f, 6);
+            c.refer(c.cursor.back(4), 0, b, at);
+        } else if d.b == s.b && fits_signed(i, 32, 0) {
             c.cursor.bytes(0xe88148 | u64::from(d.b) | ((i as u64 & 0xffffffff) << 24), 7);
             c.cursor.bytes(0x820f, 6);
             c.refer(c.cursor.back(4), 0, b, at);
@@ -6826,6 +6859,222 @@ impl Extension for Asm<'_, X86_64> {
             }
         }
         self.aside(|c| write(c, d, local));
+    }
+
+    #[inline(always)]
+    fn ldxc(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(9);
+        if fits_signed(i, 32, 0) {
+            c.cursor.index_offset(0xbe0f40, 0, 3, d.r, s.b, t.r, 0, i);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxuc(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(9);
+        if fits_signed(i, 32, 0) {
+            c.cursor.index_offset(0xb60f40, 0, 3, d.r, s.b, t.r, 0, i);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxs(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(9);
+        if fits_signed(i, 32, 0) {
+            c.cursor.index_offset(0xbf0f40, 0, 3, d.r, s.b, t.r, 1, i);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxus(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(9);
+        if fits_signed(i, 32, 0) {
+            c.cursor.index_offset(0xb70f40, 0, 3, d.r, s.b, t.r, 1, i);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxi(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(8);
+        if fits_signed(i, 32, 0) {
+            c.cursor.index_offset(0x8b40, 0, 2, d.r, s.b, t.r, 2, i);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxu(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(8);
+        if fits_signed(i, 32, 0) {
+            c.cursor.index_offset(0x8b40, 0, 2, d.r, s.b, t.r, 2, i);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxl(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(8);
+        if fits_signed(i, 32, 0) {
+            c.cursor.index_offset(0x8b48, 0, 2, d.r, s.b, t.r, 3, i);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxul(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(8);
+        if fits_signed(i, 32, 0) {
+            c.cursor.index_offset(0x8b48, 0, 2, d.r, s.b, t.r, 3, i);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn ldxp(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(8);
+        if fits_signed(i, 32, 0) {
+            c.cursor.index_offset(0x8b48, 0, 2, d.r, s.b, t.r, 3, i);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn stxc(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(8);
+        if fits_signed(i, 32, 0) {
+            c.cursor.index_offset(0x8840, 0, 2, d.r, s.b, t.r, 0, i);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn stxuc(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(8);
+        if fits_signed(i, 32, 0) {
+            c.cursor.index_offset(0x8840, 0, 2, d.r, s.b, t.r, 0, i);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn stxs(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(9);
+        if fits_signed(i, 32, 0) {
+            c.cursor.index_offset(0x894066, 1, 3, d.r, s.b, t.r, 1, i);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn stxus(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(9);
+        if fits_signed(i, 32, 0) {
+            c.cursor.index_offset(0x894066, 1, 3, d.r, s.b, t.r, 1, i);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn stxi(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(8);
+        if fits_signed(i, 32, 0) {
+            c.cursor.index_offset(0x8940, 0, 2, d.r, s.b, t.r, 2, i);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn stxu(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(8);
+        if fits_signed(i, 32, 0) {
+            c.cursor.index_offset(0x8940, 0, 2, d.r, s.b, t.r, 2, i);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn stxl(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(8);
+        if fits_signed(i, 32, 0) {
+            c.cursor.index_offset(0x8948, 0, 2, d.r, s.b, t.r, 3, i);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn stxul(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(8);
+        if fits_signed(i, 32, 0) {
+            c.cursor.index_offset(0x8948, 0, 2, d.r, s.b, t.r, 3, i);
+        } else {
+            c.fail(Error::Immediate);
+        }
+    }
+
+    #[inline(always)]
+    fn stxp(&mut self, d: Reg, s: Reg, t: Reg, i: i32) {
+        let c = self;
+        let i = i64::from(i);
+        c.space(8);
+        if fits_signed(i, 32, 0) {
+            c.cursor.index_offset(0x8948, 0, 2, d.r, s.b, t.r, 3, i);
+        } else {
+            c.fail(Error::Immediate);
+        }
     }
 
     #[inline(always)]

@@ -185,6 +185,8 @@ impl<'f> Stepper<'f> {
             | Family::Select
             | Family::Checked
             | Family::Exchange
+            | Family::IndexedLoad
+            | Family::IndexedStore
             | Family::Hint => {}
         }
         self.check(statement).map_err(stuck)?;
@@ -257,12 +259,17 @@ impl<'f> Stepper<'f> {
             Family::Shift if t >= u64::from(width) => {
                 return Err(format!("a shift by {} of {width} bits is undefined", t as i64));
             }
-            Family::Load | Family::Store | Family::Exchange => {
+            Family::Load | Family::Store | Family::IndexedLoad | Family::IndexedStore | Family::Exchange => {
                 let base = self.bits(statement.operands.get(1));
+                let operand = |place| self.bits(statement.operands.get(place));
                 let at = match statement.operands.get(1) {
                     Some(Operand::Local(_)) => base,
                     _ if instruction.family == Family::Exchange => base,
-                    _ => base.wrapping_add(self.bits(statement.operands.get(2))),
+                    _ if matches!(instruction.family, Family::IndexedLoad | Family::IndexedStore) => {
+                        let index = operand(2).wrapping_mul(u64::from(ty.bytes(Native::LONG_BITS)));
+                        base.wrapping_add(index).wrapping_add(operand(3))
+                    }
+                    _ => base.wrapping_add(operand(2)),
                 };
                 let bytes = u64::from(ty.bytes(Native::LONG_BITS));
                 let inside = self.spans.iter().any(|span| {

@@ -126,6 +126,8 @@ fn step(random: &mut Random, examples: &[Example], long: u32) -> Option<Step> {
         | Family::Select
         | Family::Checked
         | Family::Exchange
+        | Family::IndexedLoad
+        | Family::IndexedStore
         | Family::Hint => return None,
     }
     let (d, s, t) = (random.variable(ty), random.variable(source), random.variable(ty));

@@ -43,6 +43,7 @@ fn call<M: Machine>(index: usize, o: &Operands<M::Reg, M::Float>) -> String {
         Family::Select | Family::Exchange => format!(", {d}, {s}, {t}"),
         Family::Checked => format!(", {d}, {s}, {second}, label"),
         Family::Hint => format!(", {base}, {}", i as i32),
+        Family::IndexedLoad | Family::IndexedStore => format!(", {d}, {base}, {}, {}", int(o.t), i as i32),
         Family::Unary => format!(", {d}, {s}"),
         Family::Convert => format!(", {d}, {}", of(o.s, o.fs, instruction.source.is_float())),
         Family::Set => format!(", {d}, {immediate}"),

@@ -34,7 +34,19 @@ pub enum Family {
     Select,
     Checked,
     Exchange,
+    IndexedLoad,
+    IndexedStore,
     Hint,
+}
+
+impl Family {
+    pub fn accesses_memory(self) -> bool {
+        matches!(self, Family::Load | Family::IndexedLoad) || self.stores()
+    }
+
+    pub fn stores(self) -> bool {
+        matches!(self, Family::Store | Family::IndexedStore)
+    }
 }
 
 /// A type of the instruction set.

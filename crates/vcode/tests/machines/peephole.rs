@@ -245,6 +245,8 @@ impl Program {
             | Family::Nullary
             | Family::Checked
             | Family::Exchange
+            | Family::IndexedLoad
+            | Family::IndexedStore
             | Family::Hint => return None,
         }
         let s = if instruction.family == Family::Set { 0 } else { pick(random, instruction.source, true)? };

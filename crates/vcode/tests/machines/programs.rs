@@ -146,6 +146,8 @@ impl Program {
                 | Family::Register
                 | Family::Nullary
                 | Family::Exchange
+                | Family::IndexedLoad
+                | Family::IndexedStore
                 | Family::Hint => continue,
             }
             steps.push(Step::Plain { index, d, s, t, immediate });

@@ -4211,6 +4211,320 @@ QJV_INLINE void qjv_ustp_local(qjv_asm *c, v_reg d, v_variable local) {
     }
 }
 
+/* Load from base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    if (i == 0) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x38e06800u);
+    } else if (qjv_fits_unsigned(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000010u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0xfffu) << 10) | 0x39c00200u);
+    } else if (qjv_fits_signed(i, 9, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000010u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0x38c00200u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(16), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x8b000210u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (t.n & 0x1f0000) | 0x38e06a00u);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    if (i == 0) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x38606800u);
+    } else if (qjv_fits_unsigned(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000010u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0xfffu) << 10) | 0x39400200u);
+    } else if (qjv_fits_signed(i, 9, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000010u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0x38400200u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(16), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x8b000210u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (t.n & 0x1f0000) | 0x38606a00u);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    if (qjv_fits_unsigned(i, 13, 1)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000410u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 1) & 0xfffu) << 10) | 0x79c00200u);
+    } else if (qjv_fits_signed(i, 9, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000410u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0x78c00200u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(16), i);
+        c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | 0x8b000610u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x78e06a00u);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    if (qjv_fits_unsigned(i, 13, 1)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000410u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 1) & 0xfffu) << 10) | 0x79400200u);
+    } else if (qjv_fits_signed(i, 9, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000410u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0x78400200u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(16), i);
+        c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | 0x8b000610u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x78606a00u);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    if (qjv_fits_unsigned(i, 14, 2)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000810u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xb9400200u);
+    } else if (qjv_fits_signed(i, 9, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000810u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xb8400200u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(16), i);
+        c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | 0x8b000a10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xb8606a00u);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    if (qjv_fits_unsigned(i, 14, 2)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000810u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xb9400200u);
+    } else if (qjv_fits_signed(i, 9, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000810u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xb8400200u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(16), i);
+        c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | 0x8b000a10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xb8606a00u);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    if (qjv_fits_unsigned(i, 15, 3)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9400200u);
+    } else if (qjv_fits_signed(i, 9, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xf8400200u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(16), i);
+        c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | 0x8b000e10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xf8606a00u);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    if (qjv_fits_unsigned(i, 15, 3)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9400200u);
+    } else if (qjv_fits_signed(i, 9, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xf8400200u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(16), i);
+        c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | 0x8b000e10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xf8606a00u);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    if (qjv_fits_unsigned(i, 15, 3)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9400200u);
+    } else if (qjv_fits_signed(i, 9, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xf8400200u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(16), i);
+        c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | 0x8b000e10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xf8606a00u);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    if (i == 0) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x38206800u);
+    } else if (qjv_fits_unsigned(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000010u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0xfffu) << 10) | 0x39000200u);
+    } else if (qjv_fits_signed(i, 9, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000010u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0x38000200u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(16), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x8b000210u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (t.n & 0x1f0000) | 0x38206a00u);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    if (i == 0) {
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x38206800u);
+    } else if (qjv_fits_unsigned(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000010u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0xfffu) << 10) | 0x39000200u);
+    } else if (qjv_fits_signed(i, 9, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000010u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0x38000200u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(16), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f0000) | 0x8b000210u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (t.n & 0x1f0000) | 0x38206a00u);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    if (qjv_fits_unsigned(i, 13, 1)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000410u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 1) & 0xfffu) << 10) | 0x79000200u);
+    } else if (qjv_fits_signed(i, 9, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000410u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0x78000200u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(16), i);
+        c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | 0x8b000610u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x78206a00u);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    if (qjv_fits_unsigned(i, 13, 1)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000410u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 1) & 0xfffu) << 10) | 0x79000200u);
+    } else if (qjv_fits_signed(i, 9, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000410u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0x78000200u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(16), i);
+        c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | 0x8b000610u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0x78206a00u);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    if (qjv_fits_unsigned(i, 14, 2)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000810u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xb9000200u);
+    } else if (qjv_fits_signed(i, 9, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000810u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xb8000200u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(16), i);
+        c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | 0x8b000a10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xb8206a00u);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    if (qjv_fits_unsigned(i, 14, 2)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000810u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 2) & 0xfffu) << 10) | 0xb9000200u);
+    } else if (qjv_fits_signed(i, 9, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000810u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xb8000200u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(16), i);
+        c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | 0x8b000a10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xb8206a00u);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    if (qjv_fits_unsigned(i, 15, 3)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9000200u);
+    } else if (qjv_fits_signed(i, 9, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xf8000200u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(16), i);
+        c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | 0x8b000e10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xf8206a00u);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    if (qjv_fits_unsigned(i, 15, 3)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9000200u);
+    } else if (qjv_fits_signed(i, 9, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xf8000200u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(16), i);
+        c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | 0x8b000e10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xf8206a00u);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 24);
+    if (qjv_fits_unsigned(i, 15, 3)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)(i >> 3) & 0xfffu) << 10) | 0xf9000200u);
+    } else if (qjv_fits_signed(i, 9, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x8b000c10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (((uint32_t)i & 0x1ffu) << 12) | 0xf8000200u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(16), i);
+        c->ip = qjv_word(c->ip, (t.n & 0x1f0000) | 0x8b000e10u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x1f0000) | 0xf8206a00u);
+    }
+}
+
 /* Compare d with what is at s; if equal store t there; d becomes what was there. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_casi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 28);
@@ -5740,6 +6054,24 @@ QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local) {
 #define v_bstul(d, s, t) qjv_bstul(&v_self, d, s, t)
 #define v_bstuli(d, s, value) qjv_bstuli(&v_self, d, s, value)
 #define v_bstul_local(d, local) qjv_bstul_local(&v_self, d, local)
+#define v_ldxc(d, s, t, value) qjv_ldxc(&v_self, d, s, t, value)
+#define v_ldxuc(d, s, t, value) qjv_ldxuc(&v_self, d, s, t, value)
+#define v_ldxs(d, s, t, value) qjv_ldxs(&v_self, d, s, t, value)
+#define v_ldxus(d, s, t, value) qjv_ldxus(&v_self, d, s, t, value)
+#define v_ldxi(d, s, t, value) qjv_ldxi(&v_self, d, s, t, value)
+#define v_ldxu(d, s, t, value) qjv_ldxu(&v_self, d, s, t, value)
+#define v_ldxl(d, s, t, value) qjv_ldxl(&v_self, d, s, t, value)
+#define v_ldxul(d, s, t, value) qjv_ldxul(&v_self, d, s, t, value)
+#define v_ldxp(d, s, t, value) qjv_ldxp(&v_self, d, s, t, value)
+#define v_stxc(d, s, t, value) qjv_stxc(&v_self, d, s, t, value)
+#define v_stxuc(d, s, t, value) qjv_stxuc(&v_self, d, s, t, value)
+#define v_stxs(d, s, t, value) qjv_stxs(&v_self, d, s, t, value)
+#define v_stxus(d, s, t, value) qjv_stxus(&v_self, d, s, t, value)
+#define v_stxi(d, s, t, value) qjv_stxi(&v_self, d, s, t, value)
+#define v_stxu(d, s, t, value) qjv_stxu(&v_self, d, s, t, value)
+#define v_stxl(d, s, t, value) qjv_stxl(&v_self, d, s, t, value)
+#define v_stxul(d, s, t, value) qjv_stxul(&v_self, d, s, t, value)
+#define v_stxp(d, s, t, value) qjv_stxp(&v_self, d, s, t, value)
 #define v_casi(d, s, t) qjv_casi(&v_self, d, s, t)
 #define v_casu(d, s, t) qjv_casu(&v_self, d, s, t)
 #define v_casl(d, s, t) qjv_casl(&v_self, d, s, t)

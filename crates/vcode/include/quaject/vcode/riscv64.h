@@ -3512,6 +3512,406 @@ QJV_INLINE void qjv_maxd(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x2a001053u);
 }
 
+/* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
+QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_space(c, 16);
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00003f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x4000003bu);
+        c->ip = qjv_word(c->ip, 0x000f1063u);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00003f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x4000003bu);
+        c->ip = qjv_word(c->ip, 0x000f0463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
+    }
+}
+
+/* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
+QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
+    int64_t i = (int32_t)value;
+    qjv_space(c, 48);
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at) && qjv_fits_signed(i, 12, 0) && qjv_fits_signed((int64_t)(0 - (uint64_t)i), 12, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00003f13u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 20) | 0x0000001bu);
+        c->ip = qjv_word(c->ip, 0x000f1063u);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else if (qjv_fits_signed(i, 12, 0) && qjv_fits_signed((int64_t)(0 - (uint64_t)i), 12, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00003f13u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 20) | 0x0000001bu);
+        c->ip = qjv_word(c->ip, 0x000f0463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
+        if (qjv_near(c, at)) {
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f03f33u);
+            c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x41f0003bu);
+            c->ip = qjv_word(c->ip, 0x000f1063u);
+            qjv_refer(c, c->ip - 4, 3, b, at);
+        } else {
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f03f33u);
+            c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x41f0003bu);
+            c->ip = qjv_word(c->ip, 0x000f0463u);
+            c->ip = qjv_word(c->ip, 0x0000006fu);
+            qjv_refer(c, c->ip - 4, 2, b, at);
+        }
+    }
+}
+
+/* Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
+QJV_INLINE void qjv_suboul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
+    qjv_space(c, 16);
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at)) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00003f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x40000033u);
+        c->ip = qjv_word(c->ip, 0x000f1063u);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00003f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x40000033u);
+        c->ip = qjv_word(c->ip, 0x000f0463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
+    }
+}
+
+/* Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
+QJV_INLINE void qjv_subouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
+    int64_t i = (int64_t)value;
+    qjv_space(c, 48);
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_near(c, at) && qjv_fits_signed(i, 12, 0) && qjv_fits_signed((int64_t)(0 - (uint64_t)i), 12, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00003f13u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 20) | 0x00000013u);
+        c->ip = qjv_word(c->ip, 0x000f1063u);
+        qjv_refer(c, c->ip - 4, 3, b, at);
+    } else if (qjv_fits_signed(i, 12, 0) && qjv_fits_signed((int64_t)(0 - (uint64_t)i), 12, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (((uint32_t)i & 0xfffu) << 20) | 0x00003f13u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | (((uint32_t)((int64_t)(0 - (uint64_t)i)) & 0xfffu) << 20) | 0x00000013u);
+        c->ip = qjv_word(c->ip, 0x000f0463u);
+        c->ip = qjv_word(c->ip, 0x0000006fu);
+        qjv_refer(c, c->ip - 4, 2, b, at);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(31), i);
+        if (qjv_near(c, at)) {
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f03f33u);
+            c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x41f00033u);
+            c->ip = qjv_word(c->ip, 0x000f1063u);
+            qjv_refer(c, c->ip - 4, 3, b, at);
+        } else {
+            c->ip = qjv_word(c->ip, (s.n & 0xf8000) | 0x01f03f33u);
+            c->ip = qjv_word(c->ip, (d.n & 0xf80) | (s.n & 0xf8000) | 0x41f00033u);
+            c->ip = qjv_word(c->ip, 0x000f0463u);
+            c->ip = qjv_word(c->ip, 0x0000006fu);
+            qjv_refer(c, c->ip - 4, 2, b, at);
+        }
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 44);
+    if (qjv_fits_signed(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x000f0003u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(30), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (t.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f0003u);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 44);
+    if (qjv_fits_signed(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x000f4003u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(30), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (t.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f4003u);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 48);
+    if (qjv_fits_signed(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00101f13u);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x000f1003u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(30), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00101f93u);
+        c->ip = qjv_word(c->ip, 0x01ff0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f1003u);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 48);
+    if (qjv_fits_signed(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00101f13u);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x000f5003u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(30), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00101f93u);
+        c->ip = qjv_word(c->ip, 0x01ff0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f5003u);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 48);
+    if (qjv_fits_signed(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00201f13u);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x000f2003u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(30), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00201f93u);
+        c->ip = qjv_word(c->ip, 0x01ff0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f2003u);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 48);
+    if (qjv_fits_signed(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00201f13u);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x000f2003u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(30), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00201f93u);
+        c->ip = qjv_word(c->ip, 0x01ff0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f2003u);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 48);
+    if (qjv_fits_signed(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00301f13u);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x000f3003u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(30), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00301f93u);
+        c->ip = qjv_word(c->ip, 0x01ff0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f3003u);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 48);
+    if (qjv_fits_signed(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00301f13u);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x000f3003u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(30), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00301f93u);
+        c->ip = qjv_word(c->ip, 0x01ff0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f3003u);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 48);
+    if (qjv_fits_signed(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00301f13u);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | (((uint32_t)i & 0xfffu) << 20) | 0x000f3003u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(30), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00301f93u);
+        c->ip = qjv_word(c->ip, 0x01ff0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0xf80) | 0x000f3003u);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 44);
+    if (qjv_fits_signed(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x000f0023u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(30), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (t.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f0023u);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 44);
+    if (qjv_fits_signed(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (s.n & 0xf8000) | (t.n & 0x1f00000) | 0x00000f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x000f0023u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(30), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (t.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f0023u);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 48);
+    if (qjv_fits_signed(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00101f13u);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x000f1023u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(30), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00101f93u);
+        c->ip = qjv_word(c->ip, 0x01ff0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f1023u);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 48);
+    if (qjv_fits_signed(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00101f13u);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x000f1023u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(30), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00101f93u);
+        c->ip = qjv_word(c->ip, 0x01ff0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f1023u);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 48);
+    if (qjv_fits_signed(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00201f13u);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x000f2023u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(30), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00201f93u);
+        c->ip = qjv_word(c->ip, 0x01ff0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f2023u);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 48);
+    if (qjv_fits_signed(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00201f13u);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x000f2023u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(30), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00201f93u);
+        c->ip = qjv_word(c->ip, 0x01ff0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f2023u);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 48);
+    if (qjv_fits_signed(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00301f13u);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x000f3023u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(30), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00301f93u);
+        c->ip = qjv_word(c->ip, 0x01ff0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f3023u);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 48);
+    if (qjv_fits_signed(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00301f13u);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x000f3023u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(30), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00301f93u);
+        c->ip = qjv_word(c->ip, 0x01ff0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f3023u);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 48);
+    if (qjv_fits_signed(i, 12, 0)) {
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00301f13u);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | (((uint32_t)(i >> 5) & 0x7fu) << 25) | (((uint32_t)i & 0x1fu) << 7) | 0x000f3023u);
+    } else {
+        c->ip = qjv_set_long(c->ip, qjv_reg(30), i);
+        c->ip = qjv_word(c->ip, (s.n & 0x1f00000) | 0x000f0f33u);
+        c->ip = qjv_word(c->ip, (t.n & 0xf8000) | 0x00301f93u);
+        c->ip = qjv_word(c->ip, 0x01ff0f33u);
+        c->ip = qjv_word(c->ip, (d.n & 0x1f00000) | 0x000f3023u);
+    }
+}
+
 /* Compare d with what is at s; if equal store t there; d becomes what was there. Type `i`. Operands `d, s, t`. */
 QJV_INLINE void qjv_casi(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     qjv_space(c, 20);
@@ -3732,12 +4132,8 @@ QJV_INLINE void qjv_addoul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_addouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
 QJV_INLINE void qjv_suboi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
-QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b);
 QJV_INLINE void qjv_subol(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b);
-QJV_INLINE void qjv_suboul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
-QJV_INLINE void qjv_subouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b);
 QJV_INLINE void qjv_muloi(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
 QJV_INLINE void qjv_muloii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label b);
 QJV_INLINE void qjv_mulou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b);
@@ -5711,65 +6107,6 @@ QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label 
     *c = copy;
 }
 
-/* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_subou_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
-    {
-    {
-        const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subu(c, lent_a, s, t);
-        qjv_comu(c, lent_b, s);
-        qjv_andu(c, lent_c, lent_b, t);
-        qjv_oru(c, lent_b, lent_b, t);
-        qjv_andu(c, lent_b, lent_b, lent_a);
-        qjv_oru(c, lent_b, lent_b, lent_c);
-        qjv_movu(c, d, lent_a);
-        qjv_movi(c, qjv_reg(30), lent_b);
-        qjv_give_back(c, lent, 3);
-        qjv_bltii(c, qjv_reg(30), (int32_t)(0), b);
-    }
-    }
-}
-
-QJV_INLINE void qjv_subou(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
-    qjv_asm copy = *c;
-    qjv_subou_aside(&copy, d, s, t, b);
-    *c = copy;
-}
-
-/* Subtraction, and a branch if it overflows. Type `u`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_suboui_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
-    int64_t i = (int32_t)value;
-    (void)i;
-    {
-    {
-        const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_setu(c, lent_e, (uint32_t)(i));
-        qjv_subu(c, lent_a, s, lent_e);
-        qjv_comu(c, lent_b, s);
-        qjv_andu(c, lent_c, lent_b, lent_e);
-        qjv_oru(c, lent_b, lent_b, lent_e);
-        qjv_andu(c, lent_b, lent_b, lent_a);
-        qjv_oru(c, lent_b, lent_b, lent_c);
-        qjv_movu(c, d, lent_a);
-        qjv_movi(c, qjv_reg(30), lent_b);
-        qjv_give_back(c, lent, 4);
-        qjv_bltii(c, qjv_reg(30), (int32_t)(0), b);
-    }
-    }
-}
-
-QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label b) {
-    qjv_asm copy = *c;
-    qjv_suboui_aside(&copy, d, s, value, b);
-    *c = copy;
-}
-
 /* Subtraction, and a branch if it overflows. Type `l`. Operands `d, s, t, b`. */
 QJV_OUTLINE void qjv_subol_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
     {
@@ -5821,65 +6158,6 @@ QJV_OUTLINE void qjv_suboli_aside(qjv_asm *c, v_reg d, v_reg s, long value, v_la
 QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) {
     qjv_asm copy = *c;
     qjv_suboli_aside(&copy, d, s, value, b);
-    *c = copy;
-}
-
-/* Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, t, b`. */
-QJV_OUTLINE void qjv_suboul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
-    {
-    {
-        const v_reg taken[] = {d, s, t};
-        v_reg lent[3], lent_a, lent_b, lent_c;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 3);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2];
-        qjv_subul(c, lent_a, s, t);
-        qjv_comul(c, lent_b, s);
-        qjv_andul(c, lent_c, lent_b, t);
-        qjv_orul(c, lent_b, lent_b, t);
-        qjv_andul(c, lent_b, lent_b, lent_a);
-        qjv_orul(c, lent_b, lent_b, lent_c);
-        qjv_movul(c, d, lent_a);
-        qjv_movl(c, qjv_reg(30), lent_b);
-        qjv_give_back(c, lent, 3);
-        qjv_bltli(c, qjv_reg(30), (long)(0), b);
-    }
-    }
-}
-
-QJV_INLINE void qjv_suboul(qjv_asm *c, v_reg d, v_reg s, v_reg t, v_label b) {
-    qjv_asm copy = *c;
-    qjv_suboul_aside(&copy, d, s, t, b);
-    *c = copy;
-}
-
-/* Subtraction, and a branch if it overflows. Type `ul`. Operands `d, s, i, b`. */
-QJV_OUTLINE void qjv_subouli_aside(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
-    int64_t i = (int64_t)value;
-    (void)i;
-    {
-    {
-        const v_reg taken[] = {d, s};
-        v_reg lent[4], lent_a, lent_b, lent_c, lent_e;
-        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 4);
-        lent_a = lent[0]; lent_b = lent[1]; lent_c = lent[2]; lent_e = lent[3];
-        qjv_setul(c, lent_e, (unsigned long)(i));
-        qjv_subul(c, lent_a, s, lent_e);
-        qjv_comul(c, lent_b, s);
-        qjv_andul(c, lent_c, lent_b, lent_e);
-        qjv_orul(c, lent_b, lent_b, lent_e);
-        qjv_andul(c, lent_b, lent_b, lent_a);
-        qjv_orul(c, lent_b, lent_b, lent_c);
-        qjv_movul(c, d, lent_a);
-        qjv_movl(c, qjv_reg(30), lent_b);
-        qjv_give_back(c, lent, 4);
-        qjv_bltli(c, qjv_reg(30), (long)(0), b);
-    }
-    }
-}
-
-QJV_INLINE void qjv_subouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v_label b) {
-    qjv_asm copy = *c;
-    qjv_subouli_aside(&copy, d, s, value, b);
     *c = copy;
 }
 
@@ -7759,6 +8037,24 @@ QJV_INLINE void qjv_prefetch(qjv_asm *c, v_reg s, int32_t value) {
 #define v_bstul(d, s, t) qjv_bstul(&v_self, d, s, t)
 #define v_bstuli(d, s, value) qjv_bstuli(&v_self, d, s, value)
 #define v_bstul_local(d, local) qjv_bstul_local(&v_self, d, local)
+#define v_ldxc(d, s, t, value) qjv_ldxc(&v_self, d, s, t, value)
+#define v_ldxuc(d, s, t, value) qjv_ldxuc(&v_self, d, s, t, value)
+#define v_ldxs(d, s, t, value) qjv_ldxs(&v_self, d, s, t, value)
+#define v_ldxus(d, s, t, value) qjv_ldxus(&v_self, d, s, t, value)
+#define v_ldxi(d, s, t, value) qjv_ldxi(&v_self, d, s, t, value)
+#define v_ldxu(d, s, t, value) qjv_ldxu(&v_self, d, s, t, value)
+#define v_ldxl(d, s, t, value) qjv_ldxl(&v_self, d, s, t, value)
+#define v_ldxul(d, s, t, value) qjv_ldxul(&v_self, d, s, t, value)
+#define v_ldxp(d, s, t, value) qjv_ldxp(&v_self, d, s, t, value)
+#define v_stxc(d, s, t, value) qjv_stxc(&v_self, d, s, t, value)
+#define v_stxuc(d, s, t, value) qjv_stxuc(&v_self, d, s, t, value)
+#define v_stxs(d, s, t, value) qjv_stxs(&v_self, d, s, t, value)
+#define v_stxus(d, s, t, value) qjv_stxus(&v_self, d, s, t, value)
+#define v_stxi(d, s, t, value) qjv_stxi(&v_self, d, s, t, value)
+#define v_stxu(d, s, t, value) qjv_stxu(&v_self, d, s, t, value)
+#define v_stxl(d, s, t, value) qjv_stxl(&v_self, d, s, t, value)
+#define v_stxul(d, s, t, value) qjv_stxul(&v_self, d, s, t, value)
+#define v_stxp(d, s, t, value) qjv_stxp(&v_self, d, s, t, value)
 #define v_casi(d, s, t) qjv_casi(&v_self, d, s, t)
 #define v_casu(d, s, t) qjv_casu(&v_self, d, s, t)
 #define v_casl(d, s, t) qjv_casl(&v_self, d, s, t)

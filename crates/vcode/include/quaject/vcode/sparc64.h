@@ -3462,6 +3462,24 @@ QJV_INLINE void qjv_bstu_local(qjv_asm *c, v_reg d, v_variable local);
 QJV_INLINE void qjv_bstul(qjv_asm *c, v_reg d, v_reg s, v_reg t);
 QJV_INLINE void qjv_bstuli(qjv_asm *c, v_reg d, v_reg s, int32_t value);
 QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local);
+QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
+QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
+QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
+QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
+QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
+QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
+QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
+QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
+QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
+QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
+QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
+QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
+QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
+QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
+QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
+QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
+QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
+QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value);
 
 /* Reverse the bytes; of us the low two, which are then zero-extended. Type `us`. Operands `d, s`. */
 QJV_OUTLINE void qjv_bswapus_aside(qjv_asm *c, v_reg d, v_reg s) {
@@ -6807,6 +6825,452 @@ QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local) {
     *c = copy;
 }
 
+/* Load from base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
+QJV_OUTLINE void qjv_ldxc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        qjv_addp(c, d, s, t);
+        qjv_ldci(c, d, d, (int32_t)(i));
+    }
+    }
+}
+
+QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_ldxc_aside(&copy, d, s, t, value);
+    *c = copy;
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
+QJV_OUTLINE void qjv_ldxuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        qjv_addp(c, d, s, t);
+        qjv_lduci(c, d, d, (int32_t)(i));
+    }
+    }
+}
+
+QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_ldxuc_aside(&copy, d, s, t, value);
+    *c = copy;
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
+QJV_OUTLINE void qjv_ldxs_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    if (d.n == s.n) {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_lshuli(c, lent_a, t, (unsigned long)(1));
+        qjv_addp(c, lent_a, lent_a, s);
+        qjv_ldsi(c, d, lent_a, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    } else {
+        qjv_lshuli(c, d, t, (unsigned long)(1));
+        qjv_addp(c, d, d, s);
+        qjv_ldsi(c, d, d, (int32_t)(i));
+    }
+    }
+}
+
+QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_ldxs_aside(&copy, d, s, t, value);
+    *c = copy;
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
+QJV_OUTLINE void qjv_ldxus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    if (d.n == s.n) {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_lshuli(c, lent_a, t, (unsigned long)(1));
+        qjv_addp(c, lent_a, lent_a, s);
+        qjv_ldusi(c, d, lent_a, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    } else {
+        qjv_lshuli(c, d, t, (unsigned long)(1));
+        qjv_addp(c, d, d, s);
+        qjv_ldusi(c, d, d, (int32_t)(i));
+    }
+    }
+}
+
+QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_ldxus_aside(&copy, d, s, t, value);
+    *c = copy;
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
+QJV_OUTLINE void qjv_ldxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    if (d.n == s.n) {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_lshuli(c, lent_a, t, (unsigned long)(2));
+        qjv_addp(c, lent_a, lent_a, s);
+        qjv_ldii(c, d, lent_a, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    } else {
+        qjv_lshuli(c, d, t, (unsigned long)(2));
+        qjv_addp(c, d, d, s);
+        qjv_ldii(c, d, d, (int32_t)(i));
+    }
+    }
+}
+
+QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_ldxi_aside(&copy, d, s, t, value);
+    *c = copy;
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
+QJV_OUTLINE void qjv_ldxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    if (d.n == s.n) {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_lshuli(c, lent_a, t, (unsigned long)(2));
+        qjv_addp(c, lent_a, lent_a, s);
+        qjv_ldui(c, d, lent_a, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    } else {
+        qjv_lshuli(c, d, t, (unsigned long)(2));
+        qjv_addp(c, d, d, s);
+        qjv_ldui(c, d, d, (int32_t)(i));
+    }
+    }
+}
+
+QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_ldxu_aside(&copy, d, s, t, value);
+    *c = copy;
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
+QJV_OUTLINE void qjv_ldxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    if (d.n == s.n) {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_lshuli(c, lent_a, t, (unsigned long)(3));
+        qjv_addp(c, lent_a, lent_a, s);
+        qjv_ldli(c, d, lent_a, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    } else {
+        qjv_lshuli(c, d, t, (unsigned long)(3));
+        qjv_addp(c, d, d, s);
+        qjv_ldli(c, d, d, (int32_t)(i));
+    }
+    }
+}
+
+QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_ldxl_aside(&copy, d, s, t, value);
+    *c = copy;
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
+QJV_OUTLINE void qjv_ldxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    if (d.n == s.n) {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_lshuli(c, lent_a, t, (unsigned long)(3));
+        qjv_addp(c, lent_a, lent_a, s);
+        qjv_lduli(c, d, lent_a, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    } else {
+        qjv_lshuli(c, d, t, (unsigned long)(3));
+        qjv_addp(c, d, d, s);
+        qjv_lduli(c, d, d, (int32_t)(i));
+    }
+    }
+}
+
+QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_ldxul_aside(&copy, d, s, t, value);
+    *c = copy;
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
+QJV_OUTLINE void qjv_ldxp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    if (d.n == s.n) {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_lshuli(c, lent_a, t, (unsigned long)(3));
+        qjv_addp(c, lent_a, lent_a, s);
+        qjv_ldpi(c, d, lent_a, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    } else {
+        qjv_lshuli(c, d, t, (unsigned long)(3));
+        qjv_addp(c, d, d, s);
+        qjv_ldpi(c, d, d, (int32_t)(i));
+    }
+    }
+}
+
+QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_ldxp_aside(&copy, d, s, t, value);
+    *c = copy;
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
+QJV_OUTLINE void qjv_stxc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_addp(c, lent_a, s, t);
+        qjv_stci(c, d, lent_a, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_stxc_aside(&copy, d, s, t, value);
+    *c = copy;
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
+QJV_OUTLINE void qjv_stxuc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_addp(c, lent_a, s, t);
+        qjv_stuci(c, d, lent_a, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_stxuc_aside(&copy, d, s, t, value);
+    *c = copy;
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
+QJV_OUTLINE void qjv_stxs_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_lshuli(c, lent_a, t, (unsigned long)(1));
+        qjv_addp(c, lent_a, lent_a, s);
+        qjv_stsi(c, d, lent_a, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_stxs_aside(&copy, d, s, t, value);
+    *c = copy;
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
+QJV_OUTLINE void qjv_stxus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_lshuli(c, lent_a, t, (unsigned long)(1));
+        qjv_addp(c, lent_a, lent_a, s);
+        qjv_stusi(c, d, lent_a, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_stxus_aside(&copy, d, s, t, value);
+    *c = copy;
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
+QJV_OUTLINE void qjv_stxi_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_lshuli(c, lent_a, t, (unsigned long)(2));
+        qjv_addp(c, lent_a, lent_a, s);
+        qjv_stii(c, d, lent_a, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_stxi_aside(&copy, d, s, t, value);
+    *c = copy;
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
+QJV_OUTLINE void qjv_stxu_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_lshuli(c, lent_a, t, (unsigned long)(2));
+        qjv_addp(c, lent_a, lent_a, s);
+        qjv_stui(c, d, lent_a, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_stxu_aside(&copy, d, s, t, value);
+    *c = copy;
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
+QJV_OUTLINE void qjv_stxl_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_lshuli(c, lent_a, t, (unsigned long)(3));
+        qjv_addp(c, lent_a, lent_a, s);
+        qjv_stli(c, d, lent_a, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_stxl_aside(&copy, d, s, t, value);
+    *c = copy;
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
+QJV_OUTLINE void qjv_stxul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_lshuli(c, lent_a, t, (unsigned long)(3));
+        qjv_addp(c, lent_a, lent_a, s);
+        qjv_stuli(c, d, lent_a, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_stxul_aside(&copy, d, s, t, value);
+    *c = copy;
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
+QJV_OUTLINE void qjv_stxp_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = (int64_t)value;
+    (void)i;
+    {
+    {
+        const v_reg taken[] = {d, s, t};
+        v_reg lent[1], lent_a;
+        qjv_borrow(c, taken, sizeof taken / sizeof *taken, lent, 1);
+        lent_a = lent[0];
+        qjv_lshuli(c, lent_a, t, (unsigned long)(3));
+        qjv_addp(c, lent_a, lent_a, s);
+        qjv_stpi(c, d, lent_a, (int32_t)(i));
+        qjv_give_back(c, lent, 1);
+    }
+    }
+}
+
+QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    qjv_asm copy = *c;
+    qjv_stxp_aside(&copy, d, s, t, value);
+    *c = copy;
+}
+
 /* The names of the paper. */
 #define v_addi(d, s, t) qjv_addi(&v_self, d, s, t)
 #define v_addii(d, s, value) qjv_addii(&v_self, d, s, value)
@@ -7252,6 +7716,24 @@ QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local) {
 #define v_bstul(d, s, t) qjv_bstul(&v_self, d, s, t)
 #define v_bstuli(d, s, value) qjv_bstuli(&v_self, d, s, value)
 #define v_bstul_local(d, local) qjv_bstul_local(&v_self, d, local)
+#define v_ldxc(d, s, t, value) qjv_ldxc(&v_self, d, s, t, value)
+#define v_ldxuc(d, s, t, value) qjv_ldxuc(&v_self, d, s, t, value)
+#define v_ldxs(d, s, t, value) qjv_ldxs(&v_self, d, s, t, value)
+#define v_ldxus(d, s, t, value) qjv_ldxus(&v_self, d, s, t, value)
+#define v_ldxi(d, s, t, value) qjv_ldxi(&v_self, d, s, t, value)
+#define v_ldxu(d, s, t, value) qjv_ldxu(&v_self, d, s, t, value)
+#define v_ldxl(d, s, t, value) qjv_ldxl(&v_self, d, s, t, value)
+#define v_ldxul(d, s, t, value) qjv_ldxul(&v_self, d, s, t, value)
+#define v_ldxp(d, s, t, value) qjv_ldxp(&v_self, d, s, t, value)
+#define v_stxc(d, s, t, value) qjv_stxc(&v_self, d, s, t, value)
+#define v_stxuc(d, s, t, value) qjv_stxuc(&v_self, d, s, t, value)
+#define v_stxs(d, s, t, value) qjv_stxs(&v_self, d, s, t, value)
+#define v_stxus(d, s, t, value) qjv_stxus(&v_self, d, s, t, value)
+#define v_stxi(d, s, t, value) qjv_stxi(&v_self, d, s, t, value)
+#define v_stxu(d, s, t, value) qjv_stxu(&v_self, d, s, t, value)
+#define v_stxl(d, s, t, value) qjv_stxl(&v_self, d, s, t, value)
+#define v_stxul(d, s, t, value) qjv_stxul(&v_self, d, s, t, value)
+#define v_stxp(d, s, t, value) qjv_stxp(&v_self, d, s, t, value)
 #define v_casi(d, s, t) qjv_casi(&v_self, d, s, t)
 #define v_casu(d, s, t) qjv_casu(&v_self, d, s, t)
 #define v_casl(d, s, t) qjv_casl(&v_self, d, s, t)

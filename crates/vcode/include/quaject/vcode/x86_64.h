@@ -4660,7 +4660,11 @@ QJV_INLINE void qjv_addoii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label 
     int64_t i = value;
     qjv_space(c, 22);
     uint32_t at = qjv_label_at(c, b);
-    if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
+    if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08340) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b, at);
+    } else if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
         qjv_refer(c, c->ip - 4, 0, b, at);
@@ -4713,7 +4717,11 @@ QJV_INLINE void qjv_addoui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label
     int64_t i = (int32_t)value;
     qjv_space(c, 22);
     uint32_t at = qjv_label_at(c, b);
-    if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
+    if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08340) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b, at);
+    } else if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
         qjv_refer(c, c->ip - 4, 0, b, at);
@@ -4766,7 +4774,11 @@ QJV_INLINE void qjv_addoli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) 
     int64_t i = value;
     qjv_space(c, 22);
     uint32_t at = qjv_label_at(c, b);
-    if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
+    if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08348) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b, at);
+    } else if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
         qjv_refer(c, c->ip - 4, 0, b, at);
@@ -4819,7 +4831,11 @@ QJV_INLINE void qjv_addouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v
     int64_t i = (int64_t)value;
     qjv_space(c, 22);
     uint32_t at = qjv_label_at(c, b);
-    if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
+    if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc08348) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b, at);
+    } else if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc08148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
         qjv_refer(c, c->ip - 4, 0, b, at);
@@ -4874,7 +4890,11 @@ QJV_INLINE void qjv_suboii(qjv_asm *c, v_reg d, v_reg s, int32_t value, v_label 
     int64_t i = value;
     qjv_space(c, 25);
     uint32_t at = qjv_label_at(c, b);
-    if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
+    if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xe88340) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b, at);
+    } else if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe88140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
         qjv_refer(c, c->ip - 4, 0, b, at);
@@ -4931,7 +4951,11 @@ QJV_INLINE void qjv_suboui(qjv_asm *c, v_reg d, v_reg s, uint32_t value, v_label
     int64_t i = (int32_t)value;
     qjv_space(c, 25);
     uint32_t at = qjv_label_at(c, b);
-    if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
+    if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xe88340) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b, at);
+    } else if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe88140) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
         qjv_refer(c, c->ip - 4, 0, b, at);
@@ -4988,7 +5012,11 @@ QJV_INLINE void qjv_suboli(qjv_asm *c, v_reg d, v_reg s, long value, v_label b) 
     int64_t i = value;
     qjv_space(c, 25);
     uint32_t at = qjv_label_at(c, b);
-    if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
+    if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xe88348) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
+        qjv_refer(c, c->ip - 4, 0, b, at);
+    } else if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe88148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x800f), 6);
         qjv_refer(c, c->ip - 4, 0, b, at);
@@ -5045,7 +5073,11 @@ QJV_INLINE void qjv_subouli(qjv_asm *c, v_reg d, v_reg s, unsigned long value, v
     int64_t i = (int64_t)value;
     qjv_space(c, 25);
     uint32_t at = qjv_label_at(c, b);
-    if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
+    if (d.b == s.b && qjv_fits_signed(i, 8, 0)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xe88348) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xff)) << 24), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
+        qjv_refer(c, c->ip - 4, 0, b, at);
+    } else if (d.b == s.b && qjv_fits_signed(i, 32, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xe88148) | (uint64_t)(d.b) | (((uint64_t)i & UINT64_C(0xffffffff)) << 24), 7);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x820f), 6);
         qjv_refer(c, c->ip - 4, 0, b, at);
@@ -5588,6 +5620,204 @@ QJV_INLINE void qjv_ustp_local(qjv_asm *c, v_reg d, v_variable local) {
     } else {
         c->ip = qjv_set_long(c->ip, qjv_reg(11), i);
         c->ip = qjv_index(c->ip, UINT64_C(0x8948), 0, 2, d.r, qjv_reg(4).b, qjv_reg(11).r, 0);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 9);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_index_offset(c->ip, UINT64_C(0xbe0f40), 0, 3, d.r, s.b, t.r, 0, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 9);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_index_offset(c->ip, UINT64_C(0xb60f40), 0, 3, d.r, s.b, t.r, 0, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 9);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_index_offset(c->ip, UINT64_C(0xbf0f40), 0, 3, d.r, s.b, t.r, 1, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 9);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_index_offset(c->ip, UINT64_C(0xb70f40), 0, 3, d.r, s.b, t.r, 1, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 8);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_index_offset(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, t.r, 2, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 8);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_index_offset(c->ip, UINT64_C(0x8b40), 0, 2, d.r, s.b, t.r, 2, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 8);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_index_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r, 3, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 8);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_index_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r, 3, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Load from base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_ldxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 8);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_index_offset(c->ip, UINT64_C(0x8b48), 0, 2, d.r, s.b, t.r, 3, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `c`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 8);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_index_offset(c->ip, UINT64_C(0x8840), 0, 2, d.r, s.b, t.r, 0, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `uc`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxuc(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 8);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_index_offset(c->ip, UINT64_C(0x8840), 0, 2, d.r, s.b, t.r, 0, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `s`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxs(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 9);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_index_offset(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, t.r, 1, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `us`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxus(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 9);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_index_offset(c->ip, UINT64_C(0x894066), 1, 3, d.r, s.b, t.r, 1, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `i`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxi(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 8);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_index_offset(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, t.r, 2, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `u`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxu(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 8);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_index_offset(c->ip, UINT64_C(0x8940), 0, 2, d.r, s.b, t.r, 2, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `l`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxl(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 8);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_index_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r, 3, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `ul`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxul(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 8);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_index_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r, 3, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
+    }
+}
+
+/* Store to base plus index, which counts such elements, plus offset. Type `p`. Operands `d, s, t, i`. */
+QJV_INLINE void qjv_stxp(qjv_asm *c, v_reg d, v_reg s, v_reg t, int32_t value) {
+    int64_t i = value;
+    qjv_space(c, 8);
+    if (qjv_fits_signed(i, 32, 0)) {
+        c->ip = qjv_index_offset(c->ip, UINT64_C(0x8948), 0, 2, d.r, s.b, t.r, 3, i);
+    } else {
+        qjv_fail(c, QJV_ERROR_IMMEDIATE);
     }
 }
 
@@ -7243,6 +7473,24 @@ QJV_INLINE void qjv_bstul_local(qjv_asm *c, v_reg d, v_variable local) {
 #define v_bstul(d, s, t) qjv_bstul(&v_self, d, s, t)
 #define v_bstuli(d, s, value) qjv_bstuli(&v_self, d, s, value)
 #define v_bstul_local(d, local) qjv_bstul_local(&v_self, d, local)
+#define v_ldxc(d, s, t, value) qjv_ldxc(&v_self, d, s, t, value)
+#define v_ldxuc(d, s, t, value) qjv_ldxuc(&v_self, d, s, t, value)
+#define v_ldxs(d, s, t, value) qjv_ldxs(&v_self, d, s, t, value)
+#define v_ldxus(d, s, t, value) qjv_ldxus(&v_self, d, s, t, value)
+#define v_ldxi(d, s, t, value) qjv_ldxi(&v_self, d, s, t, value)
+#define v_ldxu(d, s, t, value) qjv_ldxu(&v_self, d, s, t, value)
+#define v_ldxl(d, s, t, value) qjv_ldxl(&v_self, d, s, t, value)
+#define v_ldxul(d, s, t, value) qjv_ldxul(&v_self, d, s, t, value)
+#define v_ldxp(d, s, t, value) qjv_ldxp(&v_self, d, s, t, value)
+#define v_stxc(d, s, t, value) qjv_stxc(&v_self, d, s, t, value)
+#define v_stxuc(d, s, t, value) qjv_stxuc(&v_self, d, s, t, value)
+#define v_stxs(d, s, t, value) qjv_stxs(&v_self, d, s, t, value)
+#define v_stxus(d, s, t, value) qjv_stxus(&v_self, d, s, t, value)
+#define v_stxi(d, s, t, value) qjv_stxi(&v_self, d, s, t, value)
+#define v_stxu(d, s, t, value) qjv_stxu(&v_self, d, s, t, value)
+#define v_stxl(d, s, t, value) qjv_stxl(&v_self, d, s, t, value)
+#define v_stxul(d, s, t, value) qjv_stxul(&v_self, d, s, t, value)
+#define v_stxp(d, s, t, value) qjv_stxp(&v_self, d, s, t, value)
 #define v_casi(d, s, t) qjv_casi(&v_self, d, s, t)
 #define v_casu(d, s, t) qjv_casu(&v_self, d, s, t)
 #define v_casl(d, s, t) qjv_casl(&v_self, d, s, t)

@@ -28,6 +28,8 @@ fn source_class(shape: &Shape, place: usize) -> Option<Class> {
         | Family::Select
         | Family::Checked
         | Family::Exchange
+        | Family::IndexedLoad
+        | Family::IndexedStore
         | Family::Hint => None,
     }
 }
@@ -62,6 +64,8 @@ impl Window {
             | Family::Select
             | Family::Checked
             | Family::Exchange
+            | Family::IndexedLoad
+            | Family::IndexedStore
             | Family::Hint => {}
         }
         if new.shape().op == Op::Mov {
@@ -76,7 +80,9 @@ impl Window {
         let Some(ty) = shape.ty.filter(|_| shape.form == Form::Immediate) else { return true };
         match (shape.family, shape.form) {
             (Family::Shift, Form::Immediate) => (0..i64::from(bits(ty, self.long))).contains(&held.constant),
-            (Family::Load | Family::Store, Form::Immediate) => i32::try_from(held.constant).is_ok(),
+            (Family::Load | Family::Store | Family::IndexedLoad | Family::IndexedStore, Form::Immediate) => {
+                i32::try_from(held.constant).is_ok()
+            }
             (_, Form::Immediate) if !ty.is_float() => hold(ty, self.long, held.constant) == held.constant,
             (_, Form::Register | Form::Immediate | Form::Local) => true,
         }

@@ -80,6 +80,8 @@ impl Held {
             | Family::Select
             | Family::Checked
             | Family::Exchange
+            | Family::IndexedLoad
+            | Family::IndexedStore
             | Family::Hint => None,
         }
     }
@@ -150,12 +152,14 @@ impl Window {
             | Family::Select
             | Family::Hint => {}
             Family::Branch => return Next::Branch,
-            // Nothing is known of memory after a fence.
+            // Nothing is known of memory after a fence, nor where an index leads.
             Family::Return
             | Family::Label
             | Family::Register
             | Family::Checked
             | Family::Exchange
+            | Family::IndexedLoad
+            | Family::IndexedStore
             | Family::Nullary => return Next::End,
         }
         if overwrites {
@@ -205,6 +209,8 @@ impl Window {
             | Family::Nullary
             | Family::Checked
             | Family::Exchange
+            | Family::IndexedLoad
+            | Family::IndexedStore
             | Family::Hint => false,
         };
         computes && self.is_valid(&self.held[at])

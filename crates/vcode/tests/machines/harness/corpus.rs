@@ -26,7 +26,7 @@ impl Batch<'_> {
         for (index, instruction) in INSTRUCTIONS.iter().chain(EXTENSIONS).enumerate().skip(first) {
             for pattern in PATTERNS {
                 // Base and index differ, and so do remainder and data, which are of different types.
-                let apart = matches!(instruction.family, Family::Load | Family::Store) || instruction.op == "crc32c";
+                let apart = instruction.family.accesses_memory() || instruction.op == "crc32c";
                 if apart && pattern[1] == pattern[2] {
                     continue;
                 }
@@ -35,7 +35,7 @@ impl Batch<'_> {
                     continue;
                 }
                 let value_is_base = pattern[0] == pattern[1] || pattern[0] == pattern[2];
-                if instruction.family == Family::Store && value_is_base && !instruction.ty.is_float() {
+                if instruction.family.stores() && value_is_base && !instruction.ty.is_float() {
                     continue;
                 }
                 for _ in 0..rounds {
@@ -142,6 +142,8 @@ impl Batch<'_> {
             | Family::Convert
             | Family::Load
             | Family::Store
+            | Family::IndexedLoad
+            | Family::IndexedStore
             | Family::Return
             | Family::Branch
             | Family::Nullary
@@ -200,7 +202,12 @@ impl Batch<'_> {
                     Some(left)
                 }
                 Family::Set => Some((immediate as u64) << (64 - bits) >> (64 - bits)),
-                Family::Load | Family::Store | Family::Return | Family::Nullary => Some(left),
+                Family::Load
+                | Family::Store
+                | Family::IndexedLoad
+                | Family::IndexedStore
+                | Family::Return
+                | Family::Nullary => Some(left),
                 Family::Label | Family::Register => None,
             };
             if defined.is_some() {
@@ -218,7 +225,7 @@ impl Batch<'_> {
         let step = 1 + self.random() as usize % ((pool.len() - 1) / 2);
         let int = |which: usize| M::Reg::from_number(pool[(first + which * step) % pool.len()]);
         let float = |which: usize| M::Float::from_number(float_pool[(first + which) % float_pool.len()]);
-        let memory_access = matches!(instruction.family, Family::Load | Family::Store);
+        let memory_access = instruction.family.accesses_memory();
         let operands = Operands {
             d: int(pattern[0]),
             s: int(pattern[1]),
@@ -252,12 +259,20 @@ impl Batch<'_> {
         let held = source.held();
         if memory_access {
             let data = i64::from(slot(SLOT_DATA)) + misaligned as i64;
-            let displacement = if instruction.immediate { operands.immediate } else { immediate >> 40 };
+            let indexed = matches!(instruction.family, Family::IndexedLoad | Family::IndexedStore);
+            let index = self.random() as i64 >> 50;
+            let displacement = match instruction.immediate {
+                true if indexed => operands.immediate + index * i64::from(bits / 8),
+                true => operands.immediate,
+                false => immediate >> 40,
+            };
             asm.addpi(operands.s, base, (data - displacement) as u64 & self.pointer_mask());
-            if !instruction.immediate {
+            if indexed {
+                asm.setl(operands.t, index);
+            } else if !instruction.immediate {
                 asm.setl(operands.t, displacement);
             }
-            if instruction.family == Family::Store {
+            if instruction.family.stores() {
                 load(&mut asm, held, operands.d, operands.fd, base, SLOT_S);
             }
         } else {
@@ -302,7 +317,7 @@ impl Batch<'_> {
                 asm.seti(flag, 0x5a00);
                 store(&mut asm, ty.held(), operands.d, operands.fd, base, SLOT_RESULT);
             }
-            Family::Store | Family::Return | Family::Nullary | Family::Hint => {}
+            Family::Store | Family::IndexedStore | Family::Return | Family::Nullary | Family::Hint => {}
             Family::Binary if instruction.op == "crc32c" => {
                 store(&mut asm, Type::U, operands.d, operands.fd, base, SLOT_RESULT);
             }
@@ -320,11 +335,15 @@ impl Batch<'_> {
             Family::Store if instruction.op == "bst" => {
                 expect(SLOT_DATA, bits, result.swap_bytes() >> (64 - bits), ty, "memory");
             }
-            Family::Store => expect(SLOT_DATA, bits, result << (64 - bits) >> (64 - bits), ty, "memory"),
+            Family::Store | Family::IndexedStore => {
+                expect(SLOT_DATA, bits, result << (64 - bits) >> (64 - bits), ty, "memory");
+            }
             Family::Load if instruction.op == "bld" => {
                 expect(SLOT_RESULT, held_bits, result.swap_bytes() >> (64 - bits), ty, "result");
             }
-            Family::Load => expect(SLOT_RESULT, held_bits, interpreter::load(ty, bits, result), ty, "result"),
+            Family::Load | Family::IndexedLoad => {
+                expect(SLOT_RESULT, held_bits, interpreter::load(ty, bits, result), ty, "result");
+            }
             Family::Return if ty == Type::V => {}
             Family::Return => {
                 returns = match ty {
@@ -401,8 +420,9 @@ impl Batch<'_> {
         }
         let mut memory = [0_u8; TEST_BYTES];
         let data_bits = if memory_access { bits } else { held.bits(self.long) };
-        let source_slot = if instruction.family == Family::Load { SLOT_DATA } else { SLOT_S };
-        let source_bits = if instruction.family == Family::Store { held.bits(self.long) } else { data_bits };
+        let is_load = memory_access && !instruction.family.stores();
+        let source_slot = if is_load { SLOT_DATA } else { SLOT_S };
+        let source_bits = if instruction.family.stores() { held.bits(self.long) } else { data_bits };
         if source_bits > 0 {
             let misaligned = if source_slot == SLOT_DATA { misaligned } else { 0 };
             self.put(&mut memory, HEADER_BYTES + 8 * source_slot + misaligned, source_bits, left);
