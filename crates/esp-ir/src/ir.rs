@@ -504,6 +504,52 @@ pub enum BinaryOp {
     GreaterEqual,
 }
 
+impl BinaryOp {
+    /// Whether it compares, which gives a boolean.
+    pub fn is_comparison(self) -> bool {
+        match self {
+            BinaryOp::Equal
+            | BinaryOp::NotEqual
+            | BinaryOp::Less
+            | BinaryOp::LessEqual
+            | BinaryOp::Greater
+            | BinaryOp::GreaterEqual => true,
+            BinaryOp::Add
+            | BinaryOp::Subtract
+            | BinaryOp::Multiply
+            | BinaryOp::Divide
+            | BinaryOp::Remainder
+            | BinaryOp::ShiftLeft
+            | BinaryOp::ShiftRight
+            | BinaryOp::BitAnd
+            | BinaryOp::BitOr
+            | BinaryOp::BitXor => false,
+        }
+    }
+
+    /// Whether its operands may change places.
+    pub fn commutes(self) -> bool {
+        match self {
+            BinaryOp::Add
+            | BinaryOp::Multiply
+            | BinaryOp::BitAnd
+            | BinaryOp::BitOr
+            | BinaryOp::BitXor
+            | BinaryOp::Equal
+            | BinaryOp::NotEqual => true,
+            BinaryOp::Subtract
+            | BinaryOp::Divide
+            | BinaryOp::Remainder
+            | BinaryOp::ShiftLeft
+            | BinaryOp::ShiftRight
+            | BinaryOp::Less
+            | BinaryOp::LessEqual
+            | BinaryOp::Greater
+            | BinaryOp::GreaterEqual => false,
+        }
+    }
+}
+
 /// An edge: where to, and the values of the target's parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edge {

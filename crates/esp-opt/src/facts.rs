@@ -230,11 +230,6 @@ pub fn refine(op: BinaryOp, holds: bool, a: &Fact, b: &Fact) -> Option<(Fact, Fa
     })
 }
 
-/// Whether an operator compares.
-pub(crate) fn is_comparison(op: BinaryOp) -> bool {
-    negated(op).is_some()
-}
-
 fn negated(op: BinaryOp) -> Option<BinaryOp> {
     Some(match op {
         BinaryOp::Equal => BinaryOp::NotEqual,

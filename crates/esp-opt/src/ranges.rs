@@ -68,7 +68,7 @@ impl<'a> Search<'a> {
         for block in &body.blocks {
             for instruction in &block.instructions {
                 match (&instruction.op, instruction.result) {
-                    (Op::Binary(op, a, b), Some(result)) if facts::is_comparison(*op) => {
+                    (Op::Binary(op, a, b), Some(result)) if op.is_comparison() => {
                         comparisons[result.0 as usize] = Some((*op, *a, *b));
                     }
                     (Op::Constant(constant), _) => landmarks.extend([constant - 1, *constant, constant + 1]),

@@ -8,20 +8,35 @@ use super::operate::Type;
 use quaject_esp_ir::ir::{self, Base, BinaryOp, Op, Place, Step, TypeId, Value};
 use quaject_esp_ir::native::{Cell, Width, width};
 use quaject_esp_ir::typing::place_type;
-use quaject_vcode::{Asm, Core, Machine};
+use quaject_vcode::{Asm, Core, Extension, Machine};
 
 /// Values in memory up to this size are copied and cleared by instructions of their own.
 const MOST_INLINE: usize = 64;
 
-/// An address: a register, and a distance from it.
+/// An address: a register, elements from it, and a distance from there.
 struct Address<R> {
     base: R,
+    index: Option<Index<R>>,
     distance: usize,
+}
+
+/// So many elements of this size, in bytes.
+#[derive(Clone, Copy)]
+struct Index<R> {
+    register: R,
+    size: usize,
+}
+
+impl<R: Copy> Address<R> {
+    /// The index, if what is accessed is an element: the one instruction that accesses it scales the index.
+    fn of_element(&self, bytes: usize) -> Option<R> {
+        self.index.filter(|index| index.size == bytes).map(|index| index.register)
+    }
 }
 
 impl<M: Machine> Emitter<'_, '_, M>
 where
-    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float> + Extension,
 {
     /// Writes an instruction that looks into memory.
     pub(super) fn access(&mut self, op: &Op, result: Option<Value>) -> Written {
@@ -78,9 +93,12 @@ where
     fn address(&mut self, place: &Place) -> Option<Address<M::Reg>> {
         let Base::Slot(slot) = place.base else { return None };
         let base = self.memory();
-        let mut address = Address { base, distance: self.known.slots[slot.0 as usize] };
+        let mut address = Address { base, index: None, distance: self.known.slots[slot.0 as usize] };
         let mut path = Place { base: place.base, path: Vec::new() };
         for step in &place.path {
+            if matches!(step, Step::Element(_)) {
+                address = self.plain(address);
+            }
             let ty = self.type_of(&path);
             match (*step, self.known.program.types.get(ty)) {
                 (Step::Field(field), _) => {
@@ -100,9 +118,8 @@ where
                         }
                         None if path.path.is_empty() && self.is_inside(slot, index) => {
                             let register = self.read(index);
-                            let sum = self.temporary();
-                            self.asm.addl(sum, register, address.base);
-                            address = Address { base: sum, distance: address.distance + 4 };
+                            address.index = Some(Index { register, size: 1 });
+                            address.distance += 4;
                         }
                         None => self.byte(&mut address, index)?,
                     }
@@ -112,6 +129,30 @@ where
         }
         // What is copied from there is in reach too.
         (address.distance < i32::MAX as usize - MOST_INLINE).then_some(address)
+    }
+
+    /// The address in a register and a distance.
+    fn plain(&mut self, Address { base, index, distance }: Address<M::Reg>) -> Address<M::Reg> {
+        let Some(Index { register, size }) = index else { return Address { base, index, distance } };
+        let sum = self.temporary();
+        match size {
+            1 => self.asm.addl(sum, register, base),
+            size if size.is_power_of_two() => {
+                self.asm.lshli(sum, register, i64::from(size.trailing_zeros()));
+                self.asm.addl(sum, sum, base);
+            }
+            size => {
+                self.asm.mulli(sum, register, size as i64);
+                self.asm.addl(sum, sum, base);
+            }
+        }
+        Address { base: sum, index: None, distance }
+    }
+
+    /// Likewise the address of a place.
+    fn plain_address(&mut self, place: &Place) -> Option<Address<M::Reg>> {
+        let address = self.address(place)?;
+        Some(self.plain(address))
     }
 
     fn element(&mut self, address: &mut Address<M::Reg>, index: Value, length: usize, size: usize) -> Option<()> {
@@ -130,19 +171,7 @@ where
                 _ => self.asm.bgeui(register, bound as u32, out),
             }
         }
-        let sum = self.temporary();
-        match size {
-            1 => self.asm.addl(sum, register, address.base),
-            size if size.is_power_of_two() => {
-                self.asm.lshli(sum, register, i64::from(size.trailing_zeros()));
-                self.asm.addl(sum, sum, address.base);
-            }
-            size => {
-                self.asm.mulli(sum, register, size as i64);
-                self.asm.addl(sum, sum, address.base);
-            }
-        }
-        address.base = sum;
+        address.index = Some(Index { register, size });
         Some(())
     }
 
@@ -173,18 +202,32 @@ where
             64 => self.asm.bgeul(register, length, out),
             _ => self.asm.bgeu(register, length, out),
         }
-        // The length has been looked at.
-        self.asm.addl(length, register, address.base);
-        address.base = length;
+        address.index = Some(Index { register, size: 1 });
         address.distance += 4;
         Some(())
     }
 
     fn load(&mut self, place: &Place, result: Value) -> Option<()> {
-        let Address { base, distance } = self.address(place)?;
+        let Width { bits, signed, .. } = self.known.values.width(result);
+        let address = self.address(place)?;
+        if let Some(index) = address.of_element(bits as usize / 8) {
+            let (base, distance) = (address.base, address.distance as i32);
+            let d = self.target(result);
+            match (bits, signed) {
+                (8, true) => self.asm.ldxc(d, base, index, distance),
+                (8, false) => self.asm.ldxuc(d, base, index, distance),
+                (16, true) => self.asm.ldxs(d, base, index, distance),
+                (16, false) => self.asm.ldxus(d, base, index, distance),
+                (32, true) => self.asm.ldxi(d, base, index, distance),
+                (32, false) => self.asm.ldxu(d, base, index, distance),
+                (_, _) => self.asm.ldxl(d, base, index, distance),
+            }
+            self.finish(result, d);
+            return Some(());
+        }
+        let Address { base, distance, .. } = self.plain(address);
         let distance = distance as i32;
         let d = self.target(result);
-        let Width { bits, signed, .. } = self.known.values.width(result);
         match (bits, signed) {
             (8, true) => self.asm.ldci(d, base, distance),
             (8, false) => self.asm.lduci(d, base, distance),
@@ -199,10 +242,22 @@ where
     }
 
     fn store(&mut self, place: &Place, value: Value) -> Option<()> {
-        let Address { base, distance } = self.address(place)?;
+        let bytes = width(self.known.program, self.type_of(place))?.bits as usize / 8;
+        let address = self.address(place)?;
+        if let Some(index) = address.of_element(bytes) {
+            let (base, distance) = (address.base, address.distance as i32);
+            let s = self.read(value);
+            match bytes {
+                1 => self.asm.stxuc(s, base, index, distance),
+                2 => self.asm.stxus(s, base, index, distance),
+                4 => self.asm.stxu(s, base, index, distance),
+                _ => self.asm.stxul(s, base, index, distance),
+            }
+            return Some(());
+        }
+        let Address { base, distance, .. } = self.plain(address);
         let s = self.read(value);
-        let bits = width(self.known.program, self.type_of(place))?.bits;
-        self.store_bytes(s, base, distance as i32, bits as usize / 8);
+        self.store_bytes(s, base, distance as i32, bytes);
         Some(())
     }
 
@@ -226,7 +281,7 @@ where
 
     /// A length or tag.
     fn word(&mut self, place: &Place, result: Value) -> Option<()> {
-        let Address { base, distance } = self.address(place)?;
+        let Address { base, distance, .. } = self.plain_address(place)?;
         let d = self.target(result);
         self.asm.ldui(d, base, distance as i32);
         self.finish(result, d);
@@ -239,8 +294,8 @@ where
         if ty != self.type_of(from) || size > MOST_INLINE {
             return None;
         }
-        let source = self.address(from)?;
-        let target = self.address(to)?;
+        let source = self.plain_address(from)?;
+        let target = self.plain_address(to)?;
         let register = self.temporary();
         for (offset, bytes) in pieces(size) {
             self.load_bytes(register, source.base, (source.distance + offset) as i32, bytes);
@@ -265,7 +320,7 @@ where
         if size > MOST_INLINE {
             return None;
         }
-        let Address { base, distance } = self.address(place)?;
+        let Address { base, distance, .. } = self.plain_address(place)?;
         let register = self.temporary();
         let mut content = content.to_vec();
         content.resize(size, 0);

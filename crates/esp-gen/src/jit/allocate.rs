@@ -7,6 +7,9 @@ use super::values::Values;
 use quaject_esp_ir::ir::{Op, Value};
 use quaject_esp_ir::native::Cell;
 
+/// How often all webs are looked at for a better register.
+const LOOKS: usize = 2;
+
 /// Where a value is while machine code runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Home {
@@ -88,8 +91,8 @@ pub(super) struct Allocator {
     webs: Vec<Web>,
     /// Per value: its web's index after merging.
     web_of: Vec<Option<usize>>,
-    /// Results and the operands that machines with two operands like to find in their register.
-    alike: Vec<(Value, Value)>,
+    /// Results, the operands that machines with two operands like to find in their register, and how often.
+    alike: Vec<(Value, Value, f32)>,
     memory: usize,
     fuel: usize,
     points: usize,
@@ -133,7 +136,7 @@ impl Allocator {
 
     fn find_webs(&mut self, flow: &Flow<'_>, values: &Values, live: &Live) {
         for point in 0..self.points {
-            for root in live.before[point].iter().filter_map(|value| values.root(*value)) {
+            for root in live.before(point).filter_map(|value| values.root(value)) {
                 let web = self.web(root);
                 self.webs[web].mark(point);
             }
@@ -153,8 +156,9 @@ impl Allocator {
                     // It is written even where nobody reads it.
                     self.webs[web].mark(point + 1);
                     self.webs[web].weight += frequency;
-                    let first = live.uses[point].first().and_then(|operand| values.root(*operand));
-                    self.alike.extend(first.map(|operand| (result, operand)));
+                    let operands = if matches!(&instruction.op, Op::Binary(op, ..) if op.commutes()) { 2 } else { 1 };
+                    let roots = live.uses[point].iter().take(operands).filter_map(|operand| values.root(*operand));
+                    self.alike.extend(roots.map(|operand| (result, operand, frequency)));
                 }
             }
         }
@@ -201,20 +205,11 @@ impl Allocator {
             .map(|web| (self.webs[web].density(), web))
             .collect();
         order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let mut wishes = vec![Vec::new(); self.webs.len()];
-        for (a, b) in &self.alike {
-            if let (Some(a), Some(b)) = (self.web_of[a.0 as usize], self.web_of[b.0 as usize]) {
-                wishes[a].push(b);
-                wishes[b].push(a);
-            }
-        }
-        for (_, index) in order {
-            let taken = self.webs[index].points().fold(0u32, |taken, point| taken | occupied[point]);
-            let wished = wishes[index].iter().find_map(|other| match self.webs[*other].home {
-                Home::Register(number) if taken >> number & 1 == 0 => Some(number),
-                Home::Register(_) | Home::Cell(_) | Home::Nowhere => None,
-            });
-            let web = &mut self.webs[index];
+        let wishes = self.wishes();
+        for (_, index) in &order {
+            let taken = self.webs[*index].points().fold(0u32, |taken, point| taken | occupied[point]);
+            let wished = self.wished(&wishes[*index], taken).map(|(number, _)| number);
+            let web = &mut self.webs[*index];
             let free = wished.unwrap_or((!taken).trailing_zeros() as u8);
             if web.is_evicted || free >= registers || web.weight == 0.0 {
                 web.home = Home::Cell(web.cell);
@@ -223,12 +218,59 @@ impl Allocator {
             web.points().for_each(|point| occupied[point] |= 1 << free);
             web.home = Home::Register(free);
         }
+        for _ in 0..LOOKS {
+            order.iter().for_each(|(_, index)| self.move_to_wished(*index, &wishes[*index], &mut occupied));
+        }
         let home = |web: &Option<usize>| web.map_or(Home::Nowhere, |web| self.webs[web].home);
         Homes {
             homes: self.web_of.iter().map(home).collect(),
             memory: self.webs[self.memory].home,
             fuel: self.webs[self.fuel].home,
             occupied,
+        }
+    }
+
+    /// Per web: the others whose register it would best have, and how often that saves a move.
+    fn wishes(&self) -> Vec<Vec<(usize, f32)>> {
+        let mut wishes = vec![Vec::new(); self.webs.len()];
+        for (a, b, frequency) in &self.alike {
+            if let (Some(a), Some(b)) = (self.web_of[a.0 as usize], self.web_of[b.0 as usize])
+                && a != b
+            {
+                wishes[a].push((b, *frequency));
+                wishes[b].push((a, *frequency));
+            }
+        }
+        wishes
+    }
+
+    /// The register outside `taken` that saves most moves, and how many.
+    fn wished(&self, wishes: &[(usize, f32)], taken: u32) -> Option<(u8, f32)> {
+        let mut saved = [0.0; 32];
+        for (other, frequency) in wishes {
+            match self.webs[*other].home {
+                Home::Register(number) if taken >> number & 1 == 0 => saved[usize::from(number)] += frequency,
+                Home::Register(_) | Home::Cell(_) | Home::Nowhere => {}
+            }
+        }
+        let best = (0u8..32).max_by(|a, b| saved[usize::from(*a)].total_cmp(&saved[usize::from(*b)]).then(b.cmp(a)))?;
+        let saved = saved[usize::from(best)];
+        (saved > 0.0).then_some((best, saved))
+    }
+
+    /// What matters at few points was placed before what it is made from, or becomes: now all have their registers, it
+    /// moves to a better one that is free.
+    fn move_to_wished(&mut self, index: usize, wishes: &[(usize, f32)], occupied: &mut [u32]) {
+        let web = &self.webs[index];
+        let Home::Register(own) = web.home else { return };
+        let taken = web.points().fold(0u32, |taken, point| taken | occupied[point] & !(1 << own));
+        let now = self.wished(wishes, !(1 << own)).map_or(0.0, |(_, saved)| saved);
+        if let Some((better, saved)) = self.wished(wishes, taken)
+            && saved > now
+        {
+            let web = &mut self.webs[index];
+            web.home = Home::Register(better);
+            web.points().for_each(|point| occupied[point] = occupied[point] & !(1 << own) | 1 << better);
         }
     }
 

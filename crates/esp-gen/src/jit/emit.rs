@@ -20,7 +20,7 @@ use super::values::{Form, Values, wrap};
 use crate::c::Checks;
 use quaject_esp_ir::ir::{BinaryOp, BlockId, Instruction, Program, Terminator, Value};
 use quaject_esp_ir::native::Extents;
-use quaject_vcode::{Asm, Class, Core, Error, Label, Machine, Param, Region, Workspace};
+use quaject_vcode::{Asm, Class, Core, Error, Extension, Label, Machine, Param, Region, Workspace};
 
 /// How many labels, and references to labels that come later, the code of a process may have.
 pub(super) const LABELS: usize = 1 << 13;
@@ -96,7 +96,7 @@ pub(super) fn emit<M: Machine>(
     room: &mut Room<M>,
 ) -> Result<Code, Failure>
 where
-    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float> + Extension,
 {
     let mut parameters = [Param::NONE, Param::NONE];
     let kind = quaject_vcode::Kind::Leaf;
@@ -142,7 +142,7 @@ where
 
 impl<M: Machine> Emitter<'_, '_, M>
 where
-    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float> + Extension,
 {
     /// Finds the blocks that do nothing but lead on.
     fn find_ends(&mut self) {
@@ -228,15 +228,13 @@ where
         match self.homes.fuel {
             Home::Register(number) => {
                 let fuel = self.register(number);
-                self.asm.subii(fuel, fuel, 1);
-                self.asm.bltii(fuel, 0, out);
+                self.asm.suboui(fuel, fuel, 1, out);
             }
             Home::Cell(cell) => {
                 let fuel = self.temporary();
                 self.asm.ldii(fuel, self.frame, at(cell));
-                self.asm.subii(fuel, fuel, 1);
+                self.asm.suboui(fuel, fuel, 1, out);
                 self.asm.stii(fuel, self.frame, at(cell));
-                self.asm.bltii(fuel, 0, out);
             }
             Home::Nowhere => {}
         }

@@ -4,7 +4,6 @@
 use super::flow::{Flow, edges, region_blocks};
 use super::live::Live;
 use super::ranges::Range;
-use super::values::is_comparison;
 use quaject_esp_ir::ir::{Base, BinaryOp, BlockId, Op, SlotId, Terminator, Value};
 use quaject_esp_ir::visit::{block_slots, op_slots, regions, terminator_slots};
 
@@ -86,7 +85,7 @@ fn guard(flow: &Flow<'_>, block: BlockId, is_then: bool) -> Option<Guard> {
     let Terminator::Branch { condition, .. } = &code.terminator else { return None };
     let defined = code.instructions.iter().rev().find(|instruction| instruction.result == Some(*condition))?;
     match defined.op {
-        Op::Binary(op, a, b) if is_comparison(op) => {
+        Op::Binary(op, a, b) if op.is_comparison() => {
             Some(Guard { op: if is_then { op } else { super::emit::inverse(op) }, a, b })
         }
         _ => None,
@@ -177,7 +176,7 @@ fn lengths(flow: &Flow<'_>, live: &Live, slot: SlotId) -> Vec<bool> {
         let mut binds = false;
         terminator_slots(&mut terminator.clone(), &mut |named| binds |= *named == slot);
         let point = flow.points_of(*block).end - 1;
-        if binds && live.before[point].iter().any(|value| is_length[value.0 as usize]) {
+        if binds && live.before(point).any(|value| is_length[value.0 as usize]) {
             return vec![false; body.values.len()];
         }
     }

@@ -15,14 +15,17 @@ fn remove(set: &mut Set, value: Value) {
     set[value.0 as usize / 64] &= !(1 << (value.0 % 64));
 }
 
-fn contains(set: &Set, value: Value) -> bool {
+fn contains(set: &[u64], value: Value) -> bool {
     set[value.0 as usize / 64] >> (value.0 % 64) & 1 == 1
 }
 
 /// Liveness of a body's values.
 pub(super) struct Live {
-    /// Per point: the values that matter before it.
-    pub(super) before: Vec<Box<[Value]>>,
+    /// A row of bits per point, one per value. Lists of values are shorter for most processes, but grow with the square
+    /// of a process's size for some.
+    before: Vec<u64>,
+    /// Of a row.
+    words: usize,
     /// Per point: what it reads.
     pub(super) uses: Vec<Vec<Value>>,
 }
@@ -32,7 +35,7 @@ impl Live {
         let uses = uses(flow, values);
         let words = flow.body.values.len().div_ceil(64);
         let mut at_start = vec![vec![0u64; words]; flow.body.blocks.len()];
-        let mut before = vec![Box::default(); flow.points.len()];
+        let mut before = vec![0; words * flow.points.len()];
         let mut changed = true;
         while changed {
             changed = false;
@@ -43,26 +46,34 @@ impl Live {
             }
         }
         for block in &flow.order {
-            walk(flow, &uses, &at_start, *block, &mut |point, set| before[point] = list(set));
+            walk(flow, &uses, &at_start, *block, &mut |point, set| {
+                before[point * words..][..words].copy_from_slice(set);
+            });
         }
-        Live { before, uses }
+        Live { before, words, uses }
     }
 
     pub(super) fn is_live(&self, point: Point, value: Value) -> bool {
-        self.before[point].binary_search(&value).is_ok()
+        contains(self.row(point), value)
     }
-}
 
-fn list(set: &Set) -> Box<[Value]> {
-    let mut values = Vec::new();
-    for (index, word) in set.iter().enumerate() {
-        let mut rest = *word;
-        while rest != 0 {
-            values.push(Value(index as u32 * 64 + rest.trailing_zeros()));
-            rest &= rest - 1;
-        }
+    /// The values that matter before a point, in their order.
+    pub(super) fn before(&self, point: Point) -> impl Iterator<Item = Value> + '_ {
+        self.row(point).iter().enumerate().flat_map(|(index, word)| {
+            let mut rest = *word;
+            std::iter::from_fn(move || {
+                let bit = rest.trailing_zeros();
+                (bit < 64).then(|| {
+                    rest &= rest - 1;
+                    Value(index as u32 * 64 + bit)
+                })
+            })
+        })
     }
-    values.into()
+
+    fn row(&self, point: Point) -> &[u64] {
+        &self.before[point * self.words..][..self.words]
+    }
 }
 
 /// Goes backwards over a block; returns what is live at its start.

@@ -28,7 +28,7 @@ use guards::{Guards, Lengths};
 use live::Live;
 use quaject_esp_ir::ir::{Process, Program};
 use quaject_esp_ir::native::Extents;
-use quaject_vcode::{Asm, Core, Error, Machine};
+use quaject_vcode::{Asm, Core, Error, Extension, Machine};
 use values::Values;
 
 /// A way into the code.
@@ -86,7 +86,7 @@ pub fn compile<M: Machine>(
     room: &mut Room<M>,
 ) -> Result<Code, Refused>
 where
-    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float> + Extension,
 {
     let body = &process.body;
     let instructions: usize = body.blocks.iter().map(|block| block.instructions.len() + 1).sum();

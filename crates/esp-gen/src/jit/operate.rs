@@ -7,7 +7,7 @@ use crate::c::Checks;
 use quaject_esp_ir::ir::{BinaryOp, Instruction, Op, Operand, UnaryOp, Value};
 use quaject_esp_ir::native::{Cell, Width};
 use quaject_esp_ir::typing::{is_boxed, operand_type};
-use quaject_vcode::{Asm, Core, Label, Machine};
+use quaject_vcode::{Asm, Core, Extension, Label, Machine};
 
 /// How machine instructions see a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,7 +74,7 @@ macro_rules! branch_constant {
 
 impl<M: Machine> Emitter<'_, '_, M>
 where
-    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float> + Extension,
 {
     /// Writes one instruction.
     pub(super) fn instruction(&mut self, instruction: &Instruction) -> Written {
@@ -171,7 +171,7 @@ where
         let values = self.known.values;
         let width = values.width(a);
         let ty = Type::of(width);
-        if super::values::is_comparison(op) {
+        if op.is_comparison() {
             return self.compare(op, result, a, b);
         }
         let (x, y) = (self.range(a), self.range(b));

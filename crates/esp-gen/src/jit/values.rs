@@ -59,7 +59,7 @@ impl Values {
                 let after = block.instructions.iter().rev().take_while(|i| i.result != Some(*condition));
                 let defined = block.instructions.iter().rev().find(|i| i.result == Some(*condition));
                 if let Some(Op::Binary(op, a, b)) = defined.map(|instruction| &instruction.op)
-                    && is_comparison(*op)
+                    && op.is_comparison()
                     && after.map(|instruction| &instruction.op).all(never_leaves)
                 {
                     values.forms[condition.0 as usize] = Form::Compared(*op, *a, *b);
@@ -136,32 +136,11 @@ pub(super) fn wrap(width: Width, value: i64) -> i64 {
     if width.signed { (value << shift) >> shift } else { (((value as u64) << shift) >> shift) as i64 }
 }
 
-pub(super) fn is_comparison(op: BinaryOp) -> bool {
-    match op {
-        BinaryOp::Equal
-        | BinaryOp::NotEqual
-        | BinaryOp::Less
-        | BinaryOp::LessEqual
-        | BinaryOp::Greater
-        | BinaryOp::GreaterEqual => true,
-        BinaryOp::Add
-        | BinaryOp::Subtract
-        | BinaryOp::Multiply
-        | BinaryOp::Divide
-        | BinaryOp::Remainder
-        | BinaryOp::ShiftLeft
-        | BinaryOp::ShiftRight
-        | BinaryOp::BitAnd
-        | BinaryOp::BitOr
-        | BinaryOp::BitXor => false,
-    }
-}
-
 /// Whether machine code for it never goes back to the interpreter.
 fn never_leaves(op: &Op) -> bool {
     match op {
         Op::Constant(_) | Op::Mark(_) | Op::Test(..) | Op::Convert(_) => true,
-        Op::Binary(op, ..) => is_comparison(*op),
+        Op::Binary(op, ..) => op.is_comparison(),
         _ => false,
     }
 }

@@ -9,11 +9,11 @@ use super::operate::Type;
 use super::values::Form;
 use quaject_esp_ir::ir::Value;
 use quaject_esp_ir::native::Cell;
-use quaject_vcode::{Asm, Core, Machine};
+use quaject_vcode::{Asm, Core, Extension, Machine};
 
 impl<M: Machine> Emitter<'_, '_, M>
 where
-    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
+    for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float> + Extension,
 {
     pub(super) fn write_exits(&mut self) {
         for (point, label) in std::mem::take(&mut self.exits) {
@@ -31,7 +31,7 @@ where
         }
         let values = self.known.values;
         let (mut low, mut rest) = (Vec::new(), Vec::new());
-        for value in self.known.live.before[point].iter().copied() {
+        for value in self.known.live.before(point) {
             match (self.home(value), values.forms[value.0 as usize]) {
                 (Home::Register(number), Form::Low(_)) => low.push((value, number)),
                 (Home::Register(number), _) => {
@@ -98,7 +98,7 @@ where
         let values = self.known.values;
         // Of several names of a value, that with most bits says what it is.
         let mut names: Vec<(Value, u32, Value)> = Vec::new();
-        for value in self.known.live.before[point].iter().copied() {
+        for value in self.known.live.before(point) {
             let Some(root) = values.root(value) else { continue };
             let bits = match values.forms[value.0 as usize] {
                 Form::Low(_) => values.width(value).bits,

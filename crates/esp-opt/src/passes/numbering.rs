@@ -291,7 +291,7 @@ impl<'b> Round<'b> {
                 if let Some(undone) = self.undone_on_all_ways(*op, standing, a, b) {
                     return self.of(result, Key::Parameter(standing.block, undone));
                 }
-                if commutes(*op) && b < a {
+                if op.commutes() && b < a {
                     (a, b) = (b, a);
                 }
                 Key::Binary(*op, a, b)
@@ -358,27 +358,6 @@ impl<'b> Round<'b> {
             parameters.any(|parameter| numbers[parameter.0 as usize] == number)
         };
         (is_outside || arrives()).then_some(number)
-    }
-}
-
-fn commutes(op: BinaryOp) -> bool {
-    match op {
-        BinaryOp::Add
-        | BinaryOp::Multiply
-        | BinaryOp::BitAnd
-        | BinaryOp::BitOr
-        | BinaryOp::BitXor
-        | BinaryOp::Equal
-        | BinaryOp::NotEqual => true,
-        BinaryOp::Subtract
-        | BinaryOp::Divide
-        | BinaryOp::Remainder
-        | BinaryOp::ShiftLeft
-        | BinaryOp::ShiftRight
-        | BinaryOp::Less
-        | BinaryOp::LessEqual
-        | BinaryOp::Greater
-        | BinaryOp::GreaterEqual => false,
     }
 }
 

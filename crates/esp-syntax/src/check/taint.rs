@@ -10,10 +10,10 @@ use crate::hir::{
 };
 use crate::hir::{ModelPath, PlaceStep, Weight};
 use crate::types::{Type, TypeId, TypeTable};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 /// Something a value can be in.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Holder {
     Variable(ProcessId, LocalId),
     Payload(ChannelId, u32),
@@ -22,10 +22,11 @@ enum Holder {
     Decision,
 }
 
-/// From each holder to those its value goes to.
+/// Where values go.
 struct Flows<'t> {
     types: &'t TypeTable,
-    to: FxHashMap<Holder, Vec<Holder>>,
+    /// Each from the second to the first; one list, because programs have many.
+    edges: Vec<(Holder, Holder)>,
     externs: Vec<ExternId>,
 }
 
@@ -57,7 +58,7 @@ pub(super) fn deciding(
     environments: &[&[hir::Process]],
     observed: &[(ProcessId, LocalId)],
 ) -> Deciding {
-    let mut flows = Flows { types: &checker.types, to: FxHashMap::default(), externs: Vec::new() };
+    let mut flows = Flows { types: &checker.types, edges: Vec::new(), externs: Vec::new() };
     for (process, local) in observed {
         flows.add(Holder::Variable(*process, *local), Holder::Decision);
     }
@@ -89,18 +90,16 @@ pub(super) fn deciding(
 
 impl Flows<'_> {
     /// Every holder whose value can reach a decision.
-    fn reaching(&self) -> FxHashSet<Holder> {
-        let mut from: FxHashMap<Holder, Vec<Holder>> = FxHashMap::default();
-        for (source, targets) in &self.to {
-            for target in targets {
-                from.entry(*target).or_default().push(*source);
-            }
-        }
+    fn reaching(&mut self) -> FxHashSet<Holder> {
+        self.edges.sort_unstable();
+        self.edges.dedup();
         let mut reached = FxHashSet::default();
         let mut open = vec![Holder::Decision];
         while let Some(holder) = open.pop() {
             if reached.insert(holder) {
-                open.extend(from.get(&holder).into_iter().flatten());
+                let first = self.edges.partition_point(|(to, _)| *to < holder);
+                let sources = self.edges[first..].iter().take_while(|(to, _)| *to == holder);
+                open.extend(sources.map(|(_, from)| *from));
             }
         }
         reached
@@ -151,7 +150,7 @@ impl Flows<'_> {
     }
 
     fn add(&mut self, source: Holder, target: Holder) {
-        self.to.entry(source).or_default().push(target);
+        self.edges.push((target, source));
     }
 
     fn place(&mut self, process: ProcessId, source: Holder, place: &Place) {
