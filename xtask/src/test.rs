@@ -4,6 +4,7 @@
 //! assertions (the IR verifier runs between passes only there) and is fast enough for the interpreter's suites.
 //! The first command of the README is the release build's; the last step types it as a newcomer would.
 
+pub(crate) mod machines;
 mod programs;
 
 use std::time::{Duration, Instant};
@@ -38,6 +39,9 @@ fn all(suite: Suite, steps: &mut Steps) -> Result<(), Failure> {
     steps.run("tests", || programs::run(programs, effort))?;
     steps.run("documentation tests", || succeed(cargo(&["test", "--workspace", "--doc"]).env("QJ_TEST", effort)))?;
     if suite == Suite::Full {
+        let emulated = steps.run("build those of machine code for other machines", machines::build)?;
+        // Emulated, a small sample takes as long as a large one here.
+        steps.run("machine code on other machines", || programs::run(emulated, "quick"))?;
         let first_command =
             ["run", "--release", "--", "run", "examples/words.esp", "--bind", "inputC=bytes:LICENSE-MIT"];
         steps.run("release build and the README's first command", || succeed(&mut cargo(&first_command)))?;

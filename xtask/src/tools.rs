@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::run::{Failure, cargo, output_of, succeed};
+use crate::run::{Failure, output_of, succeed};
+use crate::test::machines::MACHINES;
 
 /// One Debian package the full test suite needs.
 struct Tool {
@@ -272,18 +273,19 @@ pub(crate) fn provide() -> Result<(), Failure> {
     }
 }
 
-/// Targets that the tests build for. `rust-toolchain.toml` names them for rustup; a toolchain without rustup must
-/// already have them.
+/// Targets that the tests build for. A toolchain without rustup must already have them; who only uses the product needs
+/// none but those in `rust-toolchain.toml`.
 fn provide_targets() -> Result<(), Failure> {
     let sysroot = output_of(Command::new("rustc").current_dir(crate::run::root()).args(["--print", "sysroot"]))?;
     let sysroot = String::from_utf8(sysroot).map_err(|_| Failure("rustc's sysroot is not UTF-8".into()))?;
-    if Path::new(sysroot.trim()).join("lib/rustlib/x86_64-unknown-none").exists() {
-        return Ok(());
+    let libraries = Path::new(sysroot.trim()).join("lib/rustlib");
+    let targets = MACHINES.iter().map(|machine| machine.target).chain(["x86_64-unknown-none"]);
+    for target in targets.filter(|target| !libraries.join(target).exists()) {
+        let mut rustup = Command::new("rustup");
+        succeed(rustup.current_dir(crate::run::root()).args(["target", "add", target]))
+            .map_err(|Failure(reason)| Failure(format!("the target {target} is missing: {reason}")))?;
     }
-    let mut rustup = Command::new("rustup");
-    succeed(rustup.current_dir(crate::run::root()).args(["target", "add", "x86_64-unknown-none"]))
-        .map_err(|Failure(reason)| Failure(format!("the target x86_64-unknown-none is missing: {reason}")))?;
-    succeed(cargo(&["--version"]).stdout(Stdio::null()))
+    Ok(())
 }
 
 impl Package {

@@ -2,7 +2,7 @@
 //! long test. What a program prints is shown when it has ended, all of it only if it failed; the others go on.
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
@@ -16,15 +16,19 @@ use crate::run::{Failure, cargo, output_of};
 pub(crate) struct Program {
     /// Package and target, as in `quaject-esp-ir verify`.
     name: String,
-    executable: PathBuf,
-    /// The package's, where Cargo runs its tests.
-    folder: PathBuf,
+    /// Runs it: its path, after that of an emulator if it is another machine's.
+    command: Command,
 }
 
 /// Builds all test programs of the workspace. What the compiler says goes to standard error.
 pub(crate) fn build() -> Result<Vec<Program>, Failure> {
     let mut build = cargo(&["test", "--workspace", "--no-run", "--message-format=json-render-diagnostics"]);
-    let messages = output_of(build.stderr(Stdio::inherit()))?;
+    tests_of(build.stderr(Stdio::inherit()))
+}
+
+/// What a command of Cargo's builds, which says so in JSON.
+pub(crate) fn tests_of(build: &mut Command) -> Result<Vec<Program>, Failure> {
+    let messages = output_of(build)?;
     let messages = String::from_utf8_lossy(&messages);
     Ok(messages.lines().filter_map(|line| program(&serde_json::from_str(line).ok()?)).collect())
 }
@@ -36,7 +40,10 @@ fn program(message: &Value) -> Option<Program> {
     let folder = Path::new(message["manifest_path"].as_str()?).parent()?;
     let package = folder.file_name()?.to_string_lossy();
     let name = format!("{package} {}", message["target"]["name"].as_str()?);
-    Some(Program { name, executable: PathBuf::from(executable), folder: folder.to_owned() })
+    let mut command = Command::new(executable);
+    // Where Cargo runs a package's tests.
+    command.current_dir(folder).env("CARGO_MANIFEST_DIR", folder);
+    Some(Program { name, command })
 }
 
 /// Runs them all with so much effort; names those that failed.
@@ -45,7 +52,7 @@ pub(crate) fn run(programs: Vec<Program>, effort: &str) -> Result<(), Failure> {
     let failed = Mutex::new(Vec::new());
     let next = || waiting.lock().expect("no thread panics").pop_front();
     let work = || {
-        while let Some(program) = next() {
+        while let Some(mut program) = next() {
             if !program.passes(effort) {
                 failed.lock().expect("no thread panics").push(program.name);
             }
@@ -61,13 +68,29 @@ pub(crate) fn run(programs: Vec<Program>, effort: &str) -> Result<(), Failure> {
 }
 
 impl Program {
-    fn passes(&self, effort: &str) -> bool {
+    /// Whether it was built into a folder of that name.
+    pub(crate) fn is_below(&self, folder: &str) -> bool {
+        Path::new(self.command.get_program()).iter().any(|part| part == folder)
+    }
+
+    /// The same on another machine, which a command emulates.
+    pub(crate) fn by(mut self, machine: &str, mut emulator: Command) -> Program {
+        emulator.arg(self.command.get_program());
+        if let Some(folder) = self.command.get_current_dir() {
+            emulator.current_dir(folder).env("CARGO_MANIFEST_DIR", folder);
+        }
+        self.name += &format!(" on {machine}");
+        Program { name: self.name, command: emulator }
+    }
+
+    fn passes(&mut self, effort: &str) -> bool {
         let start = Instant::now();
-        let mut command = Command::new(&self.executable);
-        command.current_dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder).env("QJ_TEST", effort);
-        let (passes, out, said) = match command.stdin(Stdio::null()).output() {
+        let (passes, out, said) = match self.command.env("QJ_TEST", effort).stdin(Stdio::null()).output() {
             Ok(output) => (output.status.success(), output.stdout, output.stderr),
-            Err(error) => (false, Vec::new(), format!("cannot start {}: {error}\n", self.executable.display()).into()),
+            Err(error) => {
+                let started = self.command.get_program().to_string_lossy();
+                (false, Vec::new(), format!("cannot start {started}: {error}\n").into())
+            }
         };
         let seconds = start.elapsed().as_secs_f64();
         let verdict = if passes { "ok" } else { "FAILED" };
