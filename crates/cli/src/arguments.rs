@@ -472,6 +472,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
     qj verify main.esp --engine spin         a second opinion\n  \
     qj verify main.esp --max-time 60 --max-memory 4000\n  \
     qj verify main.esp --fastpath            with its fast paths it does nothing else\n  \
+    qj verify main.esp --fastpath --engine spin\n  \
     qj verify main.esp --trace run.qjt --chart run.svg && qj replay run.qjt")]
 pub(crate) struct Verify {
     /// The program; `-` is standard input

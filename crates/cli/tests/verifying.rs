@@ -321,11 +321,44 @@ fn fast_paths_are_compared_with_the_program_without() {
         (format!("{path} figure2.esp"), 1, "error[E0801]"),
         ("verify --fastpath alone.esp".to_string(), 1, "`alone.esp` has no fast paths to compare"),
         (format!("{path} model.esp --threads 2"), 2, "`--threads` has no meaning with `--fastpath`"),
-        (format!("{path} model.esp --engine spin"), 2, "`--fastpath` has no meaning for Spin"),
+        (format!("{path} model.esp --engine spin --max-states 9"), 2, "`--max-states` has no meaning for Spin"),
         (format!("{path} model.esp --slice hostRequest"), 2, "cannot be used with"),
         ("verify model.esp --fast-paths figure5.fp".to_string(), 2, "--fastpath"),
     ] {
         let output = start(&folder, &arguments).wait_with_output().expect("qj ends");
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8_lossy(&text);
+        assert_eq!(output.status.code(), Some(status), "{arguments}: {text}");
+        assert!(text.contains(said), "{arguments}: {text}");
+    }
+}
+
+#[test]
+fn spin_compares_fast_paths_too() {
+    let pairs = r#"
+        channel sumC(int) external in;
+        channel numberC(int) external out;
+        channel pairC(int);
+        process odd { while { in(numberC, $n); out(pairC, n); } }
+        process even { var sum = 0; while { in(pairC, $n); sum += n; if (sum > 2) sum = 0; out(sumC, sum); } }
+        fastpath sums {
+          process odd { statement numberC as N, pairC; start N; exit N; }
+          process even { statement pairC as P, sumC; start P; exit P; }
+        }
+    "#;
+    let folder = Folder::with(&[
+        ("pairs.esp", pairs),
+        ("small.esp", "import \"pairs.esp\";\nmodel small { abstract range numberC.0 0..1; }\n"),
+        ("never.esp", "import \"pairs.esp\";\nmodel never { abstract range numberC.0 0..1; bound numberC 0; }\n"),
+    ]);
+    for (arguments, status, said) in [
+        ("small.esp", 0, "with fast paths, Spin sees nothing of model `small` (2 processes) that is not seen without"),
+        ("small.esp", 0, "fast path `sums`: entered"),
+        ("small.esp --json", 0, "\"entered\":true"),
+        ("never.esp", 4, "fast path `sums`: NEVER ENTERED"),
+    ] {
+        let child = start(&folder, &format!("verify --fastpath --engine spin {arguments}"));
+        let output = child.wait_with_output().expect("qj ends");
         let text = [output.stdout, output.stderr].concat();
         let text = String::from_utf8_lossy(&text);
         assert_eq!(output.status.code(), Some(status), "{arguments}: {text}");

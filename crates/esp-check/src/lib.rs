@@ -57,8 +57,8 @@ pub use ltl::BadProperty;
 pub use options::{
     Compaction, Interrupt, Limit, Limits, Liveness, Options, Progress, Reduction, Symmetry, omission_bound,
 };
-pub use refine::{Difference, Forms, Odd, PathUse, Refinement, Refines, refine};
-pub use report::{Answer, Deadlocks, Leaks, Report, Verdict, place_text, restrictions};
+pub use refine::{Difference, Forms, Observed, Odd, PathUse, Refinement, Refines, observe, refine};
+pub use report::{Answer, Deadlocks, Leaks, Report, Verdict, place_text, restrictions, subject};
 pub use scene::{Awaited, Scene, Stood};
 
 use automaton::Automaton;

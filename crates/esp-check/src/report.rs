@@ -316,7 +316,7 @@ pub fn place_text(program: &Program, location: Location) -> String {
 }
 
 /// What was checked, in words.
-pub(crate) fn subject(model: &ModelProgram) -> String {
+pub fn subject(model: &ModelProgram) -> String {
     let name = |process: &quaject_esp_ir::ir::ProcessId| model.program.processes[process.0 as usize].name.to_string();
     let scope = match &model.scope {
         Scope::All => {

@@ -24,6 +24,7 @@ pub mod lower;
 mod matching;
 pub mod model;
 pub mod native;
+pub mod observer;
 mod outside;
 mod path;
 pub mod priority;

@@ -4,7 +4,7 @@
 use crate::compiler::{Workshop, compiler};
 use crate::trouble::{Trouble, reason};
 use quaject_esp_gen::promela::trail::{self, Trail, Written};
-use quaject_esp_gen::promela::{Model, Property, RESTS, Reduction};
+use quaject_esp_gen::promela::{Line, Mark, Model, Property, RESTS, Reduction};
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::io::Read;
@@ -51,6 +51,8 @@ const MOST_STATE: u32 = 1 << 16;
 pub enum Question<'a> {
     /// Faults and deadlocks.
     Safety,
+    /// Whether the model does something that the program beside it cannot, wherever it may end.
+    Beside,
     /// Whether a property holds when no instance that can go on for ever is left out.
     Property(&'a Property),
 }
@@ -118,6 +120,8 @@ pub struct Search {
     pub depth: u32,
     /// Bytes of one state.
     pub state_bytes: u64,
+    /// Fast paths that are entered in some run, if it was asked for what the program beside it does.
+    pub entered: Vec<u32>,
     /// Time to make and compile the verifier.
     pub compiling: Duration,
     /// Time of the search.
@@ -133,6 +137,7 @@ impl Search {
             transitions: 0,
             depth: 0,
             state_bytes: 0,
+            entered: Vec::new(),
             compiling,
             searching: Duration::ZERO,
         }
@@ -188,13 +193,14 @@ impl Spin {
             transitions: number_before(&said.text, " transitions"),
             depth: number_after(&said.text, "depth reached ") as u32,
             state_bytes: number_before(&said.text, " byte, depth"),
+            entered: if question == Question::Beside { entered(model, &said.text) } else { Vec::new() },
             compiling,
             searching,
         };
         let Some(what) = violation(&said.text) else {
             search.found = match incomplete(&said) {
                 Some(why) => Found::NothingSoFar(why),
-                None if question != Question::Safety && model.reduction == Reduction::Unsound => {
+                None if matches!(question, Question::Property(_)) && model.reduction == Reduction::Unsound => {
                     Found::NothingSoFar(Short::Exits)
                 }
                 None => Found::Nothing,
@@ -241,7 +247,7 @@ impl Spin {
     fn translate(&self, workshop: &Workshop, question: Question<'_>) -> Result<(), Trouble> {
         let mut command = Command::new("spin");
         match question {
-            Question::Safety => {}
+            Question::Safety | Question::Beside => {}
             Question::Property(_) => {
                 command.arg(format!("-D{RESTS}"));
             }
@@ -284,11 +290,13 @@ impl Spin {
         command.args(words).args(["-w", "-fwrapv", "-o", "pan", "pan.c"]).current_dir(workshop.path(""));
         command.arg(format!("-DMEMLIM={}", self.memory_mib)).arg(format!("-DVECTORSZ={MOST_STATE}"));
         match question {
-            Question::Safety => command.args(["-DSAFETY", "-DNOCLAIM", "-DNOFAIR"]),
+            Question::Safety | Question::Beside => command.args(["-DSAFETY", "-DNOCLAIM", "-DNOFAIR"]),
             // Fairness with rendezvous is not compatible with reduction.
             Question::Property(_) => command.arg("-DNOREDUCE").arg(format!("-DNFAIR={}", fairness_bytes(instances))),
         };
-        if question == Question::Safety && (model.reduction, self.reduction) != (Reduction::Sound, Reduction::Sound) {
+        if !matches!(question, Question::Property(_))
+            && (model.reduction, self.reduction) != (Reduction::Sound, Reduction::Sound)
+        {
             command.arg("-DNOREDUCE");
         }
         match order {
@@ -310,10 +318,13 @@ impl Spin {
 
     fn pan(&self, workshop: &Workshop, question: Question<'_>) -> Result<Said, Trouble> {
         let mut command = Command::new(workshop.path("pan"));
-        command.current_dir(workshop.path("")).arg(format!("-m{}", self.depth)).args(["-n", "-w20"]);
-        if let Question::Property(property) = question {
-            command.args(["-a", "-f", "-N", &property.name]);
-        }
+        command.current_dir(workshop.path("")).arg(format!("-m{}", self.depth)).arg("-w20");
+        match question {
+            Question::Safety => command.arg("-n"),
+            // What is never reached is listed, and it may end anywhere where the other one may.
+            Question::Beside => command.arg("-E"),
+            Question::Property(property) => command.args(["-n", "-a", "-f", "-N", &property.name]),
+        };
         self.run(&mut command, self.time)
             .map_err(|error| Trouble::new(format!("cannot run Spin's verifier: {}", reason(&error))))
     }
@@ -385,6 +396,19 @@ impl Spin {
 /// claim and the process that stands for runs that have ended are processes as well.
 fn fairness_bytes(instances: u32) -> u32 {
     (instances.div_ceil(4) + 1).max(2)
+}
+
+/// The fast paths whose entries the verifier does not list among what is never reached.
+fn entered(model: &Model, said: &str) -> Vec<u32> {
+    let never = |line: usize| said.contains(&format!("{MODEL}:{}, state", line + 1));
+    let entry = |(number, line): (usize, &Line)| match line.mark {
+        Mark::Enter { path } => Some((path, number)),
+        _ => None,
+    };
+    let entries = model.lines.iter().enumerate().filter_map(entry);
+    let mut entered: Vec<u32> = entries.filter(|(_, line)| !never(*line)).map(|(path, _)| path).collect();
+    entered.dedup();
+    entered
 }
 
 const MODEL: &str = "model.pml";

@@ -3,16 +3,19 @@
 
 use expect_test::expect;
 use quaject_esp::{Fast, File, Limits, Loader, Source, Subject, compared};
-use quaject_esp_check::{Forms, Limit, Limits as Search, Odd, Refinement, Refines, refine};
+use quaject_esp_check::{Forms, Limit, Limits as Search, Observed, Odd, Refinement, Refines, observe, refine};
+use quaject_esp_gen::promela;
 use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::{
     BinaryOp, Block, BlockId, Fault, Instruction, Op, Program, Terminator, Type, Value, ValueData,
 };
 use quaject_esp_ir::model::ModelProgram;
+use quaject_esp_ir::step::Checks;
 use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
+use quaject_esp_run::spin::{Found, Question, Spin};
 use quaject_esp_syntax::span::FileId;
-use quaject_test_support::Effort;
+use quaject_test_support::{Effort, tool};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -312,6 +315,46 @@ fn wrong_paths_are_found() {
         assert!(figure.contains_key(what) && filters.contains_key(what), "{what}: {figure:?} {filters:?}");
     }
     assert!(filters.contains_key("lost message"), "{filters:?}");
+}
+
+/// What Spin finds beside what others see of the program without paths. Promela may say a little more than the program does:
+/// what Spin then finds nothing in is right all the more.
+fn beside(plain: &ModelProgram, cut: &Program, fast: &Program) -> Found {
+    let observed = observe(Forms { plain, cut, fast }, &Search::default()).expect("it is small");
+    let Observed::As(observer) = observed else { panic!("{observed:?}") };
+    let with = ModelProgram { program: fast.clone(), properties: Vec::new(), ..plain.clone() };
+    let model = promela::generate(&with, Checks::On, Some(&observer)).expect("Promela can say it");
+    let spin = Spin { compiler: Some(vec!["tcc".into()]), ..Spin::default() };
+    let search = spin.search(&model, fast.instance_count(), Question::Beside).expect("Spin runs");
+    if search.found == Found::Nothing {
+        assert_eq!(search.entered, [0], "the path is entered");
+    }
+    search.found
+}
+
+#[test]
+fn spin_says_so_of_both() {
+    let (Some(_), Some(_)) = (tool(&["tcc"]), tool(&["spin"])) else { return };
+    let every = Effort::wanted().pick(16, 8, 1);
+    for (program, paths) in [(FIGURE_2, FIGURE_5), (FILTERS, FILTER_PATH)] {
+        let (plain, fast) = formed(program, paths);
+        assert_eq!(beside(&plain, &fast.cut, &fast.program), Found::Nothing);
+        let is_wrong = |mutant: &Program| matches!(compare(&plain, &fast.cut, mutant).refines, Refines::Differs(_));
+        let (mut seen, mut found) = (0, 0);
+        for (what, mutant) in mutants(&fast.program, &is_wrong).into_iter().step_by(every) {
+            let Refines::Differs(difference) = compare(&plain, &fast.cut, &mutant).refines else { continue };
+            // The model would be one of another program.
+            if matches!(difference.odd, Odd::Text | Odd::Start) {
+                continue;
+            }
+            let is_found = beside(&plain, &fast.cut, &mutant) != Found::Nothing;
+            assert!(is_found || difference.odd != Odd::Seen, "Spin misses: {what}\n{}", print(&mutant));
+            seen += 1;
+            found += usize::from(is_found);
+        }
+        println!("Spin finds {found} of {seen}");
+        assert!(2 * found > seen, "Spin finds {found} of {seen}");
+    }
 }
 
 /// The example of the book: what is said of a wrong path.

@@ -124,7 +124,7 @@ fn spin_says_the_same_of_abstracted_models() {
             Verdict::Violated(_) => true,
             Verdict::Unfinished(_) => continue,
         };
-        let Ok(model) = promela::generate(&abstracted, Checks::On) else { continue };
+        let Ok(model) = promela::generate(&abstracted, Checks::On, None) else { continue };
         if !model.approximations.is_empty() {
             continue;
         }

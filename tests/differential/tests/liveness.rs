@@ -44,7 +44,7 @@ fn built_in(model: &ModelProgram) -> Option<bool> {
 
 /// Likewise, as Spin says; nothing if its model cannot be exact.
 fn of_spin(model: &ModelProgram, text: &str) -> Option<bool> {
-    let generated = promela::generate(model, Checks::On).ok().filter(|model| model.approximations.is_empty())?;
+    let generated = promela::generate(model, Checks::On, None).ok().filter(|model| model.approximations.is_empty())?;
     let spin = Spin {
         compiler: Some(vec![OsString::from("tcc")]),
         memory_mib: 1024,
@@ -67,7 +67,7 @@ fn agree(name: &str, text: &str) -> Option<bool> {
     let model = model(text)?;
     let ours = built_in(&model)?;
     let theirs = of_spin(&model, text)?;
-    let spoken = promela::generate(&model, Checks::On).map(|model| model.text).unwrap_or_default();
+    let spoken = promela::generate(&model, Checks::On, None).map(|model| model.text).unwrap_or_default();
     assert_eq!(ours, theirs, "{name}: the built-in checker first, then Spin\n{text}\n{spoken}");
     Some(ours)
 }

@@ -34,7 +34,7 @@ fn spin() -> Spin {
 
 /// What Spin says, and whether the model does exactly what the program does.
 fn ask(program: &Program) -> Result<(Search, bool), String> {
-    let model = promela::generate(&promela::whole(program), Checks::On)
+    let model = promela::generate(&promela::whole(program), Checks::On, None)
         .map_err(|refusals| refusals.iter().map(|refusal| format!("{}\n", refusal.message)).collect::<String>())?;
     let search = spin()
         .search(&model, program.instance_count(), Question::Safety)

@@ -1,6 +1,7 @@
 //! The commands of `qj`, one file each.
 
 pub(crate) mod asm;
+mod beside;
 pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod documents;

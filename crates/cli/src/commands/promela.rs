@@ -10,6 +10,7 @@ use quaject_esp_check::{
 };
 use quaject_esp_gen::promela::{self, Reduction};
 use quaject_esp_ir::model::ModelProgram;
+use quaject_esp_ir::observer::Observer;
 use quaject_esp_ir::report::location_text;
 use quaject_esp_ir::step::Checks;
 use quaject_esp_run::Trouble;
@@ -24,7 +25,7 @@ pub(crate) fn emit(terminal: &Terminal, arguments: &Build, checks: Checks) -> Re
     let [model] = &models[..] else {
         return Err(Stop::at(Trouble::usage("the program has several models").help(choose_one(models))));
     };
-    let Some(text) = generate(terminal, &modelled, model, checks) else { return Ok(Status::Wrong) };
+    let Some(text) = generate(terminal, &modelled, model, checks, None) else { return Ok(Status::Wrong) };
     deliver(arguments.output.as_deref(), &text.text)?;
     for approximation in &text.approximations {
         let place = location_text(&model.program, approximation.location);
@@ -34,8 +35,14 @@ pub(crate) fn emit(terminal: &Terminal, arguments: &Build, checks: Checks) -> Re
 }
 
 /// The model's text; nothing if Promela cannot say it, which is told then.
-fn generate(terminal: &Terminal, modelled: &Modelled, model: &ModelProgram, checks: Checks) -> Option<promela::Model> {
-    match promela::generate(model, checks) {
+pub(crate) fn generate(
+    terminal: &Terminal,
+    modelled: &Modelled,
+    model: &ModelProgram,
+    checks: Checks,
+    beside: Option<&Observer>,
+) -> Option<promela::Model> {
+    match promela::generate(model, checks, beside) {
         Ok(text) => Some(text),
         Err(refusals) => {
             let told = |refusal| quaject_esp::unsayable(modelled, model, refusal);
@@ -43,6 +50,17 @@ fn generate(terminal: &Terminal, modelled: &Modelled, model: &ModelProgram, chec
             terminal.diagnostics(&modelled.sources, &diagnostics);
             None
         }
+    }
+}
+
+/// How Spin is to search.
+pub(crate) fn spin(text: &promela::Model, options: &Options, arguments: &Verify) -> Spin {
+    Spin {
+        memory_mib: u32::try_from(arguments.max_memory).unwrap_or(u32::MAX),
+        time: options.limits.time.unwrap_or(Duration::from_secs(3600)),
+        reduction: if arguments.no_reduction { Reduction::Unsound } else { text.reduction },
+        interrupt: options.limits.interrupt.as_ref().map(|wish| Arc::clone(&wish.0)),
+        ..Spin::default()
     }
 }
 
@@ -54,14 +72,8 @@ pub(crate) fn one(
     options: &Options,
     arguments: &Verify,
 ) -> Result<Status, Stop> {
-    let Some(text) = &generate(terminal, modelled, model, Checks::On) else { return Ok(Status::Wrong) };
-    let mut spin = Spin {
-        memory_mib: u32::try_from(arguments.max_memory).unwrap_or(u32::MAX),
-        time: options.limits.time.unwrap_or(Duration::from_secs(3600)),
-        reduction: if arguments.no_reduction { Reduction::Unsound } else { text.reduction },
-        interrupt: options.limits.interrupt.as_ref().map(|wish| Arc::clone(&wish.0)),
-        ..Spin::default()
-    };
+    let Some(text) = &generate(terminal, modelled, model, Checks::On, None) else { return Ok(Status::Wrong) };
+    let mut spin = spin(text, options, arguments);
     let instances = model.program.instance_count();
     let mut search = spin.search(text, instances, Question::Safety).map_err(Stop::at)?;
     let (mut broken, mut searching) = (None, search.searching);

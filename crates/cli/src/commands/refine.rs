@@ -1,7 +1,7 @@
 //! `qj verify --fastpath`
 
 use super::verify::{json_of_run, no_such, options, told, watched};
-use crate::arguments::Verify;
+use crate::arguments::{Verify, VerifyEngine};
 use crate::terminal::{Status, Stop, Terminal, print_verdict, say};
 use quaject_esp::{Fast, Limits, Modelled, Subject, compared};
 use quaject_esp_check::{Forms, Odd, Options, PathUse, Refinement, Refines, refine as compare};
@@ -80,6 +80,9 @@ fn one(
         let of = model.name.as_ref().map_or_else(String::new, |name| format!(" of model `{name}`"));
         let trouble = Trouble::new(format!("no fast path{of} could be formed, so that nothing can be compared"));
         return Err(Stop::at(trouble.help("the warnings above say why; `qj build --report` says what would help")));
+    }
+    if arguments.engine == VerifyEngine::Spin {
+        return super::beside::beside(terminal, modelled, model, fast, options, arguments);
     }
     let forms = Forms { plain: model, cut: &fast.cut, fast: &fast.program };
     let compared = watched(|progress| compare(forms, &options.limits, progress));

@@ -75,7 +75,6 @@ fn refuse_idle_options(arguments: &Verify) -> Result<(), Stop> {
         ("--symmetry", arguments.symmetry),
         ("--max-states", arguments.max_states.is_some()),
         ("--threads", arguments.threads > 1),
-        ("--fastpath", arguments.fastpath),
     ];
     match options.iter().find(|(_, is_given)| *is_given && arguments.engine == VerifyEngine::Spin) {
         Some((option, _)) => {

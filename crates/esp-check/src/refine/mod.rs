@@ -19,12 +19,14 @@
 //! without a step of it.
 
 mod cut;
+mod observer;
 mod places;
 mod plain;
 mod report;
 mod seen;
 mod turns;
 
+pub use observer::{Observed, observe};
 pub use report::{Difference, Odd, PathUse, Refinement, Refines};
 
 use crate::Refusal;

@@ -32,6 +32,9 @@ struct Edge {
     to: Option<PlainId>,
 }
 
+/// What is seen of a step, and where it leads.
+pub(super) type Sighted = (Box<[u32]>, Option<PlainId>);
+
 /// What the program without paths can have come to.
 pub(super) struct Reached {
     /// The states, in order.
@@ -226,6 +229,13 @@ impl<'m> Plain<'m> {
             }
         }
         Ok(false)
+    }
+
+    /// The steps of a state: what is seen of each, and where it leads, unless the program is over then.
+    pub(super) fn steps(&mut self, state: PlainId, sights: &mut Sights) -> Result<Vec<Sighted>, Limit> {
+        self.learn(state, sights)?;
+        let edges = self.edges[state as usize].as_deref().expect("it has just been learnt");
+        Ok(edges.iter().map(|edge| (edge.seen.clone(), edge.to)).collect())
     }
 
     /// Works out the steps of a state.

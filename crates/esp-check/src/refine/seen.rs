@@ -9,6 +9,7 @@ use quaject_esp_ir::report::FaultReport;
 use quaject_esp_ir::step::{Effect, Step};
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
+use std::collections::BTreeSet;
 
 /// One thing that others can see.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -35,11 +36,20 @@ impl Seen {
 #[derive(Default)]
 pub(super) struct Sights {
     numbers: FxHashMap<Seen, u32>,
+    /// Channels inside the program where what passes is seen as well.
+    pub(super) met: BTreeSet<ChannelId>,
     /// The fault that the last step ended with.
     pub(super) fault: Option<Box<FaultReport>>,
 }
 
 impl Sights {
+    /// All of it, by number.
+    pub(super) fn all(&self) -> Vec<Seen> {
+        let mut all: Vec<(u32, &Seen)> = self.numbers.iter().map(|(seen, number)| (*number, seen)).collect();
+        all.sort_unstable_by_key(|(number, _)| *number);
+        all.into_iter().map(|(_, seen)| seen.clone()).collect()
+    }
+
     fn number(&mut self, seen: Seen) -> u32 {
         let next = self.numbers.len() as u32;
         *self.numbers.entry(seen).or_insert(next)
@@ -50,8 +60,9 @@ impl Sights {
         mover.load_all(numbers);
         let (machine, state, world) = mover.scene();
         let (message, effect) = chosen.take(machine, state, world);
-        // What passes inside is nobody's business.
-        let message = message.filter(|_| !matches!(chosen.step, Step::Communicate { .. }));
+        // What passes inside is nobody's business, unless the surroundings are processes too.
+        let is_inside = matches!(chosen.step, Step::Communicate { .. });
+        let message = message.filter(|(channel, _)| !is_inside || self.met.contains(channel));
         let mut seen: Vec<Seen> =
             message.into_iter().map(|(channel, message)| Seen::Message(channel, message)).collect();
         let calls = world.calls().iter().zip(world.given());

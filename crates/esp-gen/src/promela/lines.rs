@@ -34,6 +34,11 @@ pub enum Mark {
         /// Which, from 0.
         branch: u32,
     },
+    /// An instance takes others along on a fast path, which is also its own code.
+    Enter {
+        /// Which path, from 0.
+        path: u32,
+    },
     /// No branch can be taken.
     Else,
     /// An assertion that holds unless the program faults so.

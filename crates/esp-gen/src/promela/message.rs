@@ -1,7 +1,7 @@
 //! A branch of a wait as options of Promela's `if`: ports, messages, patterns. Knows nothing of what comes after.
 
 use super::SILENT;
-use super::expression::Expr;
+use super::expression::{Demand, Expr};
 use super::lines::{Lines, Mark};
 use super::memory::{self, Kind};
 use super::names::Names;
@@ -10,6 +10,7 @@ use super::scope::{Scope, cells};
 use super::statement::{Change, Writer};
 use super::symbolic;
 use super::usage::Unit;
+use super::watching::{Sight, texts as numbers_of};
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::report::fault_name;
 
@@ -33,21 +34,35 @@ struct Branching<'b, 'a> {
     scope: &'b Scope<'a>,
     number: u32,
     branch: &'b Branch,
+    start: Option<u32>,
     /// For names of variables that hold a part of a message for a moment.
     names: &'b mut Names,
     spares: &'b mut Vec<String>,
 }
 
-/// The options of a branch.
+/// The options of a branch. `start`: the number of the wait, if fast paths can take the instance along there.
 pub(super) fn options<'a>(
+    plan: &'a Plan<'a>,
+    scope: &Scope<'a>,
+    number: u32,
+    branch: &Branch,
+    start: Option<u32>,
+    names: &mut Names,
+    spares: &mut Vec<String>,
+) -> Vec<Choice> {
+    Branching { plan, scope, number, branch, start, names, spares }.options()
+}
+
+/// What has to hold so that a branch can be taken, if anything has to.
+pub(super) fn guard<'a>(
     plan: &'a Plan<'a>,
     scope: &Scope<'a>,
     number: u32,
     branch: &Branch,
     names: &mut Names,
     spares: &mut Vec<String>,
-) -> Vec<Choice> {
-    Branching { plan, scope, number, branch, names, spares }.options()
+) -> Option<Expr> {
+    Branching { plan, scope, number, branch, start: None, names, spares }.guard()
 }
 
 /// What a pattern does with the numbers of a value.
@@ -67,7 +82,15 @@ impl<'a> Branching<'_, 'a> {
             Operation::After { .. } => vec![self.plain(guard, Mark::After { branch: self.number }, Lines::default())],
             Operation::Out { channel, payload, .. } => match self.plan.is_internal(*channel) {
                 true => self.send(*channel, payload, guard),
-                false => vec![self.plain(guard, Mark::ToWorld { branch: self.number }, Lines::default())],
+                false => {
+                    let mut first = Lines::default();
+                    if self.plan.is_watched(*channel) {
+                        let fields = self.fields(payload).0;
+                        let text = self.plan.see(Sight::Message(*channel), &numbers_of(&fields));
+                        text.into_iter().for_each(|text| first.push(Mark::Local, self.branch.location, text));
+                    }
+                    vec![self.plain(guard, Mark::ToWorld { branch: self.number }, first)]
+                }
             },
             Operation::In { channel, patterns, condition, .. } => {
                 let guard = match condition {
@@ -84,6 +107,16 @@ impl<'a> Branching<'_, 'a> {
 
     /// The guard, if there is one.
     fn guard(&self) -> Option<Expr> {
+        let place = self
+            .start
+            .map(|start| Expr::binary(&self.plan.paths.place(&self.scope.own), "==", &Expr::number(i128::from(start))));
+        match (place, self.own_guard()) {
+            (place, Some(guard)) => Some(Expr::and(place, guard)),
+            (place, None) => place,
+        }
+    }
+
+    fn own_guard(&self) -> Option<Expr> {
         match self.branch.guard {
             Guard::Open => None,
             Guard::Value(value) => Some(self.scope.value(value)).filter(|guard| guard.text != "true"),
@@ -129,8 +162,20 @@ impl<'a> Branching<'_, 'a> {
     fn plain(&self, guard: Option<Expr>, mark: Mark, first: Lines) -> Choice {
         let mut head = Lines::default();
         let guard = guard.map_or_else(|| "true".to_string(), |guard| guard.text);
-        head.push(mark, self.branch.location, format!(":: {guard} ->"));
+        match self.start {
+            None => head.push(mark, self.branch.location, format!(":: {guard} ->")),
+            Some(_) => {
+                // Only one of the two statements is the step.
+                head.push(mark, self.branch.location, format!(":: atomic {{ {guard} ->"));
+                head.push(Mark::None, self.branch.location, format!("     {} }} ->", self.stands_nowhere()));
+            }
+        }
         Choice { head, then: Then::GoesOn(first) }
+    }
+
+    /// Who takes a branch is no longer where paths could take it along.
+    fn stands_nowhere(&self) -> String {
+        format!("{} = 0", self.plan.paths.place(&self.scope.own).text)
     }
 
     /// The channel, or the element of it that is met only while the guard holds.
@@ -143,10 +188,8 @@ impl<'a> Branching<'_, 'a> {
         }
     }
 
-    fn send(&mut self, channel: ChannelId, payload: &Payload, guard: Option<Expr>) -> Vec<Choice> {
-        let mut fields = Vec::new();
-        let mut fine: Option<Expr> = None;
-        let mut fault = None;
+    /// A message's numbers, and what must hold for them to be computed.
+    fn fields(&self, payload: &Payload) -> (Vec<Expr>, Vec<Demand>) {
         let parts: &[Passed] = match payload {
             Payload::Ready(parts) => parts,
             Payload::Region(entry) => self.result_of(*entry),
@@ -155,19 +198,22 @@ impl<'a> Branching<'_, 'a> {
             Payload::Ready(_) => None,
             Payload::Region(entry) => symbolic::region(self.scope, *entry, &[]),
         };
-        match computed {
-            Some((values, demands)) => {
-                fields = values;
-                for demand in demands {
-                    fault.get_or_insert(demand.fault);
-                    fine = Some(Expr::and(fine, demand.condition));
-                }
-            }
-            None => {
-                for part in parts {
-                    fields.extend(self.scope.operand(&part.operand).0);
-                }
-            }
+        computed.unwrap_or_else(|| {
+            (parts.iter().flat_map(|part| self.scope.operand(&part.operand).0).collect(), Vec::new())
+        })
+    }
+
+    fn send(&mut self, channel: ChannelId, payload: &Payload, guard: Option<Expr>) -> Vec<Choice> {
+        let mut fine: Option<Expr> = None;
+        let mut fault = None;
+        let parts: &[Passed] = match payload {
+            Payload::Ready(parts) => parts,
+            Payload::Region(entry) => self.result_of(*entry),
+        };
+        let (mut fields, demands) = self.fields(payload);
+        for demand in demands {
+            fault.get_or_insert(demand.fault);
+            fine = Some(Expr::and(fine, demand.condition));
         }
         if let Some(fine) = &fine {
             // Spin computes a message before it looks whether somebody takes it.
@@ -181,6 +227,9 @@ impl<'a> Branching<'_, 'a> {
                 let moves = part.transfer == Transfer::Move;
                 fields.push(Expr::tight(if moves { "true" } else { "false" }));
             }
+        }
+        if self.plan.paths.is_met(channel) {
+            fields.push(self.scope.own.clone());
         }
         if fields.is_empty() {
             fields.push(Expr::tight("true"));
@@ -238,7 +287,7 @@ impl<'a> Branching<'_, 'a> {
         for (index, (pattern, ty)) in patterns.iter().zip(types).enumerate() {
             let mut fields = Fields { texts: Vec::new(), bound: Vec::new(), copies: Vec::new() };
             self.pattern(pattern, *ty, &mut fields);
-            if counted[index] {
+            if counted[index] || self.plan.is_watched(channel) {
                 // Every number has to be known, so that counts of what is not kept can be given back.
                 for text in &mut fields.texts {
                     if text == "_" {
@@ -250,6 +299,7 @@ impl<'a> Branching<'_, 'a> {
             texts.extend(fields.texts.iter().cloned());
             all.push((fields, *ty));
         }
+        let seen: Vec<String> = texts.iter().map(|text| strip(text)).collect();
         let mut gone = Vec::new();
         for _ in counted.iter().filter(|counted| **counted) {
             let spare = self.spare(used);
@@ -257,11 +307,22 @@ impl<'a> Branching<'_, 'a> {
             texts.push(spare.clone());
             gone.push(spare);
         }
+        let location = self.branch.location;
+        let mut after = Lines::default();
+        if self.plan.paths.is_met(channel) {
+            let sender = self.spare(used);
+            used += 1;
+            let mut writer = Writer { scope: self.scope, lines: &mut after, location };
+            writer.line(format!("{} = 0;", self.plan.paths.place(&Expr::tight(sender.clone())).text));
+            writer.line(format!("{};", self.stands_nowhere()));
+            texts.push(sender);
+        }
+        if let Some(text) = self.plan.see(Sight::Message(channel), &seen) {
+            Writer { scope: self.scope, lines: &mut after, location }.line(text);
+        }
         if texts.is_empty() {
             texts.push("true".to_string());
         }
-        let location = self.branch.location;
-        let mut after = Lines::default();
         let mut gone = gone.into_iter();
         for ((fields, ty), counted) in all.iter().zip(&counted) {
             let mut writer = Writer { scope: self.scope, lines: &mut after, location };
@@ -324,6 +385,7 @@ impl<'a> Branching<'_, 'a> {
     fn world_sends(&mut self, channel: ChannelId, patterns: &[Pattern], guard: Option<Expr>) -> Choice {
         let mut guard = guard;
         let data = &self.plan.program.channels[channel.0 as usize];
+        let (mut used, mut seen) = (0, Vec::new());
         let mut first = Lines::default();
         let location = self.branch.location;
         for (pattern, (ty, values)) in patterns.iter().zip(self.plan.model.message(channel)) {
@@ -332,7 +394,11 @@ impl<'a> Branching<'_, 'a> {
             let kinds = memory::leaves(self.scope.types(), ty)
                 .into_iter()
                 .flat_map(|leaf| std::iter::repeat_n(leaf.kind, leaf.count as usize));
-            for (text, kind) in fields.texts.iter().zip(kinds) {
+            for (text, kind) in fields.texts.iter_mut().zip(kinds) {
+                if text == "_" && self.plan.is_watched(channel) {
+                    *text = self.spare(used);
+                    used += 1;
+                }
                 let is_variable = text != "_" && !text.starts_with("eval(") && text.parse::<i64>().is_err();
                 let constant = text == "true" || text == "false";
                 if let Kind::Reference(_) = kind {
@@ -347,7 +413,14 @@ impl<'a> Branching<'_, 'a> {
                         &what,
                     );
                 }
+                seen.push(strip(text));
             }
+        }
+        if let Some(text) = self.plan.see(Sight::Message(channel), &seen) {
+            Writer { scope: self.scope, lines: &mut first, location }.line(text);
+        }
+        for spare in self.spares.iter().take(used) {
+            Writer { scope: self.scope, lines: &mut first, location }.line(format!("{spare} = 0;"));
         }
         let mark = Mark::FromWorld { branch: self.number };
         if !self.plan.model.properties.is_empty() {
@@ -360,7 +433,8 @@ impl<'a> Branching<'_, 'a> {
             let text = guard.map_or_else(|| "true".to_string(), |guard| guard.text);
             // Only one of the two statements is the step.
             head.push(mark, location, format!(":: atomic {{ {text} ->"));
-            head.push(Mark::None, location, format!("     {sent} = {sent} + 1 }} ->"));
+            let left = self.start.map_or_else(String::new, |_| format!("; {}", self.stands_nowhere()));
+            head.push(Mark::None, location, format!("     {sent} = {sent} + 1{left} }} ->"));
             return Choice { head, then: Then::GoesOn(first) };
         }
         self.plain(guard, mark, first)

@@ -7,6 +7,7 @@
 //!   usage      which values are variables      message    branches: ports, messages, patterns
 //!   scope      one body's names, places        process    operations, branches, the whole `proctype`
 //!   expression arithmetic of ESP in C's `int`  property   LTL
+//!   paths      who is lent to a fast path      watching   another program beside this one
 //!   symbolic   guards as one expression        passed     labels on the way to operations
 //!   trail      a run of Spin as steps of the program
 //! ```
@@ -20,6 +21,7 @@ mod memory;
 mod message;
 mod names;
 mod passed;
+mod paths;
 mod plan;
 mod process;
 mod property;
@@ -29,6 +31,7 @@ mod statement;
 mod symbolic;
 pub mod trail;
 mod usage;
+mod watching;
 
 pub use lines::{Line, Mark};
 pub use property::Property;
@@ -37,6 +40,7 @@ use lines::Lines;
 use plan::Plan;
 use quaject_esp_ir::ir::{Location, ProcessId, Program};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope, Values};
+use quaject_esp_ir::observer::Observer;
 use quaject_esp_ir::report::location_text;
 use quaject_esp_ir::step::Checks;
 use quaject_esp_ir::text::type_name;
@@ -62,7 +66,7 @@ pub struct Model {
 pub enum Reduction {
     /// It is.
     Sound,
-    /// It is not: the program can end as a whole.
+    /// It is not: the program can end as a whole, has fast paths, or is compared with another one.
     Unsound,
 }
 
@@ -111,30 +115,40 @@ pub fn whole(program: &Program) -> ModelProgram {
 const MOST_LEAVES: usize = 4096;
 
 /// Writes a model, or says what Promela cannot.
-pub fn generate(model: &ModelProgram, checks: Checks) -> Result<Model, Vec<Refusal>> {
+///
+/// Another program can be beside it: an assertion says then whether that one could do what is seen of this one.
+pub fn generate(model: &ModelProgram, checks: Checks, beside: Option<&Observer>) -> Result<Model, Vec<Refusal>> {
     if let Some(ty) = memory::wider_than(&model.program.types, MOST_LEAVES) {
         let location = memory::first_user(&model.program, MOST_LEAVES);
         let message = format!("a `{}` would be more than {MOST_LEAVES} variables", type_name(&model.program, ty));
         let help = "shorten the type in the model: `abstract drop` what it carries".to_string();
         return Err(vec![Refusal { code: Code::E0804, location, property: None, message, help }]);
     }
-    let plan = Plan::new(model, checks);
+    let mut plan = Plan::new(model, checks);
+    if let Some(observer) = beside {
+        plan.watch(observer);
+    }
+    let plan = plan;
     if !plan.refusals.borrow().is_empty() {
         return Err(plan.refusals.into_inner());
     }
     let written: Vec<process::Written> =
         (0..plan.program.processes.len()).map(|index| process::write(&plan, ProcessId(index as u32))).collect();
     let properties = property::translate(&plan, &written);
+    let mut body = Lines::default();
+    globals(&plan, &written, &mut body);
+    let mut processes = Lines::default();
+    for process in written {
+        processes.plain("");
+        processes.append(process.lines);
+    }
+    watching::declare(&plan, &processes, &mut body);
     let refusals = plan.refusals.borrow().clone();
     if !refusals.is_empty() {
         return Err(refusals);
     }
-    let mut body = Lines::default();
-    globals(&plan, &written, &mut body);
-    for process in written {
-        body.plain("");
-        body.append(process.lines);
-    }
+    body.append(processes);
+    watching::stands(&plan, &mut body);
     if !properties.is_empty() {
         rests(&mut body);
     }
@@ -151,7 +165,11 @@ pub fn generate(model: &ModelProgram, checks: Checks) -> Result<Model, Vec<Refus
         text => text.trim_end_matches(":0").to_string(),
     };
     let text = lines.print(&place);
-    let reduction = if plan.exits { Reduction::Unsound } else { Reduction::Sound };
+    let reduction = if plan.exits || !plan.program.paths.is_empty() || plan.watching.is_some() {
+        Reduction::Unsound
+    } else {
+        Reduction::Sound
+    };
     let approximations = plan.approximations.into_inner();
     Ok(Model { text, lines: lines.lines, approximations, properties, reduction })
 }
@@ -215,7 +233,22 @@ fn globals(plan: &Plan<'_>, written: &[process::Written], lines: &mut Lines) {
             lines.plain(process::declaration(&leaf.kind, &format!("{name}{}", leaf.suffix), count));
         }
     }
+    lent(plan, written, lines);
     if plan.exits {
         lines.plain("byte over;");
+    }
+}
+
+/// Where members of fast paths stand, and their variables.
+fn lent(plan: &Plan<'_>, written: &[process::Written], lines: &mut Lines) {
+    let Some(declarations) = plan.paths.declarations(plan.program) else { return };
+    declarations.into_iter().for_each(|declaration| lines.plain(declaration));
+    for id in plan.paths.lent.keys() {
+        let scope = plan.member_scope(*id).expect("it is lent");
+        for (name, declaration) in process::declarations(&scope) {
+            if written.iter().any(|process| process.lines.mentions(&name)) {
+                lines.plain(declaration);
+            }
+        }
     }
 }

@@ -3,6 +3,8 @@
 use super::expression::Expr;
 use super::memory::{self, Kind};
 use super::names::Names;
+use super::paths::Paths;
+use super::watching::Watching;
 use super::{Approximation, Refusal};
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::model::ModelProgram;
@@ -37,6 +39,10 @@ pub(super) struct Plan<'a> {
     pub(super) processes: Vec<String>,
     /// Global names; those of a process come on top.
     pub(super) names: Names,
+    /// What fast paths ask for.
+    pub(super) paths: Paths,
+    /// Another program that is run beside this one.
+    pub(super) watching: Option<Watching<'a>>,
     /// Whether the program can end as a whole.
     pub(super) exits: bool,
     pub(super) refusals: RefCell<Vec<Refusal>>,
@@ -80,7 +86,7 @@ impl<'a> Plan<'a> {
             .iter()
             .flat_map(|process| &process.body.blocks)
             .any(|block| matches!(block.terminator, Terminator::Exit(_)));
-        let plan = Plan {
+        let mut plan = Plan {
             model,
             program,
             checks,
@@ -88,10 +94,20 @@ impl<'a> Plan<'a> {
             pools,
             processes,
             names,
+            paths: Paths::default(),
+            watching: None,
             exits,
             refusals: RefCell::new(Vec::new()),
             approximations: RefCell::new(Vec::new()),
         };
+        plan.lend();
+        for channel in 0..program.channels.len() as u32 {
+            if plan.paths.is_met(ChannelId(channel)) {
+                let data = &mut plan.channels[channel as usize];
+                data.guarded = true;
+                data.fields.push(Kind::Tag);
+            }
+        }
         plan.limits();
         plan
     }

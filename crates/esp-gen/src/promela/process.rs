@@ -6,10 +6,11 @@ use super::lines::{Lines, Mark};
 use super::memory;
 use super::message;
 use super::names::Names;
+use super::paths::everything;
 use super::plan::Plan;
 use super::quantum::{self, Returns, written_by};
 use super::scope::Scope;
-use super::statement::{INDEX, Writer};
+use super::statement::{INDEX, SWAP, Writer};
 use super::symbolic;
 use super::usage::{Set, Usage};
 use super::{RESTS, SILENT};
@@ -62,6 +63,17 @@ pub(super) struct Written {
 
 /// Names for a body's variables and slots.
 fn scope<'a>(plan: &'a Plan<'a>, body: &'a Body, prefix: &str, own: Expr, names: &mut Names) -> Scope<'a> {
+    let (usage, variables, slots) = names_of(plan, body, prefix, names);
+    Scope { plan, body, usage, variables, slots, own, kept: BTreeSet::new() }
+}
+
+/// The names, and what they are made from.
+pub(super) fn names_of(
+    plan: &Plan<'_>,
+    body: &Body,
+    prefix: &str,
+    names: &mut Names,
+) -> (Rc<Usage>, BTreeMap<Value, String>, Vec<String>) {
     let usage = Rc::new(Usage::new(body, &|function| symbolic::can_call(plan, function)));
     let mut variables = BTreeMap::new();
     for value in usage.variables() {
@@ -76,7 +88,24 @@ fn scope<'a>(plan: &'a Plan<'a>, body: &'a Body, prefix: &str, own: Expr, names:
         }
         slots.push(name);
     }
-    Scope { plan, body, usage, variables, slots, own }
+    (usage, variables, slots)
+}
+
+/// The variables of a body, by name, and their declarations.
+pub(super) fn declarations(scope: &Scope<'_>) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for (value, name) in &scope.variables {
+        all.push((name.clone(), format!("{} {name};", scope.kind(*value).declared())));
+    }
+    let slots = scope.body.slots.iter().zip(&scope.slots).enumerate();
+    for (_, (slot, name)) in slots.filter(|(number, _)| !scope.kept.contains(&SlotId(*number as u32))) {
+        for leaf in memory::leaves(scope.types(), slot.ty) {
+            let name = format!("{name}{}", leaf.suffix);
+            let text = declaration(&leaf.kind, &name, leaf.count);
+            all.push((name, text));
+        }
+    }
+    all
 }
 
 /// Writes a process.
@@ -87,7 +116,16 @@ pub(super) fn write<'a>(plan: &'a Plan<'a>, id: ProcessId) -> Written {
         1 => Expr::number(i128::from(plan.program.first_instance(id))),
         _ => Expr::tight("_pid"),
     };
-    let main = scope(plan, &process.body, "", own.clone(), &mut names);
+    let mut main = match plan.member_scope(id) {
+        Some(scope) => scope,
+        None => scope(plan, &process.body, "", own.clone(), &mut names),
+    };
+    for slot in 0..process.body.slots.len() as u32 {
+        if let Some(name) = plan.paths.alias(id, SlotId(slot)) {
+            main.slots[slot as usize] = name.to_string();
+            main.kept.insert(SlotId(slot));
+        }
+    }
     let mut writer = ProcessWriter {
         plan,
         id,
@@ -187,6 +225,18 @@ impl<'a> ProcessWriter<'a> {
         let scope = scope(self.plan, &data.body, &prefix, self.own.clone(), &mut self.names);
         self.functions.insert(function, scope.clone());
         scope
+    }
+
+    /// Says that the instance stands where it can be taken along.
+    pub(super) fn stand(&self, scope: &Scope<'a>, block: BlockId, location: Location, lines: &mut Lines) {
+        if let Some(number) = self.plan.paths.start(self.id, block) {
+            lines.push(Mark::Local, location, format!("{} = {number};", self.plan.paths.place(&scope.own).text));
+        }
+    }
+
+    /// What has to hold so that a branch can be taken, if anything has to.
+    pub(super) fn guard(&mut self, scope: &Scope<'a>, number: u32, branch: &Branch) -> Option<Expr> {
+        message::guard(self.plan, scope, number, branch, &mut self.names, &mut self.spares)
     }
 
     /// Keeps what properties ask for as it is now.
@@ -337,8 +387,10 @@ impl<'a> ProcessWriter<'a> {
         }
         lines.plain("if");
         let first = lines.lines.len();
+        let start = self.plan.paths.start(self.id, block);
         for (number, branch) in wait.branches.iter().enumerate() {
-            let options = message::options(self.plan, scope, number as u32, branch, &mut self.names, &mut self.spares);
+            let number = number as u32;
+            let options = message::options(self.plan, scope, number, branch, start, &mut self.names, &mut self.spares);
             let mut dirty = live.clone();
             // What a pattern keeps that nobody reads is not received at all.
             dirty.extend(scope.usage.live_in(branch.then));
@@ -352,9 +404,26 @@ impl<'a> ProcessWriter<'a> {
             }
         }
         if let Some(otherwise) = wait.otherwise {
-            lines.push(Mark::Else, location, ":: true ->");
+            let head = match start {
+                None => ":: true ->".to_string(),
+                Some(number) => {
+                    let place = self.plan.paths.place(&scope.own).text;
+                    format!(":: atomic {{ {place} == {number} -> {place} = 0 }} ->")
+                }
+            };
+            lines.push(Mark::Else, location, head);
             lines.deeper();
             self.quantum(scope, otherwise, live, Lines::default(), lines);
+            lines.back();
+        }
+        let place = self.plan.paths.place(&scope.own).text;
+        for (number, to) in self.plan.paths.resumes(self.id).filter(|_| start.is_some()) {
+            // It was at rest, and has own code to run again.
+            lines.push(Mark::Yield, location, format!(":: {place} == {number} ->"));
+            lines.deeper();
+            let mut first = Lines::default();
+            first.push(Mark::Local, location, format!("{place} = 0;"));
+            self.quantum(scope, to, everything(scope), first, lines);
             lines.back();
         }
         if !self.plan.model.properties.is_empty() {
@@ -379,19 +448,13 @@ impl<'a> ProcessWriter<'a> {
         let text = format!("active{count} proctype {}(){provided} {{", plan.processes[self.id.0 as usize]);
         lines.push(Mark::None, process.location, text);
         lines.deeper();
-        let scopes: Vec<&Scope<'a>> = [main].into_iter().chain(self.functions.values()).collect();
+        // A member's are global.
+        let own = (!plan.paths.lent.contains_key(&self.id)).then_some(main);
+        let scopes: Vec<&Scope<'a>> = own.into_iter().chain(self.functions.values()).collect();
         for scope in scopes {
-            for (value, name) in &scope.variables {
-                if body.mentions(name) {
-                    lines.plain(format!("{} {name};", scope.kind(*value).declared()));
-                }
-            }
-            for (slot, name) in scope.body.slots.iter().zip(&scope.slots) {
-                for leaf in memory::leaves(&plan.program.types, slot.ty) {
-                    let name = format!("{name}{}", leaf.suffix);
-                    if body.mentions(&name) {
-                        lines.plain(declaration(&leaf.kind, &name, leaf.count));
-                    }
+            for (name, declaration) in declarations(scope) {
+                if body.mentions(&name) {
+                    lines.plain(declaration);
                 }
             }
         }
@@ -399,7 +462,7 @@ impl<'a> ProcessWriter<'a> {
         if body.mentions(SILENT) {
             lines.plain(format!("bool {SILENT};"));
         }
-        for name in self.spares.iter().map(String::as_str).chain([INDEX, "swap"]) {
+        for name in self.spares.iter().map(String::as_str).chain([INDEX, SWAP]) {
             if body.mentions(name) {
                 lines.plain(format!("int {name};"));
             }

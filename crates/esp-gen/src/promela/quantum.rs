@@ -79,13 +79,13 @@ fn inner(terminator: &Terminator) -> Vec<BlockId> {
         | Terminator::Exit(_)
         | Terminator::End
         | Terminator::Fault(_)
-        | Terminator::Enter(_)
-        | Terminator::Leave(_) => successors(terminator),
+        | Terminator::Enter(_) => successors(terminator),
+        Terminator::Leave(leave) => vec![leave.trigger.to],
     }
 }
 
 impl<'a> Quantum<'_, 'a> {
-    fn body(&self) -> &'a Body {
+    pub(super) fn body(&self) -> &'a Body {
         self.scope.body
     }
 
@@ -146,11 +146,18 @@ impl<'a> Quantum<'_, 'a> {
                 };
             }
         }
+        let mut written: Vec<Value> = Vec::new();
         for edge in edges(&block.terminator) {
-            for parameter in &self.data(edge.to).parameters {
-                if let Home::Variable(variable) = usage.home(*parameter) {
-                    dirty.insert(Unit::Variable(variable));
-                }
+            written.extend(&self.data(edge.to).parameters);
+        }
+        match &block.terminator {
+            Terminator::Enter(enter) => written.extend(&self.data(enter.then).parameters),
+            Terminator::Leave(leave) => written.extend(leave.trigger.values.iter().map(|(own, _)| *own)),
+            _ => {}
+        }
+        for value in written {
+            if let Home::Variable(variable) = usage.home(value) {
+                dirty.insert(Unit::Variable(variable));
             }
         }
     }
@@ -216,6 +223,7 @@ impl<'a> Quantum<'_, 'a> {
             Terminator::Wait(wait) => {
                 self.process.arrive(self.scope, wait, location, lines);
                 self.process.observe(self.scope, wait, location, lines);
+                self.process.stand(self.scope, id, location, lines);
                 let live = self.scope.usage.live_at_end(self.body(), &block.terminator);
                 self.clear(&dirty, &live, location, lines);
                 let label = self.process.wait_label(id);
@@ -230,9 +238,8 @@ impl<'a> Quantum<'_, 'a> {
                 lines.push(Mark::Yield, location, if is_loop { "_pid >= 0;" } else { "skip;" });
                 lines.push(Mark::None, location, format!("goto {label};"));
             }
-            Terminator::Enter(_) | Terminator::Leave(_) => {
-                unreachable!("models are made of programs without fast paths")
-            }
+            Terminator::Enter(enter) => self.enter(enter, location, lines),
+            Terminator::Leave(leave) => self.leave(leave, location, lines),
             Terminator::Return(operand) => self.return_to(operand, location, lines),
             Terminator::Result(_) => {}
             Terminator::Exit(_) => {
@@ -269,26 +276,37 @@ impl<'a> Quantum<'_, 'a> {
         }
     }
 
-    fn follow(&mut self, edge: &Edge, location: Location, lines: &mut Lines) {
+    pub(super) fn follow(&mut self, edge: &Edge, location: Location, lines: &mut Lines) {
         self.moves(edge, location, lines);
-        match self.labels.get(&edge.to).cloned() {
+        self.go(edge.to, location, lines);
+    }
+
+    /// Goes on at a block whose parameters are set.
+    pub(super) fn go(&mut self, to: BlockId, location: Location, lines: &mut Lines) {
+        match self.labels.get(&to).cloned() {
             Some(label) => {
                 lines.push(Mark::Local, location, format!("goto {label};"));
-                if edge.to != self.entry && !self.process.written.contains(&label) {
+                if to != self.entry && !self.process.written.contains(&label) {
                     self.process.written.insert(label);
-                    self.pending.push(edge.to);
+                    self.pending.push(to);
                 }
             }
-            None => self.block(edge.to, lines),
+            None => self.block(to, lines),
         }
     }
 
     /// Gives an edge's arguments to the parameters of its target, all at once.
     fn moves(&mut self, edge: &Edge, location: Location, lines: &mut Lines) {
+        let parameters = self.data(edge.to).parameters.iter().copied();
+        let pairs: Vec<(Value, Value)> = parameters.zip(edge.arguments.iter().copied()).collect();
+        self.assign(&pairs, location, lines);
+    }
+
+    /// Gives values to others, all at once.
+    pub(super) fn assign(&mut self, pairs: &[(Value, Value)], location: Location, lines: &mut Lines) {
         let scope = self.scope;
-        let parameters = &self.data(edge.to).parameters;
         let mut pending: Vec<(String, Expr, Set)> = Vec::new();
-        for (parameter, argument) in parameters.iter().zip(&edge.arguments) {
+        for (parameter, argument) in pairs {
             let Some(name) = scope.variable(*parameter) else { continue };
             let value = scope.value(*argument);
             if value.text == name {
@@ -329,6 +347,7 @@ impl<'a> Quantum<'_, 'a> {
                         lines.push(Mark::Local, location, format!("{name} = 0;"));
                     }
                 }
+                Unit::Slot(slot) if self.scope.kept.contains(slot) => {}
                 Unit::Slot(slot) => {
                     let place = Place { base: Base::Slot(*slot), path: Vec::new() };
                     let spot = self.scope.place(&place);

@@ -8,7 +8,7 @@ use super::symbolic;
 use super::usage::{Home, Usage};
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::typing::operand_type;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// A body's names.
@@ -22,6 +22,8 @@ pub(super) struct Scope<'a> {
     pub(super) slots: Vec<String>,
     /// The executing instance.
     pub(super) own: Expr,
+    /// Slots that are another instance's.
+    pub(super) kept: BTreeSet<SlotId>,
 }
 
 /// A place: leaves of the memory it lies in, and how far into them.

@@ -5,6 +5,7 @@ use super::lines::{Lines, Mark};
 use super::memory::Kind;
 use super::scope::{Scope, Spot};
 use super::usage::Home;
+use super::watching::{Sight, texts as numbers_of};
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::model::Values;
 use quaject_esp_ir::report::fault_name;
@@ -14,6 +15,8 @@ use quaject_esp_ir::step::Checks;
 const LONGEST_RUN: u32 = 8;
 /// The loops' variable.
 pub(super) const INDEX: &str = "at";
+/// The variable that holds a number for a moment.
+pub(super) const SWAP: &str = "swap";
 
 /// Where statements go.
 pub(super) struct Writer<'w, 'a> {
@@ -395,9 +398,40 @@ impl<'a> Writer<'_, 'a> {
             }
             (None, None) => Vec::new(),
         };
-        let name = scope.plan.program.externs[function.0 as usize].name.clone();
-        for (cell, kind) in cells {
-            self.any(&cell, &kind, values, &format!("the result of `{name}`"));
+        let data = &scope.plan.program.externs[function.0 as usize];
+        let what = format!("the result of `{}`", data.name);
+        if scope.plan.watching.is_none() {
+            for (cell, kind) in cells {
+                self.any(&cell, &kind, values, &what);
+            }
+            return;
+        }
+        let mut seen: Vec<Expr> = arguments.iter().flat_map(|argument| scope.operand(argument).0).collect();
+        let kinds: Vec<Kind> = match (&cells[..], data.result) {
+            ([], Some(ty)) => {
+                let leaves = super::memory::leaves(scope.types(), ty).into_iter();
+                leaves.flat_map(|leaf| std::iter::repeat_n(leaf.kind, leaf.count as usize)).collect()
+            }
+            (cells, _) => cells.iter().map(|(_, kind)| kind.clone()).collect(),
+        };
+        if kinds.len() > 1 {
+            let message = format!("{what} is more than one number, which cannot be compared");
+            scope.plan.refuse(self.location, message, "the built-in engine does it: leave out `--engine spin`");
+            return;
+        }
+        // The result may go where an argument is.
+        let result = Expr::tight(SWAP);
+        for kind in kinds {
+            self.any(&result, &kind, values, &what);
+            seen.push(result.clone());
+        }
+        let seen = scope.plan.see(Sight::Call(function), &numbers_of(&seen));
+        seen.into_iter().for_each(|text| self.line(text));
+        for (cell, _) in cells {
+            self.assign(&cell, &result);
+        }
+        if data.result.is_some() {
+            self.line(format!("{SWAP} = 0;"));
         }
     }
 

@@ -107,7 +107,7 @@ impl Reader<'_> {
     fn execute(&mut self, instance: u32, mark: Mark) {
         match mark {
             Mark::None | Mark::FaultOfMeeting(_) => {}
-            Mark::Local | Mark::Fault(_) => self.run(instance),
+            Mark::Local | Mark::Enter { .. } | Mark::Fault(_) => self.run(instance),
             Mark::Yield => {
                 self.run(instance);
                 self.running[instance as usize] = true;
@@ -140,6 +140,7 @@ fn is_in_meeting(line: Option<&Line>) -> bool {
         Mark::Meet { .. } => line.text.contains("atomic"),
         Mark::Local
         | Mark::Yield
+        | Mark::Enter { .. }
         | Mark::FromWorld { .. }
         | Mark::ToWorld { .. }
         | Mark::After { .. }
@@ -237,6 +238,7 @@ fn failed(lines: &[Line], last: usize, said: &str, claims: bool) -> Option<(Faul
         Mark::None
         | Mark::Local
         | Mark::Yield
+        | Mark::Enter { .. }
         | Mark::Meet { .. }
         | Mark::FromWorld { .. }
         | Mark::ToWorld { .. }

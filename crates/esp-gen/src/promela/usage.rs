@@ -181,8 +181,14 @@ impl Usage {
             }
             live.extend(needed);
         }
-        if let Terminator::Wait(wait) = terminator {
-            live.extend(self.waiting(body, wait));
+        match terminator {
+            Terminator::Wait(wait) => live.extend(self.waiting(body, wait)),
+            // Values are set there; slots are not.
+            Terminator::Leave(leave) => {
+                let there = self.live_in(leave.trigger.to).iter();
+                live.extend(there.filter(|unit| matches!(unit, Unit::Slot(_))));
+            }
+            _ => {}
         }
         live
     }

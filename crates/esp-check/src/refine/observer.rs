@@ -1,0 +1,228 @@
+//! What others see of the program without fast paths, as an automaton that says after each sight what can be seen next.
+//! Another engine runs it beside the program with paths.
+
+use super::Forms;
+use super::places::places;
+use super::plain::{Plain, PlainId};
+use super::seen::{Seen, Sights};
+use crate::Refusal;
+use crate::moves::Mover;
+use crate::options::{Limit, Limits};
+use crate::space::{Space, Stepping};
+use quaject_esp_ir::ir::{Boundary, ChannelId, Program};
+use quaject_esp_ir::model::{ModelProgram, Role};
+use quaject_esp_ir::observer::{Event, Observer};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::time::Instant;
+
+/// Most states and edges of an automaton before like states are made one.
+const MOST: usize = 1 << 20;
+
+/// What is seen of a program, or why it cannot be said.
+#[derive(Clone, Debug)]
+pub enum Observed {
+    /// This.
+    As(Observer),
+    /// A limit was reached.
+    Unfinished(Limit),
+    /// It can end, fault, or run on without end: that is to be looked at by itself first.
+    Ends,
+    /// Processes that a path may concern meet at a channel that others use too.
+    Shared(ChannelId),
+}
+
+/// Where the program can be: in a state, or within a step of which so much has been seen.
+type Item = (PlainId, u32, u32);
+
+/// No step.
+const NONE: u32 = u32::MAX;
+
+/// Works out what others see of a model's program without fast paths. As everywhere in comparing, somebody's own code may
+/// be interrupted where paths are left in the middle of it.
+///
+/// # Errors
+///
+/// The program is too large, has too many instances, or lacks ranges.
+pub fn observe(forms: Forms<'_>, limits: &Limits) -> Result<Observed, Refusal> {
+    let started = Instant::now();
+    let (without, _) = places(forms.cut, forms.fast);
+    let model = ModelProgram { program: without, ..forms.plain.clone() };
+    let channels = match watched(&model) {
+        Ok(channels) => channels,
+        Err(shared) => return Ok(Observed::Shared(shared)),
+    };
+    let space = Space::new(&model, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
+    let mut mover = Mover::new(&space)?;
+    mover.limit(limits, started);
+    let mut sights = Sights::default();
+    sights.met.clone_from(&channels);
+    let found = Builder { plain: Plain::new(mover, 0), limits, started }.run(&mut sights);
+    Ok(match found {
+        Err(limit) => Observed::Unfinished(limit),
+        Ok(None) => Observed::Ends,
+        Ok(Some(rough)) => {
+            let event = |seen: &Seen| match seen {
+                Seen::Message(channel, message) => Event::Message(*channel, message.clone()),
+                Seen::Call(function, given, result) => Event::Call(*function, given.clone(), result.clone()),
+                Seen::Exited(_) | Seen::Faulted(..) | Seen::Endless(_) => unreachable!("then it ends"),
+            };
+            let events = sights.all().iter().map(event).collect();
+            let (edges, stands) = smallest(rough);
+            Observed::As(Observer { channels: channels.into_iter().collect(), events, edges, stands })
+        }
+    })
+}
+
+/// The channels at which the program meets others.
+fn watched(model: &ModelProgram) -> Result<BTreeSet<ChannelId>, ChannelId> {
+    let program = &model.program;
+    let users = |channel: ChannelId, wanted: &dyn Fn(Role) -> bool| {
+        let processes = program.processes.iter().zip(&model.roles).filter(|(_, role)| wanted(**role));
+        let sites = processes.flat_map(|(process, _)| &process.sites).filter(|site| site.channel == channel);
+        sites.map(|site| site.direction).collect::<Vec<_>>()
+    };
+    let mut watched = BTreeSet::new();
+    for channel in (0..program.channels.len() as u32).map(ChannelId) {
+        let outside = users(channel, &|role| matches!(role, Role::Environment | Role::Outside));
+        if is_internal(program, channel) && outside.is_empty() {
+            continue;
+        }
+        let inside = users(channel, &|role| role == Role::Explored);
+        if inside.iter().any(|direction| *direction != inside[0]) {
+            return Err(channel);
+        }
+        watched.insert(channel);
+    }
+    Ok(watched)
+}
+
+fn is_internal(program: &Program, channel: ChannelId) -> bool {
+    program.channels[channel.0 as usize].boundary == Boundary::Internal
+}
+
+/// Edges by state, and whether everything can have come to a stand there.
+type Rough = (Vec<Vec<(u32, u32)>>, Vec<bool>);
+
+struct Builder<'m, 'l> {
+    plain: Plain<'m>,
+    limits: &'l Limits,
+    started: Instant,
+}
+
+impl Builder<'_, '_> {
+    /// The sets of places where the program can be, by what has been seen; nothing if it can be over.
+    fn run(mut self, sights: &mut Sights) -> Result<Option<Rough>, Limit> {
+        let start = self.plain.mover.start();
+        let start = self.plain.number(&start);
+        let (mut numbers, mut sets) = (FxHashMap::default(), Vec::new());
+        let Some(first) = self.closed(vec![(start, NONE, 0)], sights)? else { return Ok(None) };
+        numbers.insert(first.clone(), 0_u32);
+        sets.push(first);
+        let (mut edges, mut stands, mut total) = (Vec::new(), Vec::new(), 0);
+        while edges.len() < sets.len() {
+            let set = sets[edges.len()].clone();
+            let mut next: FxHashMap<u32, Vec<Item>> = FxHashMap::default();
+            let mut is_standing = false;
+            for (state, step, count) in set {
+                let all = self.plain.steps(state, sights)?;
+                is_standing |= all.is_empty();
+                for (number, (seen, to)) in all.iter().enumerate() {
+                    let number = number as u32;
+                    if step != NONE && step != number {
+                        continue;
+                    }
+                    let count = if step == NONE { 0 } else { count };
+                    let Some(sight) = seen.get(count as usize) else { continue };
+                    let Some(to) = to else { return Ok(None) };
+                    let is_last = count as usize + 1 == seen.len();
+                    let item = if is_last { (*to, NONE, 0) } else { (state, number, count + 1) };
+                    next.entry(*sight).or_default().push(item);
+                }
+            }
+            let mut next: Vec<(u32, Vec<Item>)> = next.into_iter().collect();
+            next.sort_unstable();
+            let mut own = Vec::new();
+            for (sight, items) in next {
+                let Some(set) = self.closed(items, sights)? else { return Ok(None) };
+                let number = *numbers.entry(set.clone()).or_insert_with(|| {
+                    sets.push(set);
+                    sets.len() as u32 - 1
+                });
+                own.push((sight, number));
+            }
+            total += own.len() + sets[edges.len()].len();
+            edges.push(own);
+            stands.push(is_standing);
+            self.check_limits(total)?;
+        }
+        Ok(Some((edges, stands)))
+    }
+
+    /// With all to which steps lead that nobody sees; nothing if the program can be over.
+    fn closed(&mut self, items: Vec<Item>, sights: &mut Sights) -> Result<Option<Vec<Item>>, Limit> {
+        let mut all: BTreeSet<Item> = items.iter().copied().collect();
+        let mut work = items;
+        while let Some((state, step, _)) = work.pop() {
+            if step != NONE {
+                continue;
+            }
+            for (seen, to) in self.plain.steps(state, sights)? {
+                let Some(to) = to else { return Ok(None) };
+                if seen.is_empty() && all.insert((to, NONE, 0)) {
+                    work.push((to, NONE, 0));
+                }
+            }
+            self.check_limits(all.len())?;
+        }
+        Ok(Some(all.into_iter().collect()))
+    }
+
+    fn check_limits(&self, size: usize) -> Result<(), Limit> {
+        if self.limits.is_interrupted() {
+            return Err(Limit::Interrupted);
+        }
+        if self.limits.time.is_some_and(|time| self.started.elapsed() >= time) {
+            return Err(Limit::Time);
+        }
+        if size > MOST || self.limits.bytes.is_some_and(|most| self.plain.bytes() as u64 > most) {
+            return Err(Limit::Memory);
+        }
+        match self.limits.states {
+            Some(most) if self.plain.count() as u64 > most => Err(Limit::States),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// The smallest automaton that does the same: states that nobody can tell apart become one (Moore's algorithm).
+fn smallest((edges, stands): Rough) -> Rough {
+    let mut class: Vec<u32> = stands.iter().map(|stands| u32::from(*stands)).collect();
+    let mut count = 0;
+    loop {
+        let mut numbers: FxHashMap<(u32, Vec<(u32, u32)>), u32> = FxHashMap::default();
+        let next: Vec<u32> = edges
+            .iter()
+            .zip(&class)
+            .map(|(edges, own)| {
+                let edges = edges.iter().map(|(sight, to)| (*sight, class[*to as usize])).collect();
+                let number = numbers.len() as u32;
+                *numbers.entry((*own, edges)).or_insert(number)
+            })
+            .collect();
+        let found = numbers.len();
+        class = next;
+        if found == count {
+            break;
+        }
+        count = found;
+    }
+    // Classes are numbered as they are met, so that state 0 is of class 0.
+    let mut small = (vec![Vec::new(); count], vec![false; count]);
+    for (state, own) in class.iter().enumerate() {
+        small.0[*own as usize] =
+            edges[state].iter().map(|(sight, to)| (*sight, class[*to as usize])).collect::<Vec<_>>();
+        small.1[*own as usize] = stands[state];
+    }
+    small
+}

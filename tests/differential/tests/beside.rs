@@ -1,0 +1,152 @@
+//! Spin says of random programs with random fast paths what the built-in checker does: they do nothing that they do not
+//! without; and it finds those that are made wrong.
+
+use quaject_differential::generate::generate;
+use quaject_differential::modes::with_path;
+use quaject_differential::talkative;
+use quaject_esp_check::{Forms, Limits, Observed, Odd, Refines, observe, refine};
+use quaject_esp_gen::promela::{self, Reduction};
+use quaject_esp_ir::ir::{Block, BlockId, Leave, Program, Terminator};
+use quaject_esp_ir::lower::lower_model;
+use quaject_esp_ir::model::{ModelProgram, Values};
+use quaject_esp_ir::step::Checks;
+use quaject_esp_ir::text::print;
+use quaject_esp_ir::verify::verify;
+use quaject_esp_run::spin::{Found, Question, Spin};
+use quaject_esp_syntax::check::{Loader, analyze};
+use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
+use quaject_test_support::{Effort, tool};
+use std::ffi::OsString;
+use std::time::Duration;
+
+struct NoImports;
+
+impl Loader for NoImports {
+    fn load(&mut self, _path: &str, _importer: FileId) -> Result<(String, Vec<u8>), String> {
+        Err("samples import nothing".into())
+    }
+}
+
+/// A program in a world that says one thing; none if it is not well-typed.
+fn model(text: String) -> Option<ModelProgram> {
+    let mut sources = SourceMap::default();
+    let root = sources.add(SourceFile::new("sample.esp", text));
+    let program = analyze(&mut sources, root, &mut NoImports).program?;
+    let mut model = lower_model(&program, None, None, &sources);
+    model.messages.iter_mut().flatten().for_each(|values| *values = Values::One);
+    model.results.iter_mut().for_each(|values| *values = Values::One);
+    Some(model)
+}
+
+fn limits() -> Limits {
+    Limits { states: Some(5_000), time: Some(Duration::from_secs(1)), ..Limits::default() }
+}
+
+/// What Spin finds beside what is seen without paths; none if the model is beyond it or does more than the program.
+fn beside(forms: Forms<'_>) -> Option<(Found, bool)> {
+    let Ok(Observed::As(observer)) = observe(forms, &limits()) else { return None };
+    let with = ModelProgram { program: forms.fast.clone(), properties: Vec::new(), ..forms.plain.clone() };
+    let model = promela::generate(&with, Checks::On, Some(&observer)).ok()?;
+    if !model.approximations.is_empty() {
+        return None;
+    }
+    let spin = Spin {
+        compiler: Some(vec![OsString::from("tcc")]),
+        memory_mib: 1024,
+        time: Duration::from_secs(10),
+        depth: 200_000,
+        reduction: Reduction::Unsound,
+        interrupt: None,
+    };
+    match spin.search(&model, forms.fast.instance_count(), Question::Beside) {
+        Ok(search) => Some((search.found, !search.entered.is_empty())),
+        // What was made wrong may run in a circle without a statement, which Spin refuses to read.
+        Err(trouble) if trouble.to_string().contains("infinite goto loop") => None,
+        Err(trouble) => panic!("{trouble}\n{}", model.text),
+    }
+}
+
+/// The program with one thing made wrong where a path is left: the trigger goes on at another wait, or somebody is left
+/// out.
+fn mutants(program: &Program) -> Vec<Program> {
+    let mut mutants = Vec::new();
+    for (process, body) in program.processes.iter().map(|process| &process.body).enumerate() {
+        for (block, leave) in body.blocks.iter().enumerate().filter_map(|(index, block)| match &block.terminator {
+            Terminator::Leave(leave) => Some((index, leave)),
+            _ => None,
+        }) {
+            let mut add = |leave: Leave| {
+                let mut mutant = program.clone();
+                mutant.processes[process].body.blocks[block].terminator = Terminator::Leave(leave);
+                if verify(&mutant).is_empty() {
+                    mutants.push(mutant);
+                }
+            };
+            for member in 0..leave.members.len() {
+                let mut wrong = leave.clone();
+                wrong.members.remove(member);
+                add(wrong);
+            }
+            let is_wait = |(_, block): &(usize, &Block)| matches!(block.terminator, Terminator::Wait(_));
+            for (other, _) in body.blocks.iter().enumerate().filter(is_wait) {
+                let mut wrong = leave.clone();
+                wrong.trigger.to = BlockId(other as u32);
+                add(wrong);
+            }
+        }
+    }
+    mutants
+}
+
+/// Compares samples, and wrong ones made of them.
+fn compare(seeds: impl IntoIterator<Item = u64>, sample: impl Fn(u64) -> String) {
+    if tool(&["spin"]).is_none() || tool(&["tcc"]).is_none() {
+        return;
+    }
+    let (mut compared, mut entered, mut wrong) = (0, 0, 0);
+    for seed in seeds {
+        let text = sample(seed);
+        let Some(model) = model(text.clone()) else { continue };
+        let Some(made) = with_path(seed, &model.program, Checks::On) else { continue };
+        let forms = Forms { plain: &model, cut: &made.without, fast: &made.program };
+        let report = refine(forms, &limits(), &mut |_| {}).expect("samples are small");
+        if report.refines != Refines::Holds {
+            continue;
+        }
+        let Some((found, is_entered)) = beside(forms) else { continue };
+        let whole = || format!("seed {seed}\n{text}\n{}", print(&made.program));
+        match found {
+            Found::Nothing => {}
+            Found::NothingSoFar(_) => continue,
+            _ => panic!("Spin finds {found:?} in {}", whole()),
+        }
+        compared += 1;
+        assert_eq!(is_entered, report.paths.iter().any(|path| path.is_entered), "{}", whole());
+        entered += usize::from(is_entered);
+        for mutant in mutants(&made.program).iter().take(3) {
+            let forms = Forms { fast: mutant, ..forms };
+            let report = refine(forms, &limits(), &mut |_| {}).expect("samples are small");
+            // What only the state where a path is left tells, others need not see; some of it they do.
+            let Refines::Differs(difference) = &report.refines else { continue };
+            let Some((found, _)) = beside(forms) else { continue };
+            let is_found = !matches!(found, Found::Nothing | Found::NothingSoFar(_));
+            let must_be = difference.odd == Odd::Seen;
+            assert!(is_found || !must_be, "Spin misses: {}\n{}\n{}", report.text(&model), whole(), print(mutant));
+            wrong += usize::from(is_found);
+        }
+    }
+    println!("{compared} programs compared, in {entered} a path was entered; {wrong} wrong ones found");
+    assert!(entered > 0 && wrong > 0, "the samples say nothing");
+}
+
+#[test]
+fn programs_that_end() {
+    // Of what comes from outside, one value is another one to Promela where a pattern asks for it.
+    let is_closed = |seed: &u64| !generate(*seed).source.contains("external out");
+    compare((0..Effort::wanted().pick(400, 1_000, 10_000)).filter(is_closed), |seed| generate(seed).source);
+}
+
+#[test]
+fn programs_that_talk_out_of_step() {
+    compare(0..Effort::wanted().pick(250, 1_000, 10_000), talkative::program);
+}
