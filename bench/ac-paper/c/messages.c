@@ -176,6 +176,8 @@ static uint64_t calls(long n, long window) {
             ASYNC_CALL(ask, i);
         }
         while (out > 0) poll();
+        /* Gives the last slots back, which the rings alone would wait for. */
+        poll();
     });
     uint64_t cycles = tsc() - start;
     CHECK(total == (uint64_t)n * (uint64_t)(n + 1) / 2);

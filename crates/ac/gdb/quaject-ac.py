@@ -34,7 +34,7 @@ def context(sp):
     if symbol.startswith("qj_ac__resume"):
         base = sp + 8
     elif symbol.startswith("qj_ac__base"):
-        base = sp + 16
+        return context(sp + 16)
     else:
         return {"rip": pc, "rbp": word(sp + 8), "rsp": sp + 144}
     saved = {name: word(base + 8 * i) for i, name in enumerate(("r15", "r14", "r13", "r12", "rbx", "rbp"))}

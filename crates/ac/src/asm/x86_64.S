@@ -10,7 +10,7 @@
 //       [ qj_ac__resume       ] <------------------------------------------------------------+
 //
 // A child that returns comes to .Lreturned with rsp = task and, the calling convention says so, every saved register as
-// it was: no test, no restore. When it waits for the first time, the word below the task changes to .Lended, which is
+// it was: no test, no restore. When it waits for the first time, the word below the task changes to qj_ac__ended, which is
 // the end of the world to an unwinder, because the frames of the parent have then moved on.
         .text
 
@@ -98,7 +98,7 @@ qj_ac__switch:                          // rdi = where to save, rsi = context
         jmp     *(%rsi)
         .size   qj_ac__switch, . - qj_ac__switch
 
-// A task's first wait. One more word, the task, lies on the context.
+// A task's first wait. Two more words, where its own life begins and the task, lie on the context.
         .p2align 5
         .globl  qj_ac__switch_first
         .hidden qj_ac__switch_first
@@ -111,48 +111,43 @@ qj_ac__switch_first:                    // rdi = task, rsi = context
         push    %r13
         push    %r14
         push    %r15
+        lea     qj_ac__resume(%rip), %rax
+        push    %rax
         push    %rdi
-        lea     .Lended(%rip), %rax
+        lea     qj_ac__ended(%rip), %rax
         mov     %rax, -8(%rdi)
-        lea     .Lfirst(%rip), %rax
+        lea     qj_ac__base(%rip), %rax
         push    %rax
         mov     %rsp, 8(%rdi)
         mov     %rsi, %rsp
         jmp     *(%rsi)
         .size   qj_ac__switch_first, . - qj_ac__switch_first
 
-// The first resumption. The call writes the address of .Lended where it stands already, below the task; it is made for
-// the processor's stack of return addresses, which then predicts the return of the task's function.
+// The first resumption. The call writes the address of qj_ac__ended where it stands already, below the task; it is made
+// for the processor's stack of return addresses, which then predicts the return of the task's function.
         .p2align 5
         .globl  qj_ac__base
         .hidden qj_ac__base
+        .globl  qj_ac__ended
+        .hidden qj_ac__ended
         .type   qj_ac__base, @function
 qj_ac__base:
         .cfi_startproc
         .cfi_def_cfa %rsp, 0
         .cfi_undefined %rip
-.Lfirst:
         endbr64
         mov     8(%rsp), %rdi           // above this very address
-        lea     16(%rsp), %rdx
+        lea     16(%rsp), %rdx          // the context proper
         mov     %rdi, %rsp
         call    1f
-.Lended:
+qj_ac__ended:
         mov     %rsp, %rdi
         call    qj_ac__end
         mov     %rax, %rsp
         jmp     *(%rax)
 1:
         mov     %rdx, %rsp
-        pop     %r15
-        pop     %r14
-        pop     %r13
-        pop     %r12
-        pop     %rbx
-        pop     %rbp
-        xor     %eax, %eax
-        pop     %rcx
-        jmp     *%rcx
+        jmp     *(%rdx)
         .cfi_endproc
         .size   qj_ac__base, . - qj_ac__base
 
@@ -161,7 +156,7 @@ qj_ac__base:
         .type   qj_ac__set_base, @function
 qj_ac__set_base:                        // rdi = task
         endbr64
-        lea     .Lended(%rip), %rax
+        lea     qj_ac__ended(%rip), %rax
         mov     %rax, -8(%rdi)
         ret
         .size   qj_ac__set_base, . - qj_ac__set_base
@@ -219,7 +214,7 @@ qj_ac__fork_frame:                      // rdi = task, rsi = end of the caller's
         mov     %rdx, %rsi
         mov     %r9, %rdi
         rep movsb
-        lea     .Lended(%rip), %rax     // in place of the return address: an unwinder stops here
+        lea     qj_ac__ended(%rip), %rax     // in place of the return address: an unwinder stops here
         mov     %rax, -8(%r10)
         mov     $1, %eax
         pop     %rcx

@@ -187,6 +187,7 @@ int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capac
 
 void qj_ac_channel_close(struct qj_ac_channel *channel) {
     if (channel->waiting != 0) qj_ac__die("a channel is closed while %u tasks wait for it", channel->waiting);
+    qj_ac__unwatch(channel);
     if (channel->shared != NULL) munmap(channel->shared, channel->mapped_bytes);
     leave_open_channels(channel);
     if (channel->lock >= 0) close(channel->lock);

@@ -8,12 +8,12 @@
 
 enum record_state { RECORD_FREE, RECORD_OUT, RECORD_ARRIVED, RECORD_BROKEN, RECORD_ABANDONED };
 
-/* One request that is out. A line of the cache, and one that is only used by a response for which nobody waits yet. */
+/* One request that is out. A line of the cache, and one for a response that comes before somebody waits for it. */
 struct qj_ac_call_record {
     _Alignas(64) uint32_t cookie; /* generation << 16 | index */
     enum record_state state;
-    struct qj_ac_task *task;
-    struct qj_ac_message *response; /* the waiting task's */
+    struct qj_ac_task *task;        /* that waits, or has waited, for the response */
+    struct qj_ac_message *response; /* where it belongs: the waiting task's, or `early` */
     uint32_t next_free;
     _Alignas(64) struct qj_ac_message early;
 };
@@ -22,12 +22,14 @@ struct qj_ac_call_record {
 QJ_AC_INLINE void free_record(struct qj_ac_channel *channel, struct qj_ac_call_record *record) {
     record->state = RECORD_FREE;
     record->next_free = channel->free_call;
-    channel->free_call = record->cookie & channel->inbox_mask;
+    channel->free_call = record->cookie & 0xffff;
 }
 
 /* ---- channel.c ---- */
 /* Ends the waits for responses that will not come. */
 void qj_ac__break_calls(struct qj_ac_channel *channel);
+/* Takes the channel out of those that the thread's poller looks into. */
+void qj_ac__unwatch(struct qj_ac_channel *channel);
 /* Makes whoever waits for requests look again. */
 void qj_ac__wake_receiver(struct qj_ac_channel *channel);
 /* Learns whether the peer lives, and whether it is the one it was. */

@@ -10,7 +10,7 @@ void qj_ac__finish_wait_slow(struct qj_ac_finish *block) {
 /* ---- the tree downwards ---- */
 
 /* Links the block and all around it, up to one that is linked already or has nothing above. */
-static void link_up(struct qj_ac_finish *block) {
+void qj_ac__link_up(struct qj_ac_finish *block) {
     for (; block->up != NULL && !(block->state & QJ_AC_BLOCK_LINKED); block = block->up) {
         struct qj_ac_finish *up = block->up;
         block->kid_prev = NULL;
@@ -49,36 +49,17 @@ bool qj_ac__block_canceled(const struct qj_ac_finish *block) {
 
 int qj_ac__is_canceled_slow(void) { return qj_ac__block_canceled(qj_ac__thread.current->finish); }
 
-static void take_out(struct qj_ac_cancel_item *item) {
-    struct qj_ac_finish *block = item->block;
-    if (item->next != NULL) item->next->prev = item->prev;
-    if (item->prev != NULL) {
-        item->prev->next = item->next;
-    } else {
-        block->items = item->next;
-    }
-    item->block = NULL;
-}
-
 int qj_ac_cancel_item_add(struct qj_ac_cancel_item *item, void (*run)(void *argument), void *argument) {
-    struct qj_ac_finish *block = qj_ac__thread.current->finish;
-    item->run = run;
-    item->argument = argument;
     item->ran = 0;
-    item->block = NULL;
-    if (block == NULL) return 0;
+    item->link = NULL;
     if (qj_ac_is_canceled()) return QJ_AC_CANCELED;
-    item->block = block;
-    item->prev = NULL;
-    item->next = block->items;
-    if (block->items != NULL) block->items->prev = item;
-    block->items = item;
-    link_up(block);
+    qj_ac__item_add(qj_ac__thread.current->finish, item, run, argument);
     return 0;
 }
 
 void qj_ac_cancel_item_remove(struct qj_ac_cancel_item *item) {
-    if (item->block != NULL) take_out(item);
+    qj_ac__item_remove(item);
+    item->link = NULL;
 }
 
 /* Tells everything at and below the block. The tree may be as deep as recursion in the program is, so no recursion
@@ -93,7 +74,8 @@ static void tell_below(struct qj_ac_finish *top) {
         bool protected_from_above = block != top && (block->state & QJ_AC_BLOCK_SHIELD) != 0;
         while (!protected_from_above && block->items != NULL) {
             struct qj_ac_cancel_item *item = block->items;
-            take_out(item);
+            qj_ac__item_remove(item);
+            item->link = NULL;
             item->ran = 1;
             item->run(item->argument);
         }

@@ -46,6 +46,31 @@ void qj_ac__detach(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
 /* Is the block, or one around it up to the next shield, cancelled? */
 bool qj_ac__block_canceled(const struct qj_ac_finish *block);
 
+/* ---- finish.c ---- */
+/* Makes the block findable from those around it. */
+void qj_ac__link_up(struct qj_ac_finish *block);
+/* qj_ac_cancel_item_add() for who knows that `block`, the innermost one if any, is not cancelled. */
+QJ_AC_INLINE void qj_ac__item_add(struct qj_ac_finish *block, struct qj_ac_cancel_item *item, void (*run)(void *argument),
+                                  void *argument) {
+    item->run = run;
+    item->argument = argument;
+    item->ran = 0;
+    item->link = NULL;
+    if (block == NULL) return;
+    struct qj_ac_cancel_item *next = block->items;
+    item->next = next;
+    item->link = &block->items;
+    if (next != NULL) next->link = &item->next;
+    block->items = item;
+    if (!(block->state & QJ_AC_BLOCK_LINKED) && block->up != NULL) qj_ac__link_up(block);
+}
+/* Also of one that was never added, or has run. */
+QJ_AC_INLINE void qj_ac__item_remove(const struct qj_ac_cancel_item *item) {
+    if (item->link == NULL) return;
+    *item->link = item->next;
+    if (item->next != NULL) item->next->link = item->link;
+}
+
 /* ---- watch.c ---- */
 #define QJ_AC_SLOW_TRACE 2u
 #define QJ_AC_SLOW_ASAN 4u
@@ -87,6 +112,8 @@ void qj_ac__io_wake(struct qj_ac_runtime *runtime);
 /* ---- ipc.c ---- */
 /* Takes in what has come on channels that somebody waits for. */
 void qj_ac__channels_poll(struct qj_ac_runtime *runtime);
+/* The thread's tasks end: nobody looks into its channels any more. */
+void qj_ac__channels_stop(struct qj_ac_runtime *runtime);
 /* Sleeps until a message comes, another thread rings, or at most so long. */
 void qj_ac__channels_sleep(struct qj_ac_runtime *runtime, uint64_t timeout_ns);
 

@@ -21,69 +21,85 @@ enum { REQUEST = 1, RESPONSE = 2 };
  * the kernel run a barrier on every processor that runs a process with channels. So a sender either looks after the
  * barrier, and sees the bell armed, or has stored its message before it, and the sleeper's look sees that. */
 
-static void ring_bell(uint32_t *bell) {
-    /* Pairs with the barrier in `qj_ac__channels_sleep`; the compiler too must leave the message before the look. */
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    if (QJ_AC_LIKELY(__atomic_load_n(bell, __ATOMIC_RELAXED) == 0)) return;
+static __attribute__((noinline)) void wake_sleeper(uint32_t *bell) {
     QJ_RING_STEP("bell ring");
     if (__atomic_exchange_n(bell, 0, __ATOMIC_ACQ_REL) == 0) return;
     QJ_RING_STEP("wake");
     syscall(SYS_futex, bell, FUTEX_WAKE, 1, NULL, NULL, 0);
 }
 
+QJ_AC_INLINE void ring_bell(uint32_t *bell) {
+    /* Pairs with the barrier in `qj_ac__channels_sleep`; the compiler too must leave the message before the look. */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (QJ_AC_UNLIKELY(__atomic_load_n(bell, __ATOMIC_RELAXED) != 0)) wake_sleeper(bell);
+}
+
 /* ---- taking messages in ---- */
 
-/* What a message is for. Returns the task whose response it is, or null. */
-static struct qj_ac_task *deliver(struct qj_ac_channel *channel, const struct qj_ring_message *message) {
-    uint64_t head = message->words[0];
-    uint32_t cookie = (uint32_t)(head >> 32);
-    if ((uint32_t)head == REQUEST) {
-        channel->inbox[(channel->inbox_head + channel->inbox_count++) & channel->inbox_mask] = *message;
-        return NULL;
-    }
-    struct qj_ac_call_record *record = &channel->calls[cookie & channel->inbox_mask];
-    if ((uint32_t)head != RESPONSE || record->cookie != cookie ||
-        (record->state != RECORD_OUT && record->state != RECORD_ABANDONED)) {
-        channel->refused++;
-        return NULL;
-    }
-    if (record->state == RECORD_ABANDONED) {
+static __attribute__((noinline)) void keep_request(struct qj_ac_channel *channel, const struct qj_ring_slot *slot) {
+    struct qj_ring_message *to = &channel->inbox[(channel->inbox_head + channel->inbox_count++) & channel->inbox_mask];
+    for (unsigned i = 0; i < QJ_RING_WORDS; i++) to->words[i] = qj_ring_word(slot, i);
+}
+
+/* A response that nobody waits for: late, or forged. */
+static __attribute__((noinline)) void refuse(struct qj_ac_channel *channel, uint64_t head,
+                                             struct qj_ac_call_record *record) {
+    if ((uint32_t)head == RESPONSE && record->cookie == head >> 32 && record->state == RECORD_ABANDONED) {
         free_record(channel, record);
+    } else {
+        channel->refused++;
+    }
+}
+
+/* What a message is for. It is read where it lies, each word once, into the place where it belongs. Returns the task
+ * that waits for it, or null. */
+QJ_AC_INLINE struct qj_ac_task *deliver(struct qj_ac_channel *channel, const struct qj_ring_slot *slot) {
+    uint64_t head = qj_ring_word(slot, 0);
+    uint32_t cookie = (uint32_t)(head >> 32);
+    struct qj_ac_call_record *record = &channel->calls[cookie & channel->inbox_mask];
+    if (QJ_AC_UNLIKELY((uint32_t)head != RESPONSE || record->cookie != cookie || record->state != RECORD_OUT)) {
+        if ((uint32_t)head == REQUEST) {
+            keep_request(channel, slot);
+        } else {
+            refuse(channel, head, record);
+        }
         return NULL;
     }
     record->state = RECORD_ARRIVED;
-    struct qj_ac_task *task = record->task;
-    memcpy(task != NULL ? record->response : &record->early, &message->words[1], sizeof record->early);
-    record->task = NULL;
-    return task;
+    struct qj_ac_message *to = record->response;
+#pragma GCC unroll 6
+    for (unsigned i = 0; i < QJ_AC_MESSAGE_WORDS; i++) to->words[i] = qj_ring_word(slot, i + 1);
+    return record->task;
 }
 
-/* One message; false when there is none, or no room for another request. */
-static bool take_in(struct qj_ac_channel *channel, struct qj_ac_task **task) {
-    struct qj_ring_message message;
-    *task = NULL;
-    if (channel->inbox_count > channel->inbox_mask) return false;
-    switch (qj_ring_sc_pop(&channel->in, &message)) {
-    case QJ_RING_OK:
-        *task = deliver(channel, &message);
-        return true;
-    case QJ_RING_NOT_READY:
-        return false;
-    case QJ_RING_HELD:
-    case QJ_RING_BROKEN:
-        break;
-    }
-    /* No honest peer writes this; it is as good as dead. */
+/* Slots of messages that were read. Not when they are read: the store needs the line for itself, and what is stored after
+ * it, as the next request, would not leave the processor before it has. Whoever looks next gives them back. */
+QJ_AC_INLINE void give_back(struct qj_ac_channel *channel) {
+    if (channel->passed == 0) return;
+    qj_ring_sc_give_back(&channel->in, channel->passed);
+    channel->passed = 0;
+}
+
+/* No honest peer writes this; it is as good as dead. */
+static __attribute__((noinline)) void broken(struct qj_ac_channel *channel) {
     channel->refused++;
     channel->dead = 1;
     qj_ac__break_calls(channel);
     qj_ac__wake_receiver(channel);
-    return false;
 }
 
 void qj_ac__take_all_in(struct qj_ac_channel *channel) {
-    struct qj_ac_task *task;
-    while (take_in(channel, &task)) {
+    const struct qj_ring_slot *slot;
+    give_back(channel);
+    while (channel->inbox_count <= channel->inbox_mask) {
+        enum qj_ring_result result = qj_ring_sc_peek(&channel->in, &slot);
+        if (result != QJ_RING_OK) {
+            if (result != QJ_RING_NOT_READY) broken(channel);
+            break;
+        }
+        struct qj_ac_task *task = deliver(channel, slot);
+        qj_ring_sc_pass(&channel->in);
+        qj_ring_sc_give_back(&channel->in, 1);
         if (task != NULL) qj_ac_schedule_back(task);
     }
     if (channel->inbox_count != 0) qj_ac__wake_receiver(channel);
@@ -102,24 +118,62 @@ static int next_request(struct qj_ac_channel *channel, struct qj_ac_message *req
 #define LOOKS_PER_CLOCK 256
 
 static void look_now_and_then(struct qj_ac_channel *channel) {
-    if (++channel->looks % LOOKS_PER_CLOCK != 0) return;
+    if (++channel->looks - channel->looks_at_clock < LOOKS_PER_CLOCK) return;
+    channel->looks_at_clock = channel->looks;
     uint64_t now = qj_ac__now_ns();
     if (now - channel->checked_ns < LOOK_EVERY_NS) return;
     channel->checked_ns = now;
     qj_ac__look_at_peer(channel);
 }
 
-static int poll_once(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
-    struct qj_ac_task *task;
-    while (channel->inbox_count == 0 && take_in(channel, &task)) {
-        if (task == NULL) continue;
-        /* Straight to the task the response is for; we go on as soon as it waits. */
-        struct qj_ac_runtime *runtime = &qj_ac__thread;
-        if (runtime->current->parent_sp == NULL) {
-            qj_ac__push_front(runtime, runtime->current);
-            qj_ac__go(runtime, task, task->sp);
+/* Responses that are taken in before the first of their tasks runs. */
+#define MOST_AT_ONCE 32
+
+/* Takes in responses up to the first request, and runs the tasks that wait for them, one after the other; we go on as soon
+ * as the last has ended or waits. */
+static __attribute__((noinline)) void take_in_and_run(struct qj_ac_channel *channel) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_task *self = runtime->current, *first = NULL;
+    /* Those that follow `first` stand at the front of the queue, then we, then the rest. */
+    struct qj_ac_task *end = &runtime->queue, *rest = end->next, *last = end;
+    const struct qj_ring_slot *slot;
+    uint32_t passed = 0;
+    while (passed < MOST_AT_ONCE && qj_ring_sc_peek(&channel->in, &slot) == QJ_RING_OK) {
+        struct qj_ac_task *task = deliver(channel, slot);
+        qj_ring_sc_pass(&channel->in);
+        passed++;
+        if (task == NULL) {
+            if (channel->inbox_count != 0) break;
+        } else if (self->parent_sp != NULL) {
+            qj_ac__push_back(runtime, task);
+        } else if (first == NULL) {
+            first = task;
         } else {
-            qj_ac_schedule_back(task);
+            task->prev = last;
+            last->next = task;
+            last = task;
+        }
+    }
+    channel->passed = passed;
+    /* A request would be asked again of our successor: its slot must not wait until we have answered. */
+    if (channel->inbox_count != 0) give_back(channel);
+    if (first == NULL) return;
+    last->next = self;
+    self->prev = last;
+    self->next = rest;
+    rest->prev = self;
+    qj_ac__go(runtime, first, first->sp);
+}
+
+static int poll_once(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
+    if (channel->inbox_count == 0) {
+        const struct qj_ring_slot *slot;
+        give_back(channel);
+        enum qj_ring_result result = qj_ring_sc_peek(&channel->in, &slot);
+        if (QJ_AC_LIKELY(result == QJ_RING_OK)) {
+            take_in_and_run(channel);
+        } else if (QJ_AC_UNLIKELY(result != QJ_RING_NOT_READY)) {
+            broken(channel);
         }
     }
     int result = next_request(channel, request, cookie);
@@ -129,7 +183,7 @@ static int poll_once(struct qj_ac_channel *channel, struct qj_ac_message *reques
     return -EWOULDBLOCK;
 }
 
-/* How many empty polls pass before one lets the poller look at timers, I/O and other channels. */
+/* Of so many polls in full one lets the poller look at timers, I/O and other channels though nobody else can run. */
 #define POLLS_PER_ROUND 16
 
 /* A loop that only polls, as the paper's does, must not starve the tasks that its messages have woken. */
@@ -142,40 +196,69 @@ static void let_others_run(void) {
     if (!poller_alone || ++polls % POLLS_PER_ROUND == 0) qj_ac_yield();
 }
 
-int qj_ac_poll_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
+static __attribute__((noinline)) int poll_in_full(struct qj_ac_channel *channel, struct qj_ac_message *request,
+                                                  uint32_t *cookie) {
     int result = poll_once(channel, request, cookie);
     if (result == -EWOULDBLOCK) let_others_run();
     return result;
 }
 
+/* Of so many looks into an empty channel one is a poll in full. */
+#define QUICK_POLLS 64
+
+int qj_ac_poll_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
+    const struct qj_ac_runtime *runtime = &qj_ac__thread;
+    const struct qj_ac_task *next = runtime->queue.next;
+    const struct qj_ring_slot *slot;
+    /* Nothing in the channel, nobody to run but the poller, if there is one: as `poll_in_full`, without its frame. */
+    bool idle = next == runtime->poller ? next == NULL || next->next == &runtime->queue : next == &runtime->queue;
+    if ((channel->inbox_count | channel->passed | (uint32_t)channel->dead) == 0 && idle &&
+        ++channel->looks % QUICK_POLLS != 0 && qj_ring_sc_peek(&channel->in, &slot) == QJ_RING_NOT_READY) {
+        return -EWOULDBLOCK;
+    }
+    return poll_in_full(channel, request, cookie);
+}
+
 /* ---- waiting ---- */
 
-static void watch(struct qj_ac_channel *channel) {
+QJ_AC_INLINE void watch(struct qj_ac_channel *channel) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
-    if (channel->waiting++ != 0) return;
-    channel->prev = NULL;
+    channel->waiting++;
+    if (QJ_AC_LIKELY(channel->watched)) return;
+    channel->watched = 1;
     channel->next = runtime->channels;
-    if (runtime->channels != NULL) runtime->channels->prev = channel;
     runtime->channels = channel;
     qj_ac__poller_wanted(runtime);
 }
 
-static void unwatch(struct qj_ac_channel *channel) {
-    struct qj_ac_runtime *runtime = &qj_ac__thread;
-    if (--channel->waiting != 0) return;
-    if (channel->next != NULL) channel->next->prev = channel->prev;
-    if (channel->prev != NULL) {
-        channel->prev->next = channel->next;
-    } else {
-        runtime->channels = channel->next;
-    }
+/* The channel stays among the thread's until the poller comes by: most are waited for again before that. */
+QJ_AC_INLINE void unwatch(struct qj_ac_channel *channel) { channel->waiting--; }
+
+void qj_ac__unwatch(struct qj_ac_channel *channel) {
+    struct qj_ac_channel **link = &qj_ac__thread.channels;
+    if (!channel->watched) return;
+    while (*link != channel) link = &(*link)->next;
+    *link = channel->next;
+    channel->watched = 0;
 }
 
 void qj_ac__channels_poll(struct qj_ac_runtime *runtime) {
-    for (struct qj_ac_channel *channel = runtime->channels; channel != NULL; channel = channel->next) {
+    for (struct qj_ac_channel **link = &runtime->channels; *link != NULL;) {
+        struct qj_ac_channel *channel = *link;
+        if (channel->waiting == 0) {
+            *link = channel->next;
+            channel->watched = 0;
+            give_back(channel);
+            continue;
+        }
         qj_ac__take_all_in(channel);
         look_now_and_then(channel);
+        link = &channel->next;
     }
+}
+
+void qj_ac__channels_stop(struct qj_ac_runtime *runtime) {
+    while (runtime->channels != NULL) qj_ac__unwatch(runtime->channels);
 }
 
 void qj_ac__channels_sleep(struct qj_ac_runtime *runtime, uint64_t timeout_ns) {
@@ -256,16 +339,12 @@ int qj_ac_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uin
 
 /* ---- sending ---- */
 
-/* The ring is full, or worse. */
-static __attribute__((noinline)) int push_in_full(struct qj_ac_channel *channel, uint64_t head,
-                                                  const struct qj_ac_message *message) {
-    struct qj_ring_message whole;
-    whole.words[0] = head;
-    memcpy(&whole.words[1], message, sizeof *message);
+/* The ring is full, or worse: returns 0 when there is room again, whatever that takes. */
+static __attribute__((noinline)) int wait_for_room(struct qj_ac_channel *channel) {
+    struct qj_ring_slot *slot;
     for (uint64_t pause_ns = 1000;;) {
-        switch (qj_ring_sp_push(&channel->out, &whole)) {
+        switch (qj_ring_sp_reserve(&channel->out, &slot)) {
         case QJ_RING_OK:
-            ring_bell(&channel->out.ring->consumer_bell);
             return 0;
         case QJ_RING_NOT_READY: {
             /* The peer is behind: let others run, take in what has come, look after it now and then. */
@@ -286,96 +365,140 @@ static __attribute__((noinline)) int push_in_full(struct qj_ac_channel *channel,
     }
 }
 
-/* The copy lies in registers: it is not used beyond the push. */
-QJ_AC_INLINE int push(struct qj_ac_channel *channel, uint64_t head, const struct qj_ac_message *message) {
-    struct qj_ring_message whole;
-    whole.words[0] = head;
-    memcpy(&whole.words[1], message, sizeof *message);
-    if (QJ_AC_UNLIKELY(qj_ring_sp_push(&channel->out, &whole) != QJ_RING_OK)) return push_in_full(channel, head, message);
+/* Written where it travels: no copy besides. */
+QJ_AC_INLINE void write_message(struct qj_ac_channel *channel, struct qj_ring_slot *slot, uint64_t head,
+                                const struct qj_ac_message *message) {
+    QJ_RING_STEP("sp write");
+    qj_ring_set_word(slot, 0, head);
+#pragma GCC unroll 6
+    for (unsigned i = 0; i < QJ_AC_MESSAGE_WORDS; i++) qj_ring_set_word(slot, i + 1, message->words[i]);
+    qj_ring_sp_publish(&channel->out, slot);
     ring_bell(&channel->out.ring->consumer_bell);
+}
+
+/* Whether a request may be sent, for which there are a record and, it returns 0, a slot. */
+static __attribute__((noinline)) int why_not(struct qj_ac_channel *channel) {
+    if (channel->dead && qj_ac_channel_alive(channel) != 1) return -EPIPE;
+    if (qj_ac_is_canceled()) return QJ_AC_CANCELED;
+    if (channel->free_call == UINT32_MAX) return -EAGAIN;
+    int result = wait_for_room(channel);
+    if (result != 0) return result;
+    /* Others have run meanwhile, and may have taken the last record. */
+    return channel->free_call == UINT32_MAX ? -EAGAIN : 0;
+}
+
+/* Sends a request and makes its record, whose response goes to `response`, or is kept when that is null. */
+QJ_AC_INLINE int send(struct qj_ac_channel *channel, const struct qj_ac_message *request, struct qj_ac_message *response,
+                      struct qj_ac_call_record **out) {
+    struct qj_ring_slot *slot;
+    bool room = qj_ring_sp_reserve(&channel->out, &slot) == QJ_RING_OK;
+    if (QJ_AC_UNLIKELY(!room || channel->dead || channel->free_call == UINT32_MAX ||
+                       qj_ac__thread.canceled_blocks != 0)) {
+        int result = why_not(channel);
+        if (result != 0) return result;
+        qj_ring_sp_reserve(&channel->out, &slot);
+    }
+    struct qj_ac_call_record *record = &channel->calls[channel->free_call];
+    uint32_t cookie = record->cookie + (1u << 16);
+    channel->free_call = record->next_free;
+    record->cookie = cookie;
+    record->state = RECORD_OUT;
+    record->task = NULL;
+    record->response = response != NULL ? response : &record->early;
+    *out = record;
+    write_message(channel, slot, (uint64_t)cookie << 32 | REQUEST, request);
     return 0;
 }
 
-QJ_AC_INLINE int send_request(struct qj_ac_channel *channel, const struct qj_ac_message *request, uint32_t *cookie) {
-    if (QJ_AC_UNLIKELY(channel->dead) && qj_ac_channel_alive(channel) != 1) return -EPIPE;
-    if (qj_ac_is_canceled()) return QJ_AC_CANCELED;
-    uint32_t index = channel->free_call;
-    if (QJ_AC_UNLIKELY(index == UINT32_MAX)) return -EAGAIN;
-    struct qj_ac_call_record *record = &channel->calls[index];
-    channel->free_call = record->next_free;
-    record->cookie += 1u << 16;
-    record->state = RECORD_OUT;
-    record->task = NULL;
-    *cookie = record->cookie;
-    int result = push(channel, (uint64_t)record->cookie << 32 | REQUEST, request);
-    if (QJ_AC_UNLIKELY(result != 0)) free_record(channel, record);
-    return result;
-}
-
 int qj_ac_send_request(struct qj_ac_channel *channel, const struct qj_ac_message *request, uint32_t *cookie) {
-    return send_request(channel, request, cookie);
+    struct qj_ac_call_record *record;
+    int result = send(channel, request, NULL, &record);
+    if (result == 0) *cookie = record->cookie;
+    return result;
 }
 
 static void stop_waiting(void *argument) {
     struct qj_ac_call_record *record = argument;
     if (record->state != RECORD_OUT) return; /* its response has come */
-    struct qj_ac_task *task = record->task;
     record->state = RECORD_ABANDONED;
-    record->task = NULL;
-    qj_ac_schedule_back(task);
+    qj_ac_schedule_back(record->task);
 }
 
-QJ_AC_INLINE int recv_response(struct qj_ac_channel *channel, uint32_t cookie, struct qj_ac_message *response) {
+/* What lies on the stack of a task that waits for a response. Whatever it needs afterwards it reads from here: gcc keeps
+ * in memory, and not in registers, what lives across a switch. */
+struct response_wait {
+    struct qj_ac_cancel_item item; /* its argument is the record */
+    struct qj_ac_channel *channel;
+};
+
+/* Until the response has come, or never will. The block is not cancelled yet. */
+QJ_AC_INLINE void wait_for_response(struct response_wait *wait, struct qj_ac_channel *channel,
+                                    struct qj_ac_call_record *record) {
+    struct qj_ac_task *task = qj_ac_current();
+    record->task = task;
+    wait->channel = channel;
+    qj_ac__item_add(task->finish, &wait->item, stop_waiting, record);
+    watch(channel);
+    qj_ac_suspend();
+    unwatch(wait->channel);
+    qj_ac__item_remove(&wait->item);
+}
+
+/* How the wait has ended. */
+QJ_AC_INLINE int outcome(struct qj_ac_channel *channel, struct qj_ac_call_record *record) {
+    enum record_state state = record->state;
+    if (QJ_AC_LIKELY(state == RECORD_ARRIVED)) {
+        free_record(channel, record);
+        return 0;
+    }
+    if (state != RECORD_BROKEN) return QJ_AC_CANCELED;
+    free_record(channel, record);
+    return -EPIPE;
+}
+
+QJ_AC__RETURNS_BY_JUMP
+int qj_ac_recv_response(struct qj_ac_channel *channel, uint32_t cookie, struct qj_ac_message *response) {
     struct qj_ac_call_record *record = &channel->calls[cookie & channel->inbox_mask];
     if (record->cookie != cookie || record->state == RECORD_FREE || record->state == RECORD_ABANDONED ||
         record->task != NULL) {
         return -EINVAL;
     }
-    if (QJ_AC_UNLIKELY(qj_ac_is_canceled())) qj_ac__take_all_in(channel); /* what has come is not lost */
-    bool early = record->state == RECORD_ARRIVED;
-    if (!early && record->state == RECORD_OUT) {
-        struct qj_ac_cancel_item item;
-        if (qj_ac_cancel_item_add(&item, stop_waiting, record) != 0) {
+    if (QJ_AC_UNLIKELY(qj_ac_is_canceled())) {
+        qj_ac__take_all_in(channel); /* what has come is not lost */
+        if (record->state == RECORD_OUT) {
             record->state = RECORD_ABANDONED;
             return QJ_AC_CANCELED;
         }
-        record->task = qj_ac_current();
+    }
+    if (record->state == RECORD_OUT) {
+        struct response_wait wait;
         record->response = response;
-        watch(channel);
-        qj_ac_suspend();
-        unwatch(channel);
-        qj_ac_cancel_item_remove(&item);
+        wait_for_response(&wait, channel, record);
+    } else if (record->state == RECORD_ARRIVED) {
+        *response = record->early;
     }
-    switch (record->state) {
-    case RECORD_ARRIVED:
-        if (early) *response = record->early;
-        free_record(channel, record);
-        return 0;
-    case RECORD_BROKEN:
-        free_record(channel, record);
-        return -EPIPE;
-    case RECORD_ABANDONED:
-    case RECORD_FREE:
-    case RECORD_OUT:
-        break;
-    }
-    return QJ_AC_CANCELED;
-}
-
-QJ_AC__RETURNS_BY_JUMP
-int qj_ac_recv_response(struct qj_ac_channel *channel, uint32_t cookie, struct qj_ac_message *response) {
-    return recv_response(channel, cookie, response);
+    return outcome(channel, record);
 }
 
 QJ_AC__RETURNS_BY_JUMP
 int qj_ac_call(struct qj_ac_channel *channel, const struct qj_ac_message *request, struct qj_ac_message *response) {
-    uint32_t cookie;
-    int result = send_request(channel, request, &cookie);
-    return result != 0 ? result : recv_response(channel, cookie, response);
+    struct qj_ac_call_record *record;
+    struct response_wait wait;
+    int result = send(channel, request, response, &record);
+    if (QJ_AC_UNLIKELY(result != 0)) return result;
+    wait_for_response(&wait, channel, record);
+    return outcome(wait.channel, wait.item.argument);
 }
 
 int qj_ac_reply(struct qj_ac_channel *channel, uint32_t cookie, const struct qj_ac_message *response) {
-    return push(channel, (uint64_t)cookie << 32 | RESPONSE, response);
+    struct qj_ring_slot *slot;
+    if (QJ_AC_UNLIKELY(qj_ring_sp_reserve(&channel->out, &slot) != QJ_RING_OK)) {
+        int result = wait_for_room(channel);
+        if (result != 0) return result;
+        qj_ring_sp_reserve(&channel->out, &slot);
+    }
+    write_message(channel, slot, (uint64_t)cookie << 32 | RESPONSE, response);
+    return 0;
 }
 
 /* ---- groups ---- */

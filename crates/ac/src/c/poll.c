@@ -93,6 +93,7 @@ void qj_ac__poller_wanted(struct qj_ac_runtime *runtime) {
 
 void qj_ac__poller_stop(struct qj_ac_runtime *runtime) {
     if (runtime->poller != NULL && runtime->poller->prev != NULL) qj_ac__unlink(runtime->poller);
+    qj_ac__channels_stop(runtime);
     runtime->poller = NULL;
     parked = false;
     home.count = 0;

@@ -310,6 +310,61 @@ QJ_RING__SPECIALISED enum qj_ring_result qj_ring_sc_pop(struct qj_ring_end *end,
     return qj_ring__sc_pop(end, message, 1, &taken);
 }
 
+/* ---- one producer, one consumer, without a copy: each works on the slot itself ----
+ *
+ *   if (qj_ring_sp_reserve(&end, &slot) == QJ_RING_OK) {       while (qj_ring_sc_peek(&end, &slot) == QJ_RING_OK) {
+ *       qj_ring_set_word(slot, 0, ...);                            ... qj_ring_word(slot, 0) ...
+ *       qj_ring_sp_publish(&end, slot);                            qj_ring_sc_pass(&end);
+ *   }                                                              passed++;
+ *                                                              }
+ *                                                              ... whatever is more urgent ...
+ *                                                              qj_ring_sc_give_back(&end, passed);
+ *
+ * Until they are given back the producer finds the slots full, and a successor would find the messages again. Other calls
+ * of the consumer's may follow only when every slot has been given back. */
+
+/* The slot of the next message, to be written whole and published. */
+QJ_RING__SPECIALISED enum qj_ring_result qj_ring_sp_reserve(struct qj_ring_end *end, struct qj_ring_slot **slot) {
+    uint64_t position = end->position, free = qj_ring__rest(end, position, QJ_RING_FREE);
+    *slot = qj_ring__slot(end, position);
+    uint64_t found = qj_ring__get_state(end, position);
+    if (__builtin_expect(found == free, 1)) return QJ_RING_OK;
+    return qj_ring__full(end, found, position);
+}
+QJ_RING__SPECIALISED void qj_ring_set_word(struct qj_ring_slot *slot, unsigned index, uint64_t word) {
+    __atomic_store_n(&slot->words[index], word, __ATOMIC_RELAXED);
+}
+QJ_RING__SPECIALISED void qj_ring_sp_publish(struct qj_ring_end *end, struct qj_ring_slot *slot) {
+    uint64_t state = qj_ring__rest(end, end->position, QJ_RING_FULL);
+    QJ_RING_STEP("sp publish");
+    end->position++;
+    /* Pairs with the acquire in qj_ring__get_state() of the consumer. */
+    __atomic_store_n(&slot->state, state, __ATOMIC_RELEASE);
+}
+
+/* The next message, in its slot. */
+QJ_RING__SPECIALISED enum qj_ring_result qj_ring_sc_peek(struct qj_ring_end *end, const struct qj_ring_slot **slot) {
+    uint64_t position = end->position, full = qj_ring__rest(end, position, QJ_RING_FULL);
+    *slot = qj_ring__slot(end, position);
+    uint64_t found = qj_ring__get_state(end, position);
+    if (found == full) return QJ_RING_OK;
+    return qj_ring__empty(end, found, position);
+}
+/* A word of it. A peer that breaks the rules may change it: what is checked and then used is read once. */
+QJ_RING__SPECIALISED uint64_t qj_ring_word(const struct qj_ring_slot *slot, unsigned index) {
+    return __atomic_load_n(&slot->words[index], __ATOMIC_RELAXED);
+}
+/* On to the next. */
+QJ_RING__SPECIALISED void qj_ring_sc_pass(struct qj_ring_end *end) { end->position++; }
+/* Frees the slots of the last `count` messages that were passed. */
+QJ_RING__SPECIALISED void qj_ring_sc_give_back(const struct qj_ring_end *end, uint32_t count) {
+    /* In order, so that a successor finds the first that was not given back. */
+    for (uint64_t position = end->position - count; position != end->position; position++) {
+        QJ_RING_STEP("sc release");
+        qj_ring__set_state(end, position, qj_ring__rest(end, position, QJ_RING_FREE) + 65536);
+    }
+}
+
 /* ---- a shared side: the exchange on the slot is the claim, the index only says where to look ---- */
 
 /* Pairs with qj_ring__hint(): who follows the hint sees the marks that moved it, and does not take an old state for a

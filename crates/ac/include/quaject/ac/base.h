@@ -61,8 +61,8 @@ struct qj_ac_task {
 struct qj_ac_cancel_item {
     void (*run)(void *argument);
     void *argument;
-    struct qj_ac_finish *block; /* null while not registered */
-    struct qj_ac_cancel_item *next, *prev;
+    struct qj_ac_cancel_item *next;
+    struct qj_ac_cancel_item **link; /* what points to this item; null while it is not registered */
     int ran;
 };
 

@@ -45,9 +45,12 @@ struct qj_ac_channel {
     uint32_t inbox_head, inbox_count, inbox_mask;
     struct qj_ac_task *receiver;   /* waits for a request */
     uint32_t waiting;              /* tasks that wait for this channel */
+    uint32_t watched;              /* stands among the thread's; the poller takes it out when nobody waits */
+    uint32_t passed;               /* messages that were read and whose slots are to be given back */
     uint64_t checked_ns;           /* when the peer's life was last looked at */
     uint32_t looks;                /* how often the channel was looked into */
-    struct qj_ac_channel *next, *prev; /* channels of the thread that somebody waits for */
+    uint32_t looks_at_clock;       /* and how often when the clock was last asked */
+    struct qj_ac_channel *next;    /* of the thread's that are watched */
     struct qj_ac_channel *all_next, *all_prev; /* open ones of the process */
 };
 

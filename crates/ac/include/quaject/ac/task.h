@@ -102,7 +102,7 @@ QJ_AC_INLINE void qj_ac__first_wait(struct qj_ac_runtime *runtime, struct qj_ac_
     task->home->count++;
     runtime->statistics.started++;
     runtime->current = task->parent;
-    qj_ac__switch_first(task, to);
+    qj_ac__switch_first_inline(task, to);
 }
 
 int qj_ac__yield_slow(void);
