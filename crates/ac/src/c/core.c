@@ -345,10 +345,10 @@ void qj_ac_async_eager(void (*function)(void *), void *argument) {
     qj_ac_async(run_eager, &start);
 }
 
-void *qj_ac__end(struct qj_ac_task *task) {
-    struct qj_ac_runtime *runtime = &qj_ac__thread;
+/* The end of a task, in full: somebody watches, nobody else can run, or a block was left open. */
+static __attribute__((noinline)) void *end_in_full(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     struct qj_ac_finish *home = task->home;
-    if (QJ_AC_UNLIKELY(task->finish != home)) qj_ac__die_left_open(task);
+    if (task->finish != home) qj_ac__die_left_open(task);
     runtime->statistics.ended++;
     struct qj_ac_task *next = home->waiter;
     if (--home->count != 0 || next == NULL) {
@@ -359,14 +359,42 @@ void *qj_ac__end(struct qj_ac_task *task) {
     runtime->current = next;
     void *context = next->sp;
     next->sp = NULL;
-    /* We still stand on this stack; nobody takes it before the jump that follows. */
-    if (QJ_AC_LIKELY(runtime->slow == 0)) {
+    if (runtime->slow == 0) {
         task->next = runtime->spare;
         runtime->spare = task;
     } else {
         qj_ac__watch_before(runtime, task, next, true);
         qj_ac__stack_give(runtime, task);
     }
+    return context;
+}
+
+/* Agrees with `end_in_full`. We still stand on the stack that we give back; nobody takes it before the jump that
+ * follows. */
+void *qj_ac__end(struct qj_ac_task *task) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_finish *home = task->home;
+    struct qj_ac_task *next = runtime->queue.next;
+    long left = home->count - 1;
+    if (QJ_AC_UNLIKELY(task->finish != home || runtime->slow != 0 || next == &runtime->queue)) {
+        return end_in_full(runtime, task);
+    }
+    home->count = left;
+    runtime->statistics.ended++;
+    if (left == 0 && home->waiter != NULL) {
+        next = home->waiter;
+        home->waiter = NULL;
+    } else {
+        struct qj_ac_task *second = next->next;
+        runtime->queue.next = second;
+        second->prev = &runtime->queue;
+        next->prev = NULL;
+    }
+    task->next = runtime->spare;
+    runtime->spare = task;
+    runtime->current = next;
+    void *context = next->sp;
+    next->sp = NULL;
     return context;
 }
 

@@ -55,8 +55,10 @@ QJ_AC_INLINE void qj_ac__item_add(struct qj_ac_finish *block, struct qj_ac_cance
     item->run = run;
     item->argument = argument;
     item->ran = 0;
-    item->link = NULL;
-    if (block == NULL) return;
+    if (QJ_AC_UNLIKELY(block == NULL)) {
+        item->link = NULL;
+        return;
+    }
     struct qj_ac_cancel_item *next = block->items;
     item->next = next;
     item->link = &block->items;

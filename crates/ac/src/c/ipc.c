@@ -34,6 +34,13 @@ QJ_AC_INLINE void ring_bell(uint32_t *bell) {
     if (QJ_AC_UNLIKELY(__atomic_load_n(bell, __ATOMIC_RELAXED) != 0)) wake_sleeper(bell);
 }
 
+/* Slots so far ahead are asked for, to be written: of the ring out, which the peer has given back, and in a sweep of the
+ * ring in, which will be given back. One that the peer has not written yet is ours anyway. */
+#define SLOTS_AHEAD 8
+QJ_AC_INLINE void ask_for_slot(const struct qj_ring_end *end) {
+    __builtin_prefetch(qj_ring__slot(end, end->position + SLOTS_AHEAD), 1);
+}
+
 /* ---- taking messages in ---- */
 
 static __attribute__((noinline)) void keep_request(struct qj_ac_channel *channel, const struct qj_ring_slot *slot) {
@@ -139,6 +146,7 @@ static __attribute__((noinline)) void take_in_and_run(struct qj_ac_channel *chan
     const struct qj_ring_slot *slot;
     uint32_t passed = 0;
     while (passed < MOST_AT_ONCE && qj_ring_sc_peek(&channel->in, &slot) == QJ_RING_OK) {
+        ask_for_slot(&channel->in);
         struct qj_ac_task *task = deliver(channel, slot);
         qj_ring_sc_pass(&channel->in);
         passed++;
@@ -373,6 +381,7 @@ QJ_AC_INLINE void write_message(struct qj_ac_channel *channel, struct qj_ring_sl
 #pragma GCC unroll 6
     for (unsigned i = 0; i < QJ_AC_MESSAGE_WORDS; i++) qj_ring_set_word(slot, i + 1, message->words[i]);
     qj_ring_sp_publish(&channel->out, slot);
+    ask_for_slot(&channel->out);
     ring_bell(&channel->out.ring->consumer_bell);
 }
 

@@ -96,12 +96,22 @@ void qj_ac__spread(void *words);
 #define QJ_AC__FIRST(...) QJ_AC__FIRST2(__VA_ARGS__, 0)
 #define QJ_AC__FIRST2(f, ...) f
 
+/* One word, or none, needs no spreading: it goes where every task's argument goes. */
+#define QJ_AC__START(count, function_, ...)                                                                            \
+    do {                                                                                                               \
+        struct qj_ac__words qj_ac__call_words = {(void (*)(void))function_, {__VA_ARGS__}};                            \
+        if (count <= 1) {                                                                                              \
+            QJ_AC__ASYNC((void (*)(void *))qj_ac__call_words.function, (void *)qj_ac__call_words.words[0]);            \
+        } else {                                                                                                       \
+            QJ_AC__ASYNC(qj_ac__spread, &qj_ac__call_words);                                                           \
+        }                                                                                                              \
+    } while (0)
+
 #define ASYNC_CALL(...)                                                                                                \
     do {                                                                                                               \
         (void)sizeof((QJ_AC__PASTE(QJ_AC__CALL_, QJ_AC__COUNT(__VA_ARGS__))(__VA_ARGS__)), 0);                         \
-        struct qj_ac__words qj_ac__call_words = {(void (*)(void))QJ_AC__FIRST(__VA_ARGS__),                            \
-                                                 {QJ_AC__PASTE(QJ_AC__TAIL_, QJ_AC__COUNT(__VA_ARGS__))(__VA_ARGS__)}}; \
-        QJ_AC__ASYNC(qj_ac__spread, &qj_ac__call_words);                                                               \
+        QJ_AC__START(QJ_AC__COUNT(__VA_ARGS__), QJ_AC__FIRST(__VA_ARGS__),                                             \
+                     QJ_AC__PASTE(QJ_AC__TAIL_, QJ_AC__COUNT(__VA_ARGS__))(__VA_ARGS__));                              \
     } while (0)
 
 #if defined(__BLOCKS__)
