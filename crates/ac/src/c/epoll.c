@@ -1,5 +1,13 @@
-/* epoll, for kernels and sandboxes without io_uring: waits until a descriptor is ready and makes the system call then.
- * Several tasks may wait for one descriptor and direction; each tries when it is ready. */
+/* epoll, for kernels and sandboxes without io_uring. Several tasks may wait for one descriptor and direction.
+ *
+ * Reads and writes of sockets are tried first. Who must wait has the descriptor watched for edges, once, in both
+ * directions: the kernel tells when it may be worth another try, and nobody asks it to stop. What else there is (pipes,
+ * files, accept, connect) cannot be tried without the danger of a wait in the kernel, so it is watched for its level
+ * while somebody waits, and tried when it is ready.
+ *
+ * A program closes descriptors without telling us, and the kernel then forgets them: the same number may be another
+ * socket, which nobody watches. So a wait that relies on an old registration is in doubt, and the doubt is settled, by
+ * registering again, when nothing has happened for a while, or after so many looks. */
 #include "io.h"
 
 #include <fcntl.h>
@@ -13,13 +21,25 @@ enum direction { IN, OUT };
 /* Who waits for a descriptor. */
 struct watched {
     struct io_operation *first[2];
-    uint32_t events; /* what the kernel watches for us */
+    uint32_t events; /* what the kernel watches for us, if it is still the same file */
+    bool doubted;    /* stands in `doubts` */
 };
+
+/* A socket's registration. */
+#define EDGES (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
+/* How long a doubt lasts when nothing happens, and in how many looks when something always does. */
+#define DOUBT_MS 1
+#define LOOKS_PER_DOUBT 256
+/* Operations in a row that need no wait before others have their turn. */
+#define AT_ONCE_IN_A_ROW 32
 
 struct epoll {
     int set;
     struct watched *table; /* by descriptor */
     size_t table_count;
+    int *doubts; /* descriptors; room for `table_count` */
+    size_t doubt_count;
+    unsigned looks, at_once;
     int wake;
 };
 
@@ -38,6 +58,7 @@ struct epoll *qj_ac__epoll_open(int wake) {
 void qj_ac__epoll_close(struct epoll *epoll) {
     close(epoll->set);
     free(epoll->table);
+    free(epoll->doubts);
     free(epoll);
 }
 
@@ -58,6 +79,9 @@ static struct watched *watched_of(struct epoll *epoll, int descriptor) {
         size_t count = 2 * (size_t)descriptor + 64;
         struct watched *table = realloc(epoll->table, count * sizeof *table);
         if (table == NULL) qj_ac__die("out of memory for epoll");
+        int *doubts = realloc(epoll->doubts, count * sizeof *doubts);
+        if (doubts == NULL) qj_ac__die("out of memory for epoll");
+        epoll->doubts = doubts;
         memset(table + epoll->table_count, 0, (count - epoll->table_count) * sizeof *table);
         epoll->table = table;
         epoll->table_count = count;
@@ -65,7 +89,34 @@ static struct watched *watched_of(struct epoll *epoll, int descriptor) {
     return &epoll->table[descriptor];
 }
 
-/* Makes the kernel watch for what is waited for. False where it cannot: regular files are always ready. */
+static bool watch_edges(struct epoll *epoll, int descriptor) {
+    struct epoll_event event = {.events = EDGES, .data.fd = descriptor};
+    int result = epoll_ctl(epoll->set, EPOLL_CTL_ADD, descriptor, &event);
+    /* It is there already: a change makes the kernel look at its state anew. */
+    if (result != 0 && errno == EEXIST) result = epoll_ctl(epoll->set, EPOLL_CTL_MOD, descriptor, &event);
+    watched_of(epoll, descriptor)->events = result == 0 ? EDGES : 0;
+    return result == 0;
+}
+
+static void doubt(struct epoll *epoll, int descriptor) {
+    struct watched *watched = watched_of(epoll, descriptor);
+    if (watched->doubted) return;
+    watched->doubted = true;
+    epoll->doubts[epoll->doubt_count++] = descriptor;
+}
+
+static void settle_doubts(struct epoll *epoll) {
+    while (epoll->doubt_count > 0) {
+        int descriptor = epoll->doubts[--epoll->doubt_count];
+        struct watched *watched = watched_of(epoll, descriptor);
+        watched->doubted = false;
+        if (watched->events == EDGES && (watched->first[IN] != NULL || watched->first[OUT] != NULL)) {
+            watch_edges(epoll, descriptor);
+        }
+    }
+}
+
+/* Makes the kernel watch for the level of what is waited for. False where it cannot: regular files are always ready. */
 static bool update(struct epoll *epoll, int descriptor) {
     struct watched *watched = watched_of(epoll, descriptor);
     uint32_t events = (watched->first[IN] != NULL ? EPOLLIN : 0) | (watched->first[OUT] != NULL ? EPOLLOUT : 0);
@@ -91,17 +142,30 @@ static ssize_t start_connect(struct io_operation *operation) {
     return result == 0 ? 0 : error == EINPROGRESS ? -EAGAIN : -error;
 }
 
+/* A read or write that never waits; -ENOTSOCK where there is no such thing. */
+static ssize_t try_socket(const struct io_operation *operation) {
+    for (;;) {
+        ssize_t result = operation->kind == IO_READ
+                             ? recv(operation->descriptor, operation->buffer, operation->bytes, MSG_DONTWAIT)
+                             : send(operation->descriptor, operation->buffer, operation->bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (result >= 0) return result;
+        if (errno != EINTR) return -errno;
+    }
+}
+
 /* The system call itself, on a descriptor that is ready, or may be. */
 static ssize_t attempt(struct io_operation *operation) {
     ssize_t result = -1;
     switch (operation->kind) {
     case IO_READ:
-        result = recv(operation->descriptor, operation->buffer, operation->bytes, MSG_DONTWAIT);
-        if (result < 0 && errno == ENOTSOCK) result = read(operation->descriptor, operation->buffer, operation->bytes);
+        result = try_socket(operation);
+        if (result != -ENOTSOCK) return result;
+        result = read(operation->descriptor, operation->buffer, operation->bytes);
         break;
     case IO_WRITE:
-        result = send(operation->descriptor, operation->buffer, operation->bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (result < 0 && errno == ENOTSOCK) result = write(operation->descriptor, operation->buffer, operation->bytes);
+        result = try_socket(operation);
+        if (result != -ENOTSOCK) return result;
+        result = write(operation->descriptor, operation->buffer, operation->bytes);
         break;
     case IO_ACCEPT:
         result = accept4(operation->descriptor, operation->buffer, operation->length, SOCK_CLOEXEC);
@@ -116,28 +180,73 @@ static ssize_t attempt(struct io_operation *operation) {
     return result >= 0 ? result : -errno;
 }
 
-void qj_ac__epoll_start(struct qj_ac_io *io, struct io_operation *operation) {
-    ssize_t result = operation->descriptor < 0 ? -EBADF : -EAGAIN;
-    if (operation->kind == IO_CONNECT && result == -EAGAIN) result = start_connect(operation);
-    if (result == -EAGAIN) {
-        struct io_operation **first = &watched_of(io->epoll, operation->descriptor)->first[direction_of(operation)];
-        operation->next = *first;
-        *first = operation;
-        if (update(io->epoll, operation->descriptor)) return;
-        *first = operation->next;
-        result = attempt(operation);
-    }
-    /* Done without a wait. */
-    operation->result = result;
-    operation->done = true;
-    io->pending--;
+static void enter(struct epoll *epoll, struct io_operation *operation) {
+    struct io_operation **first = &watched_of(epoll, operation->descriptor)->first[direction_of(operation)];
+    operation->next = *first;
+    *first = operation;
 }
 
-static void take_out(struct epoll *epoll, struct io_operation *operation) {
+static void leave(struct epoll *epoll, struct io_operation *operation) {
     struct io_operation **link = &watched_of(epoll, operation->descriptor)->first[direction_of(operation)];
     while (*link != operation) link = &(*link)->next;
     *link = operation->next;
-    update(epoll, operation->descriptor);
+}
+
+/* Tries, or has the descriptor watched for edges: -EAGAIN when the operation waits. */
+static ssize_t start_on_socket(struct epoll *epoll, struct io_operation *operation) {
+    ssize_t result = try_socket(operation);
+    if (result != -EAGAIN) return result;
+    if (watched_of(epoll, operation->descriptor)->events == EDGES) {
+        doubt(epoll, operation->descriptor);
+    } else if (!watch_edges(epoll, operation->descriptor)) {
+        return -errno;
+    }
+    enter(epoll, operation);
+    return -EAGAIN;
+}
+
+/* Has the descriptor watched for its level: -EAGAIN when the operation waits. */
+static ssize_t start_on_level(struct epoll *epoll, struct io_operation *operation) {
+    enter(epoll, operation);
+    if (update(epoll, operation->descriptor)) return -EAGAIN;
+    leave(epoll, operation);
+    return attempt(operation);
+}
+
+void qj_ac__epoll_start(struct qj_ac_io *io, struct io_operation *operation) {
+    struct epoll *epoll = io->epoll;
+    ssize_t result = -EBADF;
+    if (operation->descriptor >= 0) {
+        switch (operation->kind) {
+        case IO_READ:
+        case IO_WRITE:
+            result = start_on_socket(epoll, operation);
+            if (result == -ENOTSOCK) result = start_on_level(epoll, operation);
+            break;
+        case IO_CONNECT:
+            result = start_connect(operation);
+            if (result == -EAGAIN) result = start_on_level(epoll, operation);
+            break;
+        case IO_ACCEPT:
+            result = start_on_level(epoll, operation);
+            break;
+        }
+        if (result == -EAGAIN) {
+            epoll->at_once = 0;
+            return;
+        }
+    }
+    operation->result = result;
+    operation->done = true;
+    io->pending--;
+    /* Done without a wait; a peer that always has more must not keep the thread for itself. */
+    if (++epoll->at_once % AT_ONCE_IN_A_ROW == 0) qj_ac_yield();
+}
+
+/* Ends a wait. Edges stay watched. */
+static void take_out(struct epoll *epoll, struct io_operation *operation) {
+    leave(epoll, operation);
+    if (watched_of(epoll, operation->descriptor)->events != EDGES) update(epoll, operation->descriptor);
 }
 
 void qj_ac__epoll_cancel(struct qj_ac_io *io, struct io_operation *operation) {
@@ -146,13 +255,16 @@ void qj_ac__epoll_cancel(struct qj_ac_io *io, struct io_operation *operation) {
 }
 
 static void ready(struct qj_ac_io *io, int descriptor, enum direction direction) {
-    struct io_operation *operation = watched_of(io->epoll, descriptor)->first[direction];
-    if (operation == NULL) return;
-    ssize_t result = attempt(operation);
-    if (result == -EAGAIN || result == -EINTR) return;
-    take_out(io->epoll, operation);
-    qj_ac__io_complete(io, operation, result);
-    /* Ready for one; for the next the kernel is asked again. */
+    struct watched *watched = watched_of(io->epoll, descriptor);
+    struct io_operation *operation;
+    while ((operation = watched->first[direction]) != NULL) {
+        ssize_t result = attempt(operation);
+        if (result == -EAGAIN || result == -EINTR) return;
+        take_out(io->epoll, operation);
+        qj_ac__io_complete(io, operation, result);
+        /* An edge is told once: everybody tries. A level that was good for one is asked of the kernel again. */
+        if (watched->events != EDGES) return;
+    }
 }
 
 void qj_ac__epoll_poll(struct qj_ac_io *io, uint64_t timeout_ns) {
@@ -160,7 +272,9 @@ void qj_ac__epoll_poll(struct qj_ac_io *io, uint64_t timeout_ns) {
     struct epoll_event events[256];
     uint64_t timeout_ms = timeout_ns / 1000000 + (timeout_ns % 1000000 != 0);
     int timeout = timeout_ns == UINT64_MAX ? -1 : timeout_ms > 1u << 30 ? 1 << 30 : (int)timeout_ms;
+    if (epoll->doubt_count > 0 && (timeout < 0 || timeout > DOUBT_MS)) timeout = DOUBT_MS;
     int count = epoll_wait(epoll->set, events, 256, timeout);
+    if ((count == 0 && timeout != 0) || ++epoll->looks % LOOKS_PER_DOUBT == 0) settle_doubts(epoll);
     for (int i = 0; i < count; i++) {
         int descriptor = events[i].data.fd;
         if (descriptor == epoll->wake) {
@@ -170,7 +284,7 @@ void qj_ac__epoll_poll(struct qj_ac_io *io, uint64_t timeout_ns) {
             continue;
         }
         uint32_t end = EPOLLERR | EPOLLHUP;
-        if (events[i].events & (EPOLLIN | end)) ready(io, descriptor, IN);
+        if (events[i].events & (EPOLLIN | EPOLLRDHUP | end)) ready(io, descriptor, IN);
         if (events[i].events & (EPOLLOUT | end)) ready(io, descriptor, OUT);
     }
 }

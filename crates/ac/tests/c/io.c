@@ -171,6 +171,50 @@ static void changes_its_kind(void) {
     }
 }
 
+/* A socket is closed and its number is another socket's, which nobody has told us: who waits there is woken all the same. */
+static int woken_again;
+static void waits_for_byte(int descriptor) {
+    char byte = 0;
+    if (qj_ac_read(descriptor, &byte, 1) == 1 && byte == 'y') woken_again++;
+}
+static void closed_behind_our_back(void) {
+    int first = -1;
+    for (int i = 0; i < 6; i++) {
+        int ends[2];
+        CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+        if (first < 0) first = ends[0];
+        CHECK(ends[0] == first);
+        DO_FINISH_(block, {
+            qj_ac_deadline(block, 5000000000u);
+            ASYNC_CALL(waits_for_byte, ends[0]);
+            CHECK(qj_ac_sleep(1000000) == 0);
+            CHECK(write(ends[1], "y", 1) == 1);
+        });
+        close(ends[0]), close(ends[1]);
+    }
+    printf("sockets of one number woken: %d\n", woken_again);
+}
+
+/* A task for which there is always more to do keeps the thread from nobody. */
+static int turns;
+static void talks_to_itself(int from, int to) {
+    char byte = 0;
+    while (turns < 3) CHECK(qj_ac_write(to, &byte, 1) == 1 && qj_ac_read(from, &byte, 1) == 1);
+}
+static void takes_turns(void) {
+    while (turns < 3 && qj_ac_yield() == 0) turns++;
+}
+static void nobody_starves(void) {
+    int ends[2];
+    CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
+    DO_FINISH({
+        ASYNC_CALL(takes_turns);
+        ASYNC_CALL(talks_to_itself, ends[0], ends[1]);
+    });
+    close(ends[0]), close(ends[1]);
+    printf("turns beside a flood: %d\n", turns);
+}
+
 static struct qj_ac_task *volatile sleeper;
 static void *waker(void *unused) {
     (void)unused;
@@ -195,6 +239,8 @@ int main(void) {
     pipes();
     sockets();
     changes_its_kind();
+    closed_behind_our_back();
+    nobody_starves();
     if (getenv("QJ_AC_IO_FAULTS") == NULL) {
         cancelled();
     } else {
