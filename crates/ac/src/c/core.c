@@ -374,22 +374,21 @@ static __attribute__((noinline)) void *end_in_full(struct qj_ac_runtime *runtime
 void *qj_ac__end(struct qj_ac_task *task) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_finish *home = task->home;
-    struct qj_ac_task *next = runtime->queue.next;
+    struct qj_ac_task *next = home->waiter;
     long left = home->count - 1;
-    if (QJ_AC_UNLIKELY(task->finish != home || runtime->slow != 0 || next == &runtime->queue)) {
-        return end_in_full(runtime, task);
-    }
-    home->count = left;
-    runtime->statistics.ended++;
-    if (left == 0 && home->waiter != NULL) {
-        next = home->waiter;
+    if (QJ_AC_UNLIKELY(task->finish != home || runtime->slow != 0)) return end_in_full(runtime, task);
+    if (left == 0 && next != NULL) {
         home->waiter = NULL;
     } else {
+        next = runtime->queue.next;
+        if (QJ_AC_UNLIKELY(next == &runtime->queue)) return end_in_full(runtime, task);
         struct qj_ac_task *second = next->next;
         runtime->queue.next = second;
         second->prev = &runtime->queue;
         next->prev = NULL;
     }
+    home->count = left;
+    runtime->statistics.ended++;
     task->next = runtime->spare;
     runtime->spare = task;
     runtime->current = next;
