@@ -75,7 +75,7 @@ int qj_ac_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uin
 int qj_ac_reply(struct qj_ac_channel *channel, uint32_t cookie, const struct qj_ac_message *response);
 
 /* The same without waiting for one: -EWOULDBLOCK, after every other runnable task has had its turn. Runs at once each
- * task whose response has come. */
+ * task whose response has come. The peer gets the slots of those responses back at the next look into the channel. */
 int qj_ac_poll_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie);
 
 /* Several channels as one. */
