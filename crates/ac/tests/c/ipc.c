@@ -133,6 +133,30 @@ static void forged(void) {
     close(other);
 }
 
+/* A response has come and its task is about to run: whoever else asks for it is too late. */
+static void asked_first(struct qj_ac_channel *channel, uint32_t cookie) {
+    struct qj_ac_message response;
+    CHECK(qj_ac_recv_response(channel, cookie, &response) == 0 && response.words[0] == 7);
+}
+static void asked_twice(void) {
+    int memory = qj_ac_channel_memory(LOG2);
+    struct qj_ac_channel client, server;
+    CHECK(qj_ac_channel_open(&client, memory, LOG2, 0) == 0 && qj_ac_channel_open(&server, memory, LOG2, 1) == 0);
+    struct qj_ac_message message = {.words = {7}}, response;
+    uint32_t cookie, seen;
+    DO_FINISH({
+        CHECK(qj_ac_send_request(&client, &message, &cookie) == 0);
+        ASYNC_CALL(asked_first, &client, cookie);
+        CHECK(qj_ac_recv_response(&client, cookie, &response) == -EINVAL);
+        CHECK(qj_ac_poll_recv(&server, &message, &seen) == 0 && qj_ac_reply(&server, seen, &message) == 0);
+        qj_ac_yield(); /* to the poller, which takes the response in and has its task run after us */
+        CHECK(qj_ac_recv_response(&client, cookie, &response) == -EINVAL);
+    });
+    qj_ac_channel_close(&server);
+    qj_ac_channel_close(&client);
+    close(memory);
+}
+
 static void never_answered(struct qj_ac_channel *channel) {
     struct qj_ac_message message = {.words = {1}};
     printf("%d ", qj_ac_call(channel, &message, &message) == QJ_AC_CANCELED);
@@ -395,6 +419,7 @@ int main(int count, char **arguments) {
     between_threads();
     polling();
     forged();
+    asked_twice();
     cancelled();
     gone_while_we_are_busy();
     gone_at_every_poll();
