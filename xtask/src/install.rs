@@ -4,7 +4,7 @@
 //! DIR/bin/qj
 //! DIR/include/quaject/*.h                                  from crates/*/include
 //! DIR/lib/libquaject-ac.a, DIR/lib/pkgconfig/quaject-ac.pc
-//! DIR/lib/libquaject-filter.{a,so}, DIR/lib/pkgconfig/quaject-filter.pc
+//! DIR/lib/libquaject-{filter,pipe}.{a,so}, DIR/lib/pkgconfig/quaject-{filter,pipe}.pc
 //! DIR/share/man/man1/*.1                                   written by `qj` itself
 //! DIR/share/bash-completion/completions/qj                 likewise, and for fish and zsh
 //! DIR/share/quaject/examples, DIR/share/quaject/editors
@@ -33,6 +33,18 @@ const FOLDERS: &[(&str, &str)] = &[
     ("crates/ac/gdb", "share/quaject/gdb"),
 ];
 
+/// A library written in Rust that C programs link with.
+struct RustLibrary {
+    /// That of its crate without `quaject-`.
+    name: &'static str,
+    description: &'static str,
+}
+
+const RUST_LIBRARIES: &[RustLibrary] = &[
+    RustLibrary { name: "filter", description: "Packet filters by the thousand, merged into one classifier" },
+    RustLibrary { name: "pipe", description: "Copy, checksum and other steps, composed into one pass over memory" },
+];
+
 const DOCUMENTS: &[&str] = &["README.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
 /// Builds and installs; says what went where.
@@ -48,7 +60,9 @@ pub(crate) fn run(prefix: &Path) -> Result<(), Failure> {
     }
     install_headers(prefix)?;
     install_library(prefix)?;
-    install_filter(prefix)?;
+    for library in RUST_LIBRARIES {
+        install_rust_library(prefix, library)?;
+    }
     for (folder, place) in FOLDERS {
         if root().join(folder).is_dir() {
             copy_folder(&root().join(folder), &prefix.join(place))?;
@@ -87,22 +101,23 @@ fn install_library(prefix: &Path) -> Result<(), Failure> {
     describe(prefix, "quaject-ac", "Asynchronous C: blocks of tasks with lazily owned stacks", libraries, "")
 }
 
-/// Packet filters for C: a static and a shared library.
-fn install_filter(prefix: &Path) -> Result<(), Failure> {
+/// A static and a shared library with the functions of a crate's feature `c`.
+fn install_rust_library(prefix: &Path, library: &RustLibrary) -> Result<(), Failure> {
+    let RustLibrary { name, description } = library;
+    let package = format!("quaject-{name}");
     let kinds = ["--lib", "--crate-type", "staticlib,cdylib", "--features", "c"];
-    let mut build = cargo(&["rustc", "--release", "--package", "quaject-filter", "--message-format"]);
+    let mut build = cargo(&["rustc", "--release", "--package", &package, "--message-format"]);
     build.arg("json-render-diagnostics").args(kinds);
     // The name by which programs ask for it: that of the file they were linked with.
-    build.args(["--", "-C", "link-arg=-Wl,-soname,libquaject-filter.so"]);
+    build.args(["--", "-C", &format!("link-arg=-Wl,-soname,lib{package}.so")]);
     let messages = String::from_utf8_lossy(&output_of(&mut build)?).into_owned();
     for ending in ["a", "so"] {
-        let name = format!("libquaject_filter.{ending}");
-        let built = messages.split('"').find(|word| word.ends_with(&name));
-        let built = built.ok_or_else(|| Failure(format!("cargo does not say where it built {name}")))?;
-        copy(Path::new(built), &prefix.join("lib").join(format!("libquaject-filter.{ending}")))?;
+        let file = format!("libquaject_{name}.{ending}");
+        let built = messages.split('"').find(|word| word.ends_with(&file));
+        let built = built.ok_or_else(|| Failure(format!("cargo does not say where it built {file}")))?;
+        copy(Path::new(built), &prefix.join("lib").join(format!("lib{package}.{ending}")))?;
     }
-    let description = "Packet filters by the thousand, merged into one classifier";
-    describe(prefix, "quaject-filter", description, "-lquaject-filter", "-lgcc_s -lpthread -lm -ldl")
+    describe(prefix, &package, description, &format!("-l{package}"), "-lgcc_s -lpthread -lm -ldl")
 }
 
 /// The file by which pkg-config finds a library, and what else to link with where it is linked statically.
@@ -255,33 +270,40 @@ mod tests {
         }
     }
 
-    /// The same for filters, whose library is found when the program starts, and with the library inside the program.
+    /// The same for libraries written in Rust, found when the program starts, and inside the program.
     #[test]
-    fn pkg_config_finds_the_filters() {
-        if quick_run("filters in C against an installed library") || tool(&["pkg-config"]).is_none() {
+    fn pkg_config_finds_the_libraries_written_in_rust() {
+        if quick_run("filters and pipes in C against installed libraries") || tool(&["pkg-config"]).is_none() {
             return;
         }
         let Some(compiler) = tool(&["gcc"]) else { return };
         let folder = tempfile::tempdir().expect("there is room for temporary files");
         let prefix = folder.path().join("prefix");
-        install_headers(&prefix).and_then(|()| install_filter(&prefix)).unwrap_or_else(|error| panic!("{}", error.0));
-        let source = root().join("crates/filter/tests/c/filter.c");
-        for (name, libraries) in [
-            ("shared", "$(pkg-config --libs quaject-filter)"),
-            ("static", "-Wl,-Bstatic $(pkg-config --libs quaject-filter) -Wl,-Bdynamic -lgcc_s -lpthread -lm -ldl"),
-        ] {
-            let command = format!(
-                "{compiler} -D_GNU_SOURCE $(pkg-config --cflags quaject-filter) \"$SOURCE\" {libraries} -pthread -o {name} && ./{name}"
-            );
-            let result = Command::new("sh")
-                .args(["-c", &command])
-                .current_dir(folder.path())
-                .env("SOURCE", &source)
-                .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"))
-                .env("LD_LIBRARY_PATH", prefix.join("lib"))
-                .output()
-                .expect("sh starts");
-            assert_eq!(String::from_utf8_lossy(&result.stdout), "ok\n", "{}", String::from_utf8_lossy(&result.stderr));
+        install_headers(&prefix).unwrap_or_else(|error| panic!("{}", error.0));
+        for library in RUST_LIBRARIES {
+            install_rust_library(&prefix, library).unwrap_or_else(|error| panic!("{}", error.0));
+            let RustLibrary { name, .. } = library;
+            let source = root().join(format!("crates/{name}/tests/c/{name}.c"));
+            let found = format!("$(pkg-config --libs quaject-{name})");
+            for (kind, libraries) in [
+                ("shared", found.clone()),
+                ("static", format!("-Wl,-Bstatic {found} -Wl,-Bdynamic -lgcc_s -lpthread -lm -ldl")),
+            ] {
+                let command = format!(
+                    "{compiler} -D_GNU_SOURCE $(pkg-config --cflags quaject-{name}) \"$SOURCE\" {libraries} -pthread \
+                     -o {kind} && ./{kind}"
+                );
+                let result = Command::new("sh")
+                    .args(["-c", &command])
+                    .current_dir(folder.path())
+                    .env("SOURCE", &source)
+                    .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"))
+                    .env("LD_LIBRARY_PATH", prefix.join("lib"))
+                    .output()
+                    .expect("sh starts");
+                let said = String::from_utf8_lossy(&result.stderr);
+                assert_eq!(String::from_utf8_lossy(&result.stdout), "ok\n", "{name}, {kind}: {said}");
+            }
         }
     }
 

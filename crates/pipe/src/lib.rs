@@ -7,6 +7,8 @@
 //!
 #![doc = include_str!("../README.md")]
 
+#[cfg(feature = "c")]
+mod c;
 mod compose;
 mod crc32c;
 #[doc(hidden)]

@@ -34,6 +34,8 @@ pub(crate) enum Finding {
 /// What all steps of a run found out, in order.
 //
 // Numbers and their kinds apart: a report is made for every run, also of a few bytes, and this way fits few registers.
+// C has it as `struct qj_pipe_report`.
+#[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Report {
     numbers: [u64; MOST_STEPS],

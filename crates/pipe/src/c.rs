@@ -1,0 +1,585 @@
+//! The functions that `include/quaject/pipe.h` declares, on the Rust ones. Knows nothing that those do not.
+//!
+//! Every function demands of its pointers what the header says: that they are valid, and null only where it says so.
+#![allow(non_camel_case_types, reason = "types are called as the header calls them")]
+
+use crate::error::{Error, TextError};
+use crate::handler::{Handler, Verdict};
+use crate::ir::Flaw;
+use crate::ir::text::Definitions;
+use crate::pipe::{Composer, Options, Pipe};
+use crate::policy::{Store, Temperature};
+use crate::report::Report;
+use crate::runner::Runner;
+use crate::step::{Key, MOST_STREAMS, Step};
+use crate::text::read_pipe;
+use std::cell::RefCell;
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::sync::Arc;
+use std::{ptr, slice};
+
+const OK: c_int = 0;
+const TEXT: c_int = 13;
+const ENCODING: c_int = 14;
+const UNKNOWN: c_int = 15;
+const FLAW: c_int = 16;
+
+/// An error as C has it: its number, and what there is to say.
+struct Failure(c_int, String);
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let number = match error {
+            Error::TooManySteps(_) => 1,
+            Error::KeyLength(_) => 2,
+            Error::TooManyStreams(_) => 3,
+            Error::WideElement => 4,
+            Error::TooManyInstructions(_) => 5,
+            Error::Target { .. } => 6,
+            Error::Overlap => 7,
+            Error::Streams { .. } => 8,
+            Error::StreamLength { .. } => 9,
+            Error::Buffers { .. } => 10,
+            Error::Piece { .. } => 11,
+            Error::Code(_) => 12,
+        };
+        Failure(number, format!("{error}\nhelp: {}", error.help()))
+    }
+}
+
+impl From<Flaw> for Failure {
+    fn from(flaw: Flaw) -> Failure {
+        Failure(FLAW, format!("{flaw}\nhelp: {}", flaw.help))
+    }
+}
+
+impl From<Vec<TextError>> for Failure {
+    fn from(mistakes: Vec<TextError>) -> Failure {
+        let lines = mistakes.iter().map(|mistake| format!("{mistake}\nhelp: {}", mistake.help));
+        Failure(TEXT, lines.collect::<Vec<_>>().join("\n"))
+    }
+}
+
+thread_local! {
+    static MESSAGE: RefCell<CString> = RefCell::default();
+}
+
+/// Notes what went wrong; its number.
+#[inline(always)]
+fn status(outcome: Result<(), Failure>) -> c_int {
+    match outcome {
+        Ok(()) => OK,
+        Err(failure) => failed(failure),
+    }
+}
+
+#[cold]
+fn failed(Failure(number, text): Failure) -> c_int {
+    let text = CString::new(text.replace('\0', " ")).expect("zero bytes were replaced");
+    MESSAGE.with_borrow_mut(|message| *message = text);
+    number
+}
+
+/// Gives the caller what was made.
+///
+/// # Safety
+/// There is a place for it.
+unsafe fn give<T>(made: Result<T, Failure>, place: *mut *mut T) -> c_int {
+    status(made.map(|made| {
+        // SAFETY: the caller says so.
+        unsafe { *place = Box::into_raw(Box::new(made)) };
+    }))
+}
+
+/// Takes back what [`give`] or `Box::into_raw` gave.
+///
+/// # Safety
+/// It is null, or was given and has not been taken back.
+unsafe fn take_back<T>(given: *mut T) {
+    if !given.is_null() {
+        // SAFETY: the caller says so.
+        drop(unsafe { Box::from_raw(given) });
+    }
+}
+
+/// Elements behind a pointer that may be null if there are none.
+///
+/// # Safety
+/// There are as many, for as long as the slice is used.
+unsafe fn array<'a, T>(first: *const T, count: usize) -> &'a [T] {
+    // SAFETY: the caller says so.
+    if count == 0 { &[] } else { unsafe { slice::from_raw_parts(first, count) } }
+}
+
+/// # Safety
+/// It is a string that ends with zero, for as long as it is used.
+unsafe fn string<'a>(text: *const c_char) -> Result<&'a str, Failure> {
+    // SAFETY: the caller says so.
+    let text = unsafe { CStr::from_ptr(text) };
+    text.to_str().map_err(|_| Failure(ENCODING, "the text is not UTF-8".to_owned()))
+}
+
+// SAFETY: no other library has functions that begin so.
+#[unsafe(no_mangle)]
+extern "C" fn qj_pipe_message() -> *const c_char {
+    MESSAGE.with_borrow(|message| message.as_ptr())
+}
+
+pub(crate) struct qj_definitions(Definitions);
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn qj_definitions_read(text: *const c_char, place: *mut *mut qj_definitions) -> c_int {
+    // SAFETY: the pointers are valid, as the header demands.
+    unsafe {
+        let made = string(text).and_then(|text| match Definitions::read(text) {
+            (definitions, mistakes) if mistakes.is_empty() => Ok(qj_definitions(definitions)),
+            (_, mistakes) => Err(mistakes.into()),
+        });
+        give(made, place)
+    }
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn qj_definitions_free(definitions: *mut qj_definitions) {
+    // SAFETY: the pointer is valid or null, as the header demands.
+    unsafe { take_back(definitions) }
+}
+
+/// A pipe, which its runners keep.
+pub(crate) struct qj_pipe(Arc<Pipe>);
+
+impl qj_pipe {
+    fn of(steps: &[Step]) -> Result<qj_pipe, Failure> {
+        Ok(qj_pipe(Arc::new(Composer::global()?.compose(steps)?)))
+    }
+}
+
+#[repr(C)]
+pub(crate) struct qj_step {
+    kind: c_int,
+    key: [u8; 8],
+    key_bytes: usize,
+    name: *const c_char,
+}
+
+impl qj_step {
+    /// # Safety
+    /// If it is one of the user's, its name is a string.
+    unsafe fn step(&self, definitions: Option<&qj_definitions>) -> Result<Step, Failure> {
+        Ok(match self.kind {
+            0 => Step::Copy,
+            1 => Step::Checksum,
+            2 => Step::Crc32c,
+            3 => Step::Swap16,
+            4 => Step::Swap32,
+            5 => Step::Swap64,
+            6 => Step::Xor(Key::repeat(self.key.get(..self.key_bytes).ok_or(Error::KeyLength(self.key_bytes))?)?),
+            7 => Step::Xor(Key::Stream),
+            8 => Step::Count,
+            9 => {
+                // SAFETY: the caller says so.
+                let name = unsafe { string(self.name)? };
+                let steps = definitions.map_or(&[][..], |definitions| &definitions.0.steps);
+                let step = steps.iter().find(|step| step.name() == name);
+                Step::User(step.ok_or_else(|| absent("step", name, steps.iter().map(|step| step.name())))?.clone())
+            }
+            other => {
+                return Err(Failure(UNKNOWN, format!("no step is of kind {other}\nhelp: see `enum qj_step_kind`")));
+            }
+        })
+    }
+}
+
+/// What definitions do not have.
+fn absent<'n>(what: &str, name: &str, names: impl Iterator<Item = &'n str>) -> Failure {
+    let names: Vec<_> = names.collect();
+    let help = if names.is_empty() { "there are none".to_owned() } else { format!("there are {}", names.join(", ")) };
+    Failure(UNKNOWN, format!("the definitions have no {what} `{name}`\nhelp: {help}"))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn qj_pipe_of_steps(
+    steps: *const qj_step,
+    count: usize,
+    definitions: *const qj_definitions,
+    place: *mut *mut qj_pipe,
+) -> c_int {
+    // SAFETY: the pointers are valid, as the header demands.
+    unsafe {
+        let definitions = definitions.as_ref();
+        let steps: Result<Vec<Step>, Failure> = array(steps, count).iter().map(|own| own.step(definitions)).collect();
+        give(steps.and_then(|steps| qj_pipe::of(&steps)), place)
+    }
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn qj_pipe_of_text(
+    text: *const c_char,
+    definitions: *const qj_definitions,
+    place: *mut *mut qj_pipe,
+) -> c_int {
+    // SAFETY: the pointers are valid, as the header demands.
+    unsafe {
+        let steps = definitions.as_ref().map_or(&[][..], |definitions| &definitions.0.steps);
+        let made = string(text).and_then(|text| match read_pipe(text, steps) {
+            (steps, mistakes) if mistakes.is_empty() => qj_pipe::of(&steps),
+            (_, mistakes) => Err(mistakes.into()),
+        });
+        give(made, place)
+    }
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn qj_pipe_free(pipe: *mut qj_pipe) {
+    // SAFETY: the pointer is valid or null, as the header demands.
+    unsafe { take_back(pipe) }
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn qj_pipe_writes(pipe: *const qj_pipe) -> bool {
+    // SAFETY: the pointer is valid, as the header demands.
+    unsafe { &*pipe }.0.writes()
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn qj_pipe_streams(pipe: *const qj_pipe) -> usize {
+    // SAFETY: the pointer is valid, as the header demands.
+    unsafe { &*pipe }.0.streams()
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn qj_pipe_explain(pipe: *const qj_pipe) -> *mut c_char {
+    // SAFETY: the pointer is valid, as the header demands.
+    match unsafe { &*pipe }.0.explain(Store::Cached) {
+        Ok(text) => CString::new(text).expect("explanations have no zero bytes").into_raw(),
+        Err(error) => {
+            failed(error.into());
+            ptr::null_mut()
+        }
+    }
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn qj_pipe_text_free(text: *mut c_char) {
+    if !text.is_null() {
+        // SAFETY: it comes from `CString::into_raw`, and the caller gives it back.
+        drop(unsafe { CString::from_raw(text) });
+    }
+}
+
+#[repr(C)]
+pub(crate) struct qj_run_options {
+    temperature: c_int,
+    store: c_int,
+    streams: *const *const u8,
+    stream_count: usize,
+}
+
+/// Key streams as Rust has them.
+type Streams<'s> = [&'s [u8]; MOST_STREAMS];
+
+/// Options for a run over so many bytes; `room` is for its streams.
+///
+/// # Safety
+/// They are valid or null, and every stream has as many bytes.
+#[inline(always)]
+unsafe fn options<'s>(
+    own: *const qj_run_options,
+    bytes: usize,
+    room: &'s mut Streams<'_>,
+) -> Result<Options<'s>, Failure> {
+    // SAFETY: the caller says so.
+    let Some(own) = (unsafe { own.as_ref() }) else { return Ok(Options::default()) };
+    // SAFETY: the caller says so.
+    let given = unsafe { array(own.streams, own.stream_count) };
+    let Some(room) = room.get_mut(..given.len()) else {
+        return Err(Error::Streams { wanted: MOST_STREAMS, given: given.len() }.into());
+    };
+    for (place, stream) in room.iter_mut().zip(given) {
+        // SAFETY: the caller says so.
+        *place = unsafe { array(*stream, bytes) };
+    }
+    let temperature = match own.temperature {
+        1 => Temperature::Hot,
+        2 => Temperature::Cold,
+        _ => Temperature::Unknown,
+    };
+    let store = match own.store {
+        1 => Some(Store::Cached),
+        2 => Some(Store::Prefetching),
+        3 => Some(Store::Streaming),
+        _ => None,
+    };
+    Ok(Options { temperature, store, streams: room })
+}
+
+/// A runner and the pipe that it runs.
+pub(crate) struct qj_runner {
+    runner: Runner<'static>,
+    /// The bytes of the pieces so far.
+    bytes: u64,
+    /// What `runner` borrows; fields are dropped in this order.
+    _pipe: Arc<Pipe>,
+}
+
+impl qj_runner {
+    /// Passes over bytes, after so many before.
+    ///
+    /// # Safety
+    /// As the header says of the pointers.
+    #[inline(always)]
+    unsafe fn pass(
+        &mut self,
+        source: *const u8,
+        target: *mut u8,
+        bytes: usize,
+        own: *const qj_run_options,
+    ) -> Result<(), Failure> {
+        let pipe = self.runner.pipe();
+        let mut room: Streams<'_> = [&[]; MOST_STREAMS];
+        // SAFETY: the caller says so.
+        let options = unsafe { options(own, bytes, &mut room)? };
+        pipe.check_streams(bytes, options.streams)?;
+        let target = if pipe.writes() { target } else { ptr::dangling_mut() };
+        if pipe.writes() && target.is_null() {
+            pipe.check_target(bytes, 0)?;
+        }
+        let distance = (target as usize).abs_diff(source as usize);
+        if pipe.writes() && distance != 0 && distance < bytes {
+            return Err(Error::Overlap.into());
+        }
+        // SAFETY: 1. Source and target, if the pipe writes, have so many bytes. 2. Streams are as many as wanted and long
+        // enough. 3. If source and target share bytes they are the same.
+        unsafe { self.runner.piece(source, target, bytes, bytes, options).map_err(Failure::from) }
+    }
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn qj_runner_new(pipe: *const qj_pipe) -> *mut qj_runner {
+    // SAFETY: the pointer is valid, as the header demands.
+    let pipe = Arc::clone(&unsafe { &*pipe }.0);
+    // SAFETY: what is behind an `Arc` stays where it is, and this one is kept longer than the runner.
+    let runner = unsafe { &*Arc::as_ptr(&pipe) }.runner();
+    Box::into_raw(Box::new(qj_runner { runner, bytes: 0, _pipe: pipe }))
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn qj_runner_free(runner: *mut qj_runner) {
+    // SAFETY: the pointer is valid or null, as the header demands.
+    unsafe { take_back(runner) }
+}
+
+/// Lends the report, if it is wanted.
+///
+/// # Safety
+/// There is a place for it, or none.
+#[inline(always)]
+unsafe fn lend(report: &Report, place: *mut *const Report) {
+    if !place.is_null() {
+        // SAFETY: the caller says so.
+        unsafe { *place = report };
+    }
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn qj_runner_run(
+    runner: *mut qj_runner,
+    source: *const u8,
+    target: *mut u8,
+    bytes: usize,
+    options: *const qj_run_options,
+    report: *mut *const Report,
+) -> c_int {
+    // SAFETY: the pointers are valid, as the header demands.
+    unsafe {
+        let own = &mut *runner;
+        own.runner.begin();
+        own.bytes = 0;
+        status(own.pass(source, target, bytes, options).map(|()| lend(own.runner.end(bytes as u64), report)))
+    }
+}
+
+#[repr(C)]
+pub(crate) struct qj_part {
+    data: *mut u8,
+    bytes: usize,
+}
+
+/// # Safety
+/// Parts are valid for writes, and share no byte with each other, as long as the slices are used.
+unsafe fn writable<'p>(parts: &[qj_part]) -> Vec<&'p mut [u8]> {
+    // SAFETY: the caller says so.
+    let slice = |part: &qj_part| unsafe { slice::from_raw_parts_mut(part.data, part.bytes) };
+    parts.iter().map(|part| if part.bytes == 0 { &mut [] } else { slice(part) }).collect()
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn qj_runner_run_parts(
+    runner: *mut qj_runner,
+    sources: *const qj_part,
+    source_count: usize,
+    targets: *const qj_part,
+    target_count: usize,
+    own: *const qj_run_options,
+    report: *mut *const Report,
+) -> c_int {
+    // SAFETY: the pointers are valid, as the header demands.
+    unsafe {
+        let runner = &mut *runner;
+        runner.bytes = 0;
+        let sources: Vec<&[u8]> =
+            array(sources, source_count).iter().map(|part| array(part.data, part.bytes)).collect();
+        let mut targets = writable(array(targets, target_count));
+        let bytes = sources.iter().map(|source| source.len()).sum();
+        let mut room: Streams<'_> = [&[]; MOST_STREAMS];
+        status(options(own, bytes, &mut room).and_then(|options| {
+            lend(runner.runner.run_lists(&sources, &mut targets, options)?, report);
+            Ok(())
+        }))
+    }
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn qj_runner_begin(runner: *mut qj_runner) {
+    // SAFETY: the pointer is valid, as the header demands.
+    let own = unsafe { &mut *runner };
+    own.runner.begin();
+    own.bytes = 0;
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn qj_runner_piece(
+    runner: *mut qj_runner,
+    source: *const u8,
+    target: *mut u8,
+    bytes: usize,
+    options: *const qj_run_options,
+) -> c_int {
+    // SAFETY: the pointers are valid, as the header demands.
+    unsafe {
+        let own = &mut *runner;
+        if !own.bytes.is_multiple_of(8) {
+            return failed(Error::Piece { before: own.bytes }.into());
+        }
+        status(own.pass(source, target, bytes, options).map(|()| own.bytes += bytes as u64))
+    }
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn qj_runner_end(runner: *mut qj_runner) -> *const Report {
+    // SAFETY: the pointer is valid, as the header demands.
+    let own = unsafe { &mut *runner };
+    own.runner.end(own.bytes)
+}
+
+/// A handler and its last reply.
+pub(crate) struct qj_handler {
+    handler: Handler,
+    reply: Vec<u8>,
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn qj_handler_new(
+    definitions: *const qj_definitions,
+    name: *const c_char,
+    pipes: *const *const qj_pipe,
+    pipe_count: usize,
+    buffers: usize,
+    place: *mut *mut qj_handler,
+) -> c_int {
+    // SAFETY: the pointers are valid, as the header demands.
+    let (definitions, name, pipes) = unsafe { (&(*definitions).0, string(name), array(pipes, pipe_count)) };
+    let made = name.and_then(|name| {
+        let program = definitions.handlers.iter().find(|own| own.name == name);
+        let names = definitions.handlers.iter().map(|own| own.name.as_str());
+        let program = program.ok_or_else(|| absent("handler", name, names))?.clone();
+        let composer = Composer::global()?;
+        // SAFETY: every pipe is valid.
+        let own = pipes.iter().map(|pipe| composer.compose(unsafe { &**pipe }.0.steps()));
+        let handler = Handler::new(program, own.collect::<Result<_, _>>()?, buffers)?;
+        Ok(qj_handler { handler, reply: Vec::new() })
+    });
+    // SAFETY: there is a place for it, as the header demands.
+    unsafe { give(made, place) }
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn qj_handler_free(handler: *mut qj_handler) {
+    // SAFETY: the pointer is valid or null, as the header demands.
+    unsafe { take_back(handler) }
+}
+
+#[repr(C)]
+pub(crate) struct qj_handled {
+    verdict: c_int,
+    instruction: usize,
+    reply: *const u8,
+    reply_bytes: usize,
+}
+
+/// # Safety
+/// As the header says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn qj_handler_run(
+    handler: *mut qj_handler,
+    message: *const c_void,
+    bytes: usize,
+    buffers: *const qj_part,
+    buffer_count: usize,
+    fuel: u64,
+    handled: *mut qj_handled,
+) -> c_int {
+    // SAFETY: the pointers are valid, as the header demands.
+    unsafe {
+        let own = &mut *handler;
+        own.reply.clear();
+        let mut buffers = writable(array(buffers, buffer_count));
+        let verdict = own.handler.run(array(message.cast(), bytes), &mut buffers, &mut own.reply, fuel);
+        status(verdict.map_err(Failure::from).map(|verdict| {
+            let (verdict, instruction) = match verdict {
+                Verdict::Accepted => (0, 0),
+                Verdict::Dropped => (1, 0),
+                Verdict::Rejected { instruction } => (2, instruction),
+                Verdict::OutOfFuel => (3, 0),
+            };
+            let (reply, reply_bytes) = (own.reply.as_ptr(), own.reply.len());
+            *handled = qj_handled { verdict, instruction, reply, reply_bytes };
+        }))
+    }
+}
