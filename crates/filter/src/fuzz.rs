@@ -18,7 +18,9 @@ use crate::bpf::Program;
 use crate::classifier::{Classifier, Engine, Id, Match};
 use crate::ir::Filter;
 use crate::packet::Packet;
+use std::collections::hash_map::DefaultHasher;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::AddAssign;
 
 /// What was compared.
@@ -117,6 +119,19 @@ pub fn round(seed: u64, guard: &mut Guard, oracles: &[Oracle<'_>]) -> Result<Cou
         round.change(&mut random);
     }
     Ok(counts)
+}
+
+/// Numbers that stand for the filters of a round, equal only for equal ones (but for chance: 64 bits), so that distinct
+/// ones can be counted.
+pub fn fingerprints(seed: u64) -> impl Iterator<Item = u64> {
+    subjects(&mut Random::new(seed)).into_iter().map(|subject| {
+        let mut hasher = DefaultHasher::new();
+        match &subject.program {
+            Some(program) => program.hash(&mut hasher),
+            None => subject.filter.hash(&mut hasher),
+        }
+        hasher.finish()
+    })
 }
 
 /// One random program on many packets, as it runs and as oracles say: for those that are slow to change programs.

@@ -2,8 +2,8 @@
 
 use quaject_filter::bpf::{Disassembly, Instruction, Operation, Program, assemble};
 use quaject_filter::fuzz::Random;
-use quaject_filter::ir::parse;
-use quaject_filter::{Error, Expression, Filter, Scope};
+use quaject_filter::ir::{Field, Test, parse};
+use quaject_filter::{Classifier, Error, Expression, Filter, Packet, Scope};
 use quaject_test_support::Effort;
 use system::pcap;
 
@@ -152,4 +152,21 @@ fn expressions_have_limits() {
     assert_eq!(Scope::packet().equals(0, 5, 1).filter(), Err(Error::Width(5)));
     assert!((port(1) & port(2)).filter().expect("small").is_empty());
     assert!(Scope::packet().equals(0, 2, 0x1_0000).filter().expect("small").is_empty());
+}
+
+/// A range that others narrowed to one number, which no byte has under the mask, was taken for that number under the mask.
+#[test]
+fn a_number_that_is_none_under_the_mask_never_matches() {
+    let field = || Field::new(0, 1);
+    let within = |low, high| Test { mask: 0xfe, ..Test::range(field(), low, high) };
+    let filter = Filter::all(vec![within(1, 0x53), within(0, 1)]);
+    assert!(filter.is_empty(), "{filter}");
+    // One that some bytes have is an equality.
+    let filter = Filter::all(vec![within(1, 0x53), within(0, 2)]);
+    let classifier = Classifier::new();
+    classifier.insert(&filter, 0).expect("there is room");
+    for byte in 0..=u8::MAX {
+        let found = classifier.reader().classify(Packet::new(&[byte]));
+        assert_eq!(found.id().is_some(), filter.matches(Packet::new(&[byte])), "{byte}: {filter}");
+    }
 }

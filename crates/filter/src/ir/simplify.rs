@@ -91,7 +91,8 @@ fn one_subject(subject: &Subject, tests: Vec<Test>, kept: &mut Vec<Test>) -> Opt
                 high = test.low.checked_sub(1)?;
             }
         }
-        if low > high {
+        // What is left may be one number that is none under the mask.
+        if low > high || low == high && low & !bits != 0 {
             return None;
         }
         outside.retain(|test| test.low > low && test.high < high);

@@ -12,11 +12,11 @@ use capture::{Recorded, Writer, data_link, each};
 use quaject_esp_run::Trouble;
 use quaject_esp_run::files::read_text;
 use quaject_filter::bpf::Program;
-use quaject_filter::fuzz::{Counts, Guard, Kernel, Oracle, one_program, round};
+use quaject_filter::fuzz::{Counts, Guard, Kernel, Oracle, fingerprints, one_program, round};
 use quaject_filter::pcap::{Pcap, Prepared};
 use quaject_filter::rules::{Compiled, Mistake, Rule, Severity, compile, read};
 use quaject_filter::{Classifier, Engine, Id, Packet};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -343,6 +343,7 @@ fn fuzz(arguments: &FilterFuzz) -> Result<Status, Stop> {
     let begun = Instant::now();
     let last = arguments.rounds.map(|rounds| arguments.seed.saturating_add(rounds));
     let mut counts = Counts::default();
+    let mut distinct = HashSet::new();
     for seed in arguments.seed.. {
         let over = match last {
             Some(last) => seed >= last,
@@ -354,7 +355,10 @@ fn fuzz(arguments: &FilterFuzz) -> Result<Status, Stop> {
         // The kernel takes longer to change programs than to run them.
         let outcome = round(seed, &mut guard, &oracles);
         match outcome.and_then(|more| one_program(seed, &mut guard, &kernels).map(|_| more)) {
-            Ok(more) => counts += more,
+            Ok(more) => {
+                counts += more;
+                distinct.extend(fingerprints(seed));
+            }
             Err(disagreement) => {
                 print_verdict(disagreement.to_string().as_bytes())?;
                 say(&format!("help: `qj filter fuzz --seed {seed} --rounds 1` repeats it\n"));
@@ -364,8 +368,9 @@ fn fuzz(arguments: &FilterFuzz) -> Result<Status, Stop> {
     }
     let Counts { rounds, filters, packets, evaluations, matches } = counts;
     let text = format!(
-        "{rounds} rounds, {filters} filters, {packets} packets, {evaluations} evaluations, {matches} matches, \
-         0 differences\n"
+        "{rounds} rounds, {filters} filters ({} distinct), {packets} packets, {evaluations} evaluations, {matches} matches, \
+         0 differences\n",
+        distinct.len()
     );
     print_verdict(text.as_bytes())?;
     say(&format!("the kernel's verdict {} times\n", kernel.as_ref().map_or(0, Kernel::verdicts)));
