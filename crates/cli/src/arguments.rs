@@ -115,7 +115,8 @@ pub(crate) struct Check {
 ///   tcp:PORT, tcp:ADDR:PORT
 ///                          connections; `tcp:-` only makes them
 ///   file:FOLDER            files of a folder: open, read at, write at, close ...
-///   tap:NAME, packet:NAME  Ethernet frames of a virtual or of any interface
+///   tap:NAME, packet:NAME  Ethernet frames of a virtual or of any interface;
+///                          `packet:NAME,rules=FILE` sorts them by rules
 ///   can:NAME, can:PORT     frames of a CAN interface; of a bus of this machine
 ///   exec:COMMAND           as bytes: what a shell command reads and writes
 ///   serial:PATH, serial:PATH,BAUD, pty:PATH

@@ -54,11 +54,20 @@ pub enum Device {
     /// The files of a folder.
     Files(PathBuf),
     /// The other end of a TAP interface.
-    Tap(String),
+    Tap(Interface),
     /// A network interface, frame by frame.
-    Packet(String),
+    Packet(Interface),
     /// A CAN bus.
     Can(Bus),
+}
+
+/// A network interface.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Interface {
+    /// What the system calls it.
+    pub name: String,
+    /// The rules that say which port of the program's channel a frame is for.
+    pub rules: Option<PathBuf>,
 }
 
 /// Which CAN bus.
@@ -150,8 +159,8 @@ impl std::str::FromStr for Driver {
             "tcp" if argument == "-" => Ok(Driver::Device(Device::Tcp(None))),
             "tcp" => Ok(Driver::Device(Device::Tcp(Some(endpoint(name, argument)?)))),
             "file" => Ok(Driver::Device(Device::Files(named(text, argument, "a folder")?.into()))),
-            "tap" => Ok(Driver::Device(Device::Tap(named(text, argument, "an interface")?))),
-            "packet" => Ok(Driver::Device(Device::Packet(named(text, argument, "an interface")?))),
+            "tap" => Ok(Driver::Device(Device::Tap(interface(text, argument)?))),
+            "packet" => Ok(Driver::Device(Device::Packet(interface(text, argument)?))),
             "can" => Ok(Driver::Device(Device::Can(bus(text, argument)?))),
             _ => Err(Trouble::usage(format!("there is no driver `{name}`")).help(DRIVERS)),
         }
@@ -208,6 +217,19 @@ fn endpoint(driver: &str, argument: &str) -> Result<Endpoint, Trouble> {
         ))
     })?;
     Ok(Endpoint { address, port })
+}
+
+/// `eth0`, or `eth0,rules=FILE`.
+fn interface(text: &str, argument: &str) -> Result<Interface, Trouble> {
+    let (name, more) = argument.split_once(',').map_or((argument, None), |(name, more)| (name, Some(more)));
+    let name = named(text, name, "an interface")?;
+    let path = more.map(|more| more.strip_prefix("rules=").filter(|path| !path.is_empty()).ok_or(more)).transpose();
+    let rules = path.map_err(|more| {
+        let kind = text.split(':').next().unwrap_or_default();
+        Trouble::usage(format!("driver `{text}`: `{more}` says nothing about an interface"))
+            .help(format!("write `{kind}:{name}`, or `{kind}:{name},rules=FILE` to have its frames sorted by rules"))
+    })?;
+    Ok(Interface { name, rules: rules.map(PathBuf::from) })
 }
 
 /// `can0`, or `43113` for a bus that is a port.
@@ -314,9 +336,38 @@ pub(crate) fn resolve(program: &Program, bindings: &[Binding]) -> Result<Vec<Opt
                 .help("the program writes this channel: bind it to `text:PATH` or `bytes:PATH`"));
         }
     }
+    share_rules(program, &mut drivers);
     share_standard_input(program, &drivers)?;
     share_devices(program, &drivers)?;
     Ok(drivers)
+}
+
+/// A channel that the program writes is at the same interface as one that it reads, whether or not what is read is sorted.
+fn share_rules(program: &Program, drivers: &mut [Option<Driver>]) {
+    let sorted: Vec<Device> = program
+        .channels
+        .iter()
+        .zip(&*drivers)
+        .filter(|(channel, _)| channel.boundary == Boundary::FromWorld)
+        .filter_map(|(_, driver)| match driver {
+            Some(Driver::Device(device @ (Device::Tap(own) | Device::Packet(own)))) if own.rules.is_some() => {
+                Some(device.clone())
+            }
+            Some(_) | None => None,
+        })
+        .collect();
+    for (channel, driver) in program.channels.iter().zip(drivers) {
+        let Some(Driver::Device(device)) = driver else { continue };
+        let same = sorted.iter().find(|sorted| match (&*device, sorted) {
+            (Device::Tap(own), Device::Tap(other)) | (Device::Packet(own), Device::Packet(other)) => {
+                own.name == other.name && own.rules.is_none()
+            }
+            _ => false,
+        });
+        if let (Boundary::ToWorld, Some(same)) = (channel.boundary, same) {
+            *device = same.clone();
+        }
+    }
 }
 
 /// A device has one channel in each direction: which message would be whose?
@@ -409,6 +460,13 @@ mod tests {
         let can = |bus| bind(Driver::Device(super::Device::Can(bus)));
         assert_eq!(parse("c=can:can0"), can(super::Bus::Interface("can0".to_string())));
         assert_eq!(parse("c=can:43113"), can(super::Bus::Loopback(43_113)));
+        let frames = |rules| {
+            let rules: Option<&str> = rules;
+            let interface = super::Interface { name: "eth0".to_string(), rules: rules.map(Into::into) };
+            bind(Driver::Device(super::Device::Packet(interface)))
+        };
+        assert_eq!(parse("c=packet:eth0"), frames(None));
+        assert_eq!(parse("c=packet:eth0,rules=a,b.rules"), frames(Some("a,b.rules")));
         assert_eq!(parse("c=tcp:-"), bind(Driver::Device(super::Device::Tcp(None))));
         assert_eq!(parse("c=serial:d,9600"), bind(Driver::Bytes(Place::Serial("d".into(), Some(9600)))));
         assert_eq!(parse("c=data:-"), Ok(Binding { channel: "c".to_string(), choice: Choice::Data(Place::Standard) }));
@@ -428,6 +486,9 @@ mod tests {
             ("c=udp:65536", "`udp:65536` names no port"),
             ("c=tcp:localhost:80", "`tcp:localhost:80` names no port"),
             ("c=file:", "driver `file:` does not name a folder"),
+            ("c=packet:,rules=r", "driver `packet:,rules=r` does not name an interface"),
+            ("c=packet:eth0,rules=", "driver `packet:eth0,rules=`: `rules=` says nothing about an interface"),
+            ("c=tap:t0,filter=ip", "driver `tap:t0,filter=ip`: `filter=ip` says nothing about an interface"),
             ("c=serial:/dev/ttyS0,fast", "`serial:/dev/ttyS0,fast` is no serial line"),
             ("c=text", "driver `text` names no file"),
             ("c=timer:", "`timer:` is no timer"),

@@ -25,7 +25,7 @@ pub mod spin;
 mod trouble;
 
 pub use adaptive::adapt;
-pub use binding::{Binding, Choice, Device, Driver, Endpoint, Place};
+pub use binding::{Binding, Choice, Device, Driver, Endpoint, Interface, Place};
 pub use clock::Time;
 pub use code_size::{CodeSizes, SIZE_FLAGS, measure, measure_code};
 pub use executable::build_executable;

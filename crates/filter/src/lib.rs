@@ -31,6 +31,7 @@ mod stage;
 mod sync;
 mod table;
 mod writer;
+pub mod xdp;
 
 pub use classifier::{Classifier, Engine, Id, Match, Reader, Stats, View};
 pub use error::Error;

@@ -150,8 +150,21 @@ pub fn compile(pcap: &Pcap, rules: &[Rule], link_type: i32) -> (Vec<Compiled>, V
 }
 
 /// What could follow a beginning of an expression, so that it is whole.
-const ENDINGS: [&str; 12] =
-    ["", " ip", " 1", " 1.2.3.4", " host 1.2.3.4", " 0:1:2:3:4:5", " ::1", "] = 0", "] = 0 ", " = 0", " 1-2", " 1/8"];
+const ENDINGS: [&str; 13] = [
+    "",
+    " ip",
+    " 1",
+    " 1.2.3.4",
+    " host 1.2.3.4",
+    " proto 1",
+    " 0:1:2:3:4:5",
+    " ::1",
+    "] = 0",
+    "] = 0 ",
+    " = 0",
+    " 1-2",
+    " 1/8",
+];
 
 /// Where libpcap stops to understand an expression, in characters: the first word with which no beginning of it can be
 /// completed.

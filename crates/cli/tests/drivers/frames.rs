@@ -56,3 +56,110 @@ fn a_frame_crosses_the_interface_both_ways() {
         assert_eq!(text(&output.stdout), expected, "{engine}: {}", text(&output.stderr));
     }
 }
+
+/// Tells what arrives as which case.
+const SORTER: &str = "
+channel inC: union { low: bytes[<=64], high: bytes[<=20], other: bytes[<=64] } external out = \"packet:t0,rules=sort.rules\";
+channel outC: bytes[<=64] external in = \"packet:t0\";
+channel sayC(int, bytes[<=64]) external in = \"text:-\";
+process low { while { in(inC, low |> $frame); out(sayC, 1, frame[14..]); } }
+process high { while { in(inC, high |> $frame); out(sayC, 2, frame[14..]); } }
+process other {
+  for i in 0..12 { out(outC, \"\\x02aaaaa\\x02bbbbb\\x88\\xb5\" + \"0123456789ab\"[i..i + 1] + \"....................\"[..i]); }
+  while { in(inC, other |> $frame); if (frame.be16[12] == 0x88b5) { out(sayC, 3, frame[14..]); if (frame[14] == 'b') exit(0); } }
+}
+";
+
+/// `low` has what `high` would have too; a frame of `high` is too long for its type; `other` has the rest.
+const SORTED: &str = "1 \"0\"\n1 \"1.\"\n1 \"2..\"\n2 \"3...\"\n2 \"4....\"\n2 \"5.....\"\n\
+                      3 \"8........\"\n3 \"9.........\"\n3 \"a..........\"\n3 \"b...........\"\n";
+
+/// The file of rules, the type of the channel that reads, and what `qj run` says.
+const REFUSED: &[(&str, &str, &str)] = &[
+    (
+        "low: ether proto\n",
+        "union { low: bytes[<=64] }",
+        "error: sort.rules:1:17: can't parse filter expression: syntax error\n  low: ether proto\n                  ^\n",
+    ),
+    (
+        "\nlow: ip and ip6\n",
+        "union { low: bytes[<=64] }",
+        "error: sort.rules:2:6: no packet can match this\n  low: ip and ip6\n       ^\n",
+    ),
+    ("# none\n", "union { low: bytes[<=64] }", "error: `sort.rules` has no rule\n"),
+    ("other: ip\n", "union { low: bytes[<=64] }", "error: `sort.rules`, line 1: a rule called `other`\n"),
+    (
+        "low: ip\nhigh: ip6\n",
+        "union { low: bytes[<=64] }",
+        "error: channel `inC` has no case for rule `high`, sort.rules:2\n",
+    ),
+    (
+        "low: ip\n",
+        "union { low: bytes[<=64], lwo: bytes[<=64] }",
+        "error: driver `packet` cannot serve channel `inC`, whose messages are `(union { low: bytes[<=64], lwo: bytes[<=64] })`: it has no case `lwo`, only `low`, `other`\n",
+    ),
+    (
+        "low: ip\n",
+        "int",
+        "error: driver `packet` cannot serve channel `inC`, whose messages are `(int)`: `int` is not `bytes`\n",
+    ),
+];
+
+#[test]
+fn frames_arrive_sorted_by_rules() {
+    if tool(&["ip"]).is_none() {
+        return;
+    }
+    for engine in engines() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let write = |name: &str, text: &str| {
+            std::fs::write(folder.path().join(name), text).expect("the folder is writable");
+        };
+        write("mirror.esp", MIRROR);
+        write("sorter.esp", SORTER);
+        write(
+            "sort.rules",
+            "low: ether proto 0x88b5 and ether[14] < 0x33\nhigh: ether proto 0x88b5 and ether[14] < 0x38\n",
+        );
+        let script = format!(
+            "set -e\n\
+             $QJ run mirror.esp --engine {engine} & mirror=$!\n\
+             trap 'kill $mirror; wait' EXIT\n\
+             for i in $(seq 600); do ip link show t0 >/dev/null 2>&1 && break; sleep 0.05; done\n\
+             ip link set t0 up\n\
+             timeout 60 $QJ run sorter.esp --engine {engine}\n"
+        );
+        let output = Command::new("unshare")
+            .args(["--net", "sh", "-c", &script])
+            .current_dir(folder.path())
+            .env("QJ", env!("CARGO_BIN_EXE_qj"))
+            .output()
+            .expect("every Linux has `unshare`");
+        let said = text(&output.stderr);
+        let mut lines: Vec<String> = text(&output.stdout).lines().map(str::to_owned).collect();
+        // Each process tells of its frames in order; between processes there is none.
+        lines.sort();
+        assert_eq!(lines.join("\n") + "\n", SORTED, "{engine}: {said}");
+        assert!(said.contains("were longer than the channel's type holds"), "{engine}: {said}");
+    }
+}
+
+#[test]
+fn wrong_rules_are_shown() {
+    if quaject_filter::pcap::Pcap::load().is_err() {
+        assert!(tool(&["tcpdump"]).is_none(), "tcpdump comes with libpcap");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    for (rules, ty, expected) in REFUSED {
+        let program = format!(
+            "channel inC: {ty} external out = \"packet:lo,rules=sort.rules\"; process p {{ while {{ in(inC, $_m); }} }}"
+        );
+        std::fs::write(folder.path().join("p.esp"), program).expect("the folder is writable");
+        std::fs::write(folder.path().join("sort.rules"), rules).expect("the folder is writable");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
+        let output = command.args(["run", "p.esp"]).current_dir(folder.path()).output().expect("cargo built qj");
+        let said = text(&output.stderr);
+        assert!(said.starts_with(expected) && said.contains("\nhelp: "), "{said}");
+    }
+}

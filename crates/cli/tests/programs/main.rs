@@ -10,6 +10,7 @@ mod mqtt;
 mod nat;
 mod network;
 mod ping;
+mod ports;
 mod tcpip;
 mod tftp;
 mod uds;

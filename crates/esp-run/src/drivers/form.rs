@@ -9,7 +9,7 @@ use quaject_esp_ir::ir::{Channel, IntType, Program, Type, TypeId};
 
 /// One thing a device's message holds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Want {
+pub(crate) enum Want<'c> {
     /// Whose it is: a `pid`, or an integer.
     Id,
     /// A number from 0 to at least this.
@@ -17,23 +17,23 @@ pub(crate) enum Want {
     /// Bytes, of any bound above 0.
     Bytes,
     /// One of several, a union: each has a name of its own.
-    Cases(&'static [Case]),
+    Cases(&'c [Case<'c>]),
 }
 
 /// One case of a union.
 #[derive(Debug)]
-pub(crate) struct Case {
+pub(crate) struct Case<'c> {
     /// What the program calls it.
-    pub(crate) name: &'static str,
+    pub(crate) name: &'c str,
     /// What it holds; a program may leave out the last ones, down to `least`.
-    pub(crate) holds: &'static [Want],
+    pub(crate) holds: &'c [Want<'c>],
     /// How many of them it must hold.
     pub(crate) least: usize,
 }
 
-impl Case {
+impl<'c> Case<'c> {
     /// A case that holds exactly this.
-    pub(crate) const fn new(name: &'static str, holds: &'static [Want]) -> Case {
+    pub(crate) const fn new(name: &'c str, holds: &'c [Want<'c>]) -> Case<'c> {
         Case { name, holds, least: holds.len() }
     }
 }
@@ -97,7 +97,7 @@ impl Form {
         program: &Program,
         channel: &Channel,
         driver: &str,
-        wants: &[Want],
+        wants: &[Want<'_>],
         example: &str,
     ) -> Result<Form, Trouble> {
         let mut wanted = wants;
@@ -277,7 +277,7 @@ impl Part {
 }
 
 /// Matches one type with the next wants, which it takes.
-fn part(program: &Program, ty: TypeId, wants: &mut &[Want]) -> Result<Part, Misfit> {
+fn part(program: &Program, ty: TypeId, wants: &mut &[Want<'_>]) -> Result<Part, Misfit> {
     let name = || format!("`{}`", type_name(program, ty));
     let content = match program.types.get(ty) {
         Type::Boxed(pool) => program.types.get(program.types.pool(*pool).content),
@@ -313,7 +313,7 @@ fn part(program: &Program, ty: TypeId, wants: &mut &[Want]) -> Result<Part, Misf
 fn union(
     program: &Program,
     declared: &[(smol_str::SmolStr, Option<TypeId>)],
-    cases: &'static [Case],
+    cases: &[Case<'_>],
 ) -> Result<Part, Misfit> {
     let mut by_tag = Vec::with_capacity(declared.len());
     for (name, payload) in declared {

@@ -47,7 +47,7 @@ const SIZE: usize = 6;
 const CLOSE: usize = 7;
 const DISCARD: usize = 8;
 /// By the numbers above.
-const REQUESTS: &[Case] = &[
+const REQUESTS: &[Case<'_>] = &[
     Case::new("open", &[Bytes]),
     Case::new("edit", &[Bytes]),
     Case::new("create", &[Bytes]),
@@ -64,7 +64,7 @@ const DATA: usize = 1;
 const LENGTH: usize = 2;
 const FAILED: usize = 3;
 /// By the numbers above.
-const ANSWERS: &[Case] = &[
+const ANSWERS: &[Case<'_>] = &[
     Case::new("done", &[]),
     Case::new("data", &[Bytes]),
     Case::new("size", &[Number(0xffff)]),

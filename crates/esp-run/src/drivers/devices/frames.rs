@@ -3,8 +3,12 @@
 //!
 //! Frames may be lost, so nothing that happens to one stops the program: those that come faster than they are taken, that
 //! are longer than the channel's type holds, or that the interface refuses are counted.
+//!
+//! With rules, frames arrive sorted: each as the case of a union that is called like the first rule it matches.
 
+use super::sorting::Sorting;
 use super::{Device, Ends, Received};
+use crate::binding::Interface;
 use crate::drivers::form::{Form, Value, Want};
 use crate::trouble::{Trouble, reason};
 use quaject_esp_ir::datum::Datum;
@@ -25,6 +29,7 @@ pub(super) struct Frames {
     kind: Kind,
     file: File,
     input: Option<Form>,
+    sorting: Option<Sorting>,
     output: Option<Form>,
     held: VecDeque<Vec<u8>>,
     buffer: Vec<u8>,
@@ -41,8 +46,9 @@ enum Kind {
 }
 
 impl Frames {
-    pub(super) fn tap(program: &Program, interface: &str, ends: Ends<'_>) -> Result<Frames, Trouble> {
-        let forms = forms(program, "tap", ends)?;
+    pub(super) fn tap(program: &Program, interface: &Interface, ends: Ends<'_>) -> Result<Frames, Trouble> {
+        let forms = Forms::of(program, "tap", interface, ends)?;
+        let interface = interface.name.as_str();
         let opened = open_tap(interface).map_err(|error| {
             Trouble::new(format!("cannot open the TAP interface `{interface}`: {}", reason(&error)))
                 .help(format!("make one that you own: `ip tuntap add mode tap user $USER name {interface}`, as root"))
@@ -50,8 +56,9 @@ impl Frames {
         Ok(Frames::of(Kind::Tap, opened, forms))
     }
 
-    pub(super) fn packet(program: &Program, interface: &str, ends: Ends<'_>) -> Result<Frames, Trouble> {
-        let forms = forms(program, "packet", ends)?;
+    pub(super) fn packet(program: &Program, interface: &Interface, ends: Ends<'_>) -> Result<Frames, Trouble> {
+        let forms = Forms::of(program, "packet", interface, ends)?;
+        let interface = interface.name.as_str();
         let opened = open_packet(interface).map_err(|error| {
             Trouble::new(format!("cannot open the interface `{interface}`: {}", reason(&error)))
                 .help("this needs the capability CAP_NET_RAW; `ip link` names the interfaces")
@@ -59,11 +66,12 @@ impl Frames {
         Ok(Frames::of(Kind::Packet, opened, forms))
     }
 
-    fn of(kind: Kind, opened: OwnedFd, (input, output): (Option<Form>, Option<Form>)) -> Frames {
+    fn of(kind: Kind, opened: OwnedFd, Forms { input, sorting, output }: Forms) -> Frames {
         Frames {
             kind,
             file: File::from(opened),
             input,
+            sorting,
             output,
             held: VecDeque::new(),
             buffer: vec![0; LARGEST],
@@ -91,9 +99,25 @@ impl Frames {
 }
 
 /// How the channels carry frames, found out before anything is opened.
-fn forms(program: &Program, driver: &str, ends: Ends<'_>) -> Result<(Option<Form>, Option<Form>), Trouble> {
-    let form = |channel: &Channel| Form::fit(program, channel, driver, &[Want::Bytes], ": bytes[<=1514]`: one frame");
-    Ok((ends.input.map(form).transpose()?, ends.output.map(form).transpose()?))
+struct Forms {
+    input: Option<Form>,
+    sorting: Option<Sorting>,
+    output: Option<Form>,
+}
+
+impl Forms {
+    fn of(program: &Program, driver: &str, interface: &Interface, ends: Ends<'_>) -> Result<Forms, Trouble> {
+        let plain =
+            |channel: &Channel| Form::fit(program, channel, driver, &[Want::Bytes], ": bytes[<=1514]`: one frame");
+        let output = ends.output.map(plain).transpose()?;
+        Ok(match (ends.input, &interface.rules) {
+            (Some(channel), Some(rules)) => {
+                let (sorting, form) = Sorting::open(program, channel, driver, rules)?;
+                Forms { input: Some(form), sorting: Some(sorting), output }
+            }
+            (input, _) => Forms { input: input.map(plain).transpose()?, sorting: None, output },
+        })
+    }
 }
 
 /// The other end of the TAP interface of this name, which is made if it is not there.
@@ -173,13 +197,25 @@ impl Device for Frames {
         let Some(form) = &self.input else { return Ok(Received::Nothing) };
         loop {
             match self.file.read(&mut self.buffer) {
-                Ok(length) if length <= form.bytes_bound() => {
-                    match form.message(vec![Value::Bytes(self.buffer[..length].to_vec())]) {
+                Ok(length) => {
+                    let frame = &self.buffer[..length];
+                    let value = match &mut self.sorting {
+                        None if length <= form.bytes_bound() => Value::Bytes(frame.to_vec()),
+                        None => {
+                            self.too_long += 1;
+                            continue;
+                        }
+                        Some(sorting) => match sorting.sort(frame) {
+                            Some(value) => value,
+                            // The program has no use for it.
+                            None => continue,
+                        },
+                    };
+                    match form.message(vec![value]) {
                         Ok(message) => return Ok(Received::Message(message)),
                         Err(_) => self.too_long += 1,
                     }
                 }
-                Ok(_) => self.too_long += 1,
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => return Ok(Received::Nothing),
                     ErrorKind::Interrupted | ErrorKind::NetworkDown => {}

@@ -41,7 +41,7 @@ const SENT: usize = 2;
 const CLOSED: usize = 3;
 const FAILED: usize = 4;
 /// By the numbers above.
-const EVENTS: &[Case] = &[
+const EVENTS: &[Case<'_>] = &[
     Case { name: "opened", holds: &[Number(u32::MAX as u64), Number(u16::MAX as u64)], least: 0 },
     Case::new("data", &[Bytes]),
     Case::new("sent", &[]),
@@ -52,7 +52,7 @@ const EVENTS: &[Case] = &[
 const CONNECT: usize = 0;
 const SEND: usize = 1;
 /// By the numbers above, and `close`.
-const REQUESTS: &[Case] = &[
+const REQUESTS: &[Case<'_>] = &[
     Case::new("connect", &[Number(u32::MAX as u64), Number(u16::MAX as u64)]),
     Case::new("data", &[Bytes]),
     Case::new("close", &[]),

@@ -21,11 +21,11 @@ const LARGEST: usize = 65_536;
 /// Datagrams held while the system has no room for them.
 const HELD: usize = 64;
 
-const PLAIN: &[crate::drivers::form::Want] = {
+const PLAIN: &[crate::drivers::form::Want<'_>] = {
     use crate::drivers::form::Want::{Bytes, Number};
     &[Number(u32::MAX as u64), Number(u16::MAX as u64), Bytes]
 };
-const OWNED: &[crate::drivers::form::Want] = {
+const OWNED: &[crate::drivers::form::Want<'_>] = {
     use crate::drivers::form::Want::{Bytes, Id, Number};
     &[Id, Number(u32::MAX as u64), Number(u16::MAX as u64), Bytes]
 };

@@ -1,0 +1,143 @@
+//! Which port of a program a frame is for: rules in tcpdump's syntax, one for each case of a union, merged into one
+//! classifier ("VCODE" 4.2, DPF). Processes that wait for different cases are the ports; what a frame costs does not
+//! depend on how many there are.
+//!
+//! ```text
+//! rules     web: tcp port 80                  channel   union { web: bytes[<=1514], dns: bytes[<=1514],
+//!           dns: udp port 53                                    other: bytes[<=1514] }
+//! ```
+//!
+//! The first rule that matches has the frame. What none matches is the case `other`; a program without it does not see
+//! such frames. A channel of `bytes` has those that any rule matches.
+
+use crate::drivers::form::{Case, Form, Value, Want};
+use crate::files::read_text;
+use crate::trouble::Trouble;
+use quaject_esp_ir::ir::{Channel, Program, Type};
+use quaject_filter::pcap::Pcap;
+use quaject_filter::rules::{Compiled, Mistake, compile, read};
+use quaject_filter::{Classifier, Id, Packet, Reader};
+use std::collections::HashMap;
+use std::path::Path;
+
+/// What libpcap calls the link type of the frames.
+const ETHERNET: i32 = 1;
+/// The case of frames that no rule matches.
+const OTHER: &str = "other";
+
+/// Rules, merged.
+pub(super) struct Sorting {
+    reader: Reader,
+    /// The case of each filter.
+    cases: HashMap<Id, usize>,
+    kind: Kind,
+}
+
+/// What a frame that was sorted becomes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Bytes, if any rule matches.
+    Plain,
+    /// A case of a union, which may have one for frames that no rule matches.
+    Union { other: Option<usize> },
+}
+
+impl Sorting {
+    /// Reads and merges the rules for a channel, and finds out how it carries what they sort.
+    pub(super) fn open(
+        program: &Program,
+        channel: &Channel,
+        driver: &str,
+        rules: &Path,
+    ) -> Result<(Sorting, Form), Trouble> {
+        let compiled = compiled(rules)?;
+        let (form, kind) = carried(program, channel, driver, rules, &compiled)?;
+        let classifier = Classifier::new();
+        let filters = compiled.iter().zip((0..=u32::MAX).rev()).map(|(own, priority)| (&own.filter, priority));
+        let ids = classifier
+            .insert_all(filters)
+            .map_err(|error| Trouble::new(format!("`{}`: {error}", rules.display())).help(error.help().to_string()))?;
+        let cases = ids.into_iter().enumerate().map(|(case, id)| (id, case)).collect();
+        Ok((Sorting { reader: classifier.reader(), cases, kind }, form))
+    }
+
+    /// What a frame is to the program; `None` if it does not want it.
+    pub(super) fn sort(&mut self, frame: &[u8]) -> Option<Value> {
+        let found = self.reader.classify(Packet::new(frame)).id();
+        let bytes = || Value::Bytes(frame.to_vec());
+        match (self.kind, found) {
+            (Kind::Plain, found) => found.map(|_| bytes()),
+            (Kind::Union { .. }, Some(id)) => Some(Value::Case(*self.cases.get(&id)?, vec![bytes()])),
+            (Kind::Union { other }, None) => Some(Value::Case(other?, vec![bytes()])),
+        }
+    }
+}
+
+/// How a channel carries what rules sort.
+fn carried(
+    program: &Program,
+    channel: &Channel,
+    driver: &str,
+    rules: &Path,
+    compiled: &[Compiled],
+) -> Result<(Form, Kind), Trouble> {
+    if !begins_with_union(program, channel) {
+        let form = Form::fit(program, channel, driver, &[Want::Bytes], ": bytes[<=1514]`: one frame")?;
+        return Ok((form, Kind::Plain));
+    }
+    let mut cases: Vec<Case<'_>> = compiled.iter().map(|own| Case::new(&own.rule.name, &[Want::Bytes])).collect();
+    let other = cases.len();
+    cases.push(Case::new(OTHER, &[Want::Bytes]));
+    let example = format!(": union {{ {}: bytes[<=1514], .. }}`: a case for each rule", cases[0].name);
+    let form = Form::fit(program, channel, driver, &[Want::Cases(&cases)], &example)?;
+    if let Some(missing) = (0..other).find(|case| !form.has(*case)) {
+        let (name, line, path) = (cases[missing].name, compiled[missing].rule.line, rules.display());
+        return Err(Trouble::usage(format!("channel `{}` has no case for rule `{name}`, {path}:{line}", channel.name))
+            .help(format!("add `{name}: bytes[<=1514]` to its union, or give the rule the name of one of its cases")));
+    }
+    let kind = Kind::Union { other: form.has(other).then_some(other) };
+    Ok((form, kind))
+}
+
+/// Whether the messages of a channel are a union.
+fn begins_with_union(program: &Program, channel: &Channel) -> bool {
+    channel.payload.first().is_some_and(|ty| match program.types.get(*ty) {
+        Type::Boxed(pool) => matches!(program.types.get(program.types.pool(*pool).content), Type::Union(_)),
+        flat => matches!(flat, Type::Union(_)),
+    })
+}
+
+/// The rules of a file, none of them wrong.
+fn compiled(path: &Path) -> Result<Vec<Compiled>, Trouble> {
+    let text = read_text(path)?;
+    let pcap = Pcap::load().map_err(|absent| Trouble::new(absent.to_string()).help(absent.help()))?;
+    let (rules, mut mistakes) = read(&text);
+    if mistakes.is_empty() {
+        let (compiled, more) = compile(&pcap, &rules, ETHERNET);
+        mistakes = more;
+        if let Some(own) = compiled.iter().find(|own| own.rule.name == OTHER) {
+            return Err(Trouble::new(format!("`{}`, line {}: a rule called `{OTHER}`", path.display(), own.rule.line))
+                .help("that is the case of frames that no rule matches; give the rule another name"));
+        }
+        if mistakes.is_empty() && !compiled.is_empty() {
+            return Ok(compiled);
+        }
+    }
+    // A rule that can never match is a mistake here: its port would wait for ever.
+    match mistakes.first() {
+        Some(mistake) => Err(shown(path, &text, mistake)),
+        None => Err(Trouble::new(format!("`{}` has no rule", path.display()))
+            .help("write a rule in a line, as in `web: tcp port 80`")),
+    }
+}
+
+/// A mistake with the line it is in and a caret below the place.
+fn shown(path: &Path, text: &str, mistake: &Mistake) -> Trouble {
+    let Mistake { line, column, message, .. } = mistake;
+    let content = text.lines().nth(line - 1).unwrap_or_default();
+    // Tabulators stay, so that the caret is below what it means.
+    let blank = |character: char| if character == '\t' { '\t' } else { ' ' };
+    let indent: String = content.chars().take(column - 1).map(blank).collect();
+    let place = format!("{}:{line}:{column}", path.display());
+    Trouble::new(format!("{place}: {message}\n  {content}\n  {indent}^")).help(mistake.help)
+}
