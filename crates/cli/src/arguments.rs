@@ -766,6 +766,7 @@ pub(crate) enum StoreChoice {
     qj filter -f rules.txt --explain              groups, tables and the generated code\n  \
     qj filter -f rules.txt -r day.pcap --check    compare with bpf_filter, packet by packet\n  \
     qj filter -f rules.txt -i eth0 --count        until Ctrl-C\n  \
+    qj filter -f rules.txt --emit xdp -o rules.o  for `ip link set eth0 xdp obj rules.o sec xdp`\n  \
     qj filter fuzz --seconds 60                   random filters and packets, every engine"
 )]
 pub(crate) struct Filter {
@@ -798,9 +799,22 @@ pub(crate) struct Filter {
     /// Measure how long a packet takes, beside bpf_filter
     #[arg(long, group = "work", requires = "source")]
     pub(crate) bench: bool,
+    /// Write the filters as a program for the kernel's XDP: C, or what clang makes of it if FILE ends in .o
+    #[arg(long, value_name = "FORM", group = "work", conflicts_with = "source")]
+    pub(crate) emit: Option<Emit>,
+    /// Where to; standard output unless it is said
+    #[arg(short, long, value_name = "FILE", requires = "emit", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
     /// The link type that --explain takes filters to be for, when there is no capture to tell: 1 is Ethernet
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) link_type: i32,
+}
+
+/// What filters are written as.
+#[derive(clap::ValueEnum, Clone, Copy, Debug)]
+pub(crate) enum Emit {
+    /// A program that counts packets by rule and does with them what a map says
+    Xdp,
 }
 
 #[derive(Subcommand, Debug)]

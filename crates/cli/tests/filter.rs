@@ -228,7 +228,7 @@ fn fuzz_compares_engines() {
         .qj("filter fuzz --rounds 20 --seed 5")
         .assert()
         .success()
-        .stdout_eq("20 rounds, [..] filters, [..] packets, [..] evaluations, [..] matches, 0 differences\n")
+        .stdout_eq("20 rounds, [..] filters ([..] distinct), [..] packets, [..] evaluations, [..] matches, 0 differences\n")
         .stderr_eq("...\nthe kernel[..]\n");
 }
 
@@ -296,4 +296,35 @@ error: cannot listen to `nosuch0`: [..]
 help: `ip link` lists the interfaces; it takes root, or a `qj` after `setcap cap_net_raw+ep`, to listen to them
 
 "#]]);
+}
+
+#[test]
+fn rules_become_a_program_for_the_kernel() {
+    use quaject_test_support::tool;
+    let Some(folder) = folder() else { return };
+    std::fs::write(folder.path("loop.txt"), "a: ip\nb: ip6 protochain 6\n").expect("a file can be written");
+    let source = folder.qj("filter -f rules.txt --emit xdp").assert().success();
+    let source = String::from_utf8_lossy(&source.get_output().stdout).into_owned();
+    assert!(source.contains("#define QJ_RULES 3") && source.contains("/* dns */"), "{source}");
+    folder.qj("filter -f loop.txt --emit xdp -o loop.c").assert().failure().stderr_eq(str![[r#"
+error: loop.txt:2: `b`: the kernel runs no program that jumps backwards, as this one does
+help: leave out `protochain`, or name the headers that may come
+
+"#]]);
+    assert!(!folder.path("loop.c").exists());
+    if tool(&["clang"]).is_none() || tool(&["ip"]).is_none() {
+        return;
+    }
+    folder.qj("filter -f rules.txt --emit xdp -o rules.o").assert().success();
+    // The kernel's verifier accepts it, maps and all.
+    let script =
+        "ip link add v0 type veth peer name v1 && ip link set dev v1 xdpgeneric obj rules.o sec xdp && ip link show v1";
+    let mut attach = std::process::Command::new("unshare");
+    let output = attach.args(["--net", "sh", "-c", script]).current_dir(folder.path(".")).output().expect("it starts");
+    let (said, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if ["not supported", "not permitted", "without libbpf"].iter().any(|why| complaint.contains(why)) {
+        eprintln!("SKIPPED the kernel's part of a test: {complaint}");
+        return;
+    }
+    assert!(output.status.success() && said.contains("xdpgeneric"), "{said}{complaint}");
 }

@@ -121,6 +121,17 @@ pub fn round(seed: u64, guard: &mut Guard, oracles: &[Oracle<'_>]) -> Result<Cou
     Ok(counts)
 }
 
+/// The filters of a round.
+pub fn filters(seed: u64) -> Vec<Filter> {
+    subjects(&mut Random::new(seed)).into_iter().map(|subject| subject.filter).collect()
+}
+
+/// A random packet, cut to some lengths.
+pub fn packets(random: &mut Random) -> impl Iterator<Item = Vec<u8>> + use<> {
+    let bytes = packets::packet(random);
+    packets::lengths(random, bytes.len()).into_iter().map(move |length| bytes[..length].to_vec())
+}
+
 /// Numbers that stand for the filters of a round, equal only for equal ones (but for chance: 64 bits), so that distinct
 /// ones can be counted.
 pub fn fingerprints(seed: u64) -> impl Iterator<Item = u64> {

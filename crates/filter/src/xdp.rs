@@ -93,12 +93,17 @@ char qj_license[] __attribute__((section("license"), used)) = "Dual MIT/GPL";
 /// [`Unwritable`] if a filter is a program with loops.
 pub fn source(filters: &[(&str, &Filter)]) -> Result<String, Unwritable> {
     let mut text = String::new();
-    let _ = writeln!(text, "/* Rules for XDP, made by qj: clang -O2 -g -target bpf -c FILE. */\n#define QJ_RULES {}", filters.len());
+    let _ = writeln!(
+        text,
+        "/* Rules for XDP, made by qj: clang -O2 -g -target bpf -c FILE. */\n#define QJ_RULES {}",
+        filters.len()
+    );
     text.push_str(BEFORE);
     for (number, (name, filter)) in filters.iter().enumerate() {
         let name: String = name.chars().map(|own| if own == '*' || own.is_control() { ' ' } else { own }).collect();
         let _ = writeln!(text, "\n/* {name} */");
         let _ = writeln!(text, "QJ_INLINE int qj_rule_{number}(const __u8 *data, const __u8 *end) {{");
+        text.push_str("    (void)data, (void)end;\n");
         match filter {
             Filter::Any(conjunctions) => {
                 for conjunction in conjunctions {
@@ -110,7 +115,7 @@ pub fn source(filters: &[(&str, &Filter)]) -> Result<String, Unwritable> {
             Filter::Program(_) => return Err(Unwritable { filter: number }),
         }
     }
-    text.push_str("\nQJ_INLINE __u32 qj_rule(const __u8 *data, const __u8 *end) {\n");
+    text.push_str("\nQJ_INLINE __u32 qj_rule(const __u8 *data, const __u8 *end) {\n    (void)data, (void)end;\n");
     for number in 0..filters.len() {
         let _ = writeln!(text, "    if (qj_rule_{number}(data, end)) return {number};");
     }
@@ -200,6 +205,7 @@ impl Writer<'_> {
 /// A program of the packet filter's machine, instruction by instruction.
 fn program(text: &mut String, program: &Program) {
     text.push_str("    __u32 a = 0, x = 0, m[16] = {0};\n    __u64 o = 0;\n    const __u8 *p = data;\n");
+    text.push_str("    (void)a, (void)x, (void)m, (void)o, (void)p;\n");
     let operations = program.operations();
     let operand = |operand: &Operand| match operand {
         Operand::Constant(k) => format!("{k:#x}u"),

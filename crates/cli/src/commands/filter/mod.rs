@@ -2,11 +2,12 @@
 
 mod capture;
 mod corpus;
+mod export;
 mod live;
 mod measure;
 mod words;
 
-use crate::arguments::{Filter as Arguments, FilterCommand, FilterFuzz};
+use crate::arguments::{Emit, Filter as Arguments, FilterCommand, FilterFuzz};
 use crate::terminal::{Status, Stop, Terminal, print, print_verdict, say};
 use capture::{Recorded, Writer, data_link, each};
 use quaject_esp_run::Trouble;
@@ -48,6 +49,7 @@ pub(crate) fn filter(terminal: &Terminal, arguments: Arguments) -> Result<Status
         (Arguments { split: Some(folder), .. }, Some(packets)) => split(&mut wanted, packets, folder),
         (Arguments { check: true, .. }, Some(packets)) => check(&mut wanted, packets),
         (Arguments { bench: true, .. }, Some(packets)) => measure::measure(&mut wanted, packets),
+        (Arguments { emit: Some(Emit::Xdp), output, .. }, _) => export::xdp(&mut wanted, output.as_deref()),
         (Arguments { explain: true, .. }, _) => explain(&mut wanted, arguments.link_type),
         // Nothing more than to find mistakes.
         (_, None) => {
