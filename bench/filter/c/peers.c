@@ -12,8 +12,10 @@
 #include <string.h>
 
 int peers_start(void) {
-    char *arguments[] = {"bench", "--no-huge", "--no-pci", "--no-shconf", "--no-telemetry", "-m", "512", "-l", "0", NULL};
-    return rte_eal_init(9, arguments) < 0 ? -1 : 0;
+    /* Without the last one the library never uses vectors of 512 bits, not even when it is told to. */
+    char *arguments[] = {"bench", "--no-huge", "--no-pci", "--no-shconf", "--no-telemetry", "-m", "512",
+                         "-l", "0", "--force-max-simd-bitwidth=512", NULL};
+    return rte_eal_init(10, arguments) < 0 ? -1 : 0;
 }
 
 /* Exact five-tuples: protocol first, then addresses, then both ports as one input word, as the library wants it. */
@@ -37,8 +39,12 @@ struct peer_rule {
 };
 
 void *peer_acl_new(const struct peer_rule *rules, uint32_t count) {
+    /* Of one name there is one context. */
+    static unsigned number;
+    char name[16];
+    snprintf(name, sizeof name, "bench%u", number++);
     struct rte_acl_param parameters = {
-        .name = "bench", .socket_id = -1, .rule_size = RTE_ACL_RULE_SZ(FIELDS), .max_rule_num = count};
+        .name = name, .socket_id = -1, .rule_size = RTE_ACL_RULE_SZ(FIELDS), .max_rule_num = count};
     struct rte_acl_ctx *context = rte_acl_create(&parameters);
     if (context == NULL) return NULL;
     for (uint32_t at = 0; at < count; at++) {
@@ -60,6 +66,11 @@ void *peer_acl_new(const struct peer_rule *rules, uint32_t count) {
     memcpy(config.defs, definitions, sizeof definitions);
     if (rte_acl_build(context, &config) != 0) return NULL;
     return context;
+}
+
+/* Vectors of 256 bits are what the library chooses by itself where there are such; those of 512 must be asked for. */
+int peer_acl_choose(void *context, int wide) {
+    return rte_acl_set_ctx_classify(context, wide ? RTE_ACL_CLASSIFY_AVX512X32 : RTE_ACL_CLASSIFY_AVX2);
 }
 
 void peer_acl_free(void *context) { rte_acl_free(context); }

@@ -69,6 +69,7 @@ struct RawProgram {
 unsafe extern "C" {
     fn peers_start() -> i32;
     fn peer_acl_new(rules: *const Rule, count: u32) -> *mut c_void;
+    fn peer_acl_choose(context: *mut c_void, wide: i32) -> i32;
     fn peer_acl_free(context: *mut c_void);
     fn peer_acl_classify(context: *mut c_void, packets: *const *const u8, found: *mut u32, count: u32, batch: u32);
     fn peer_bpf_new(programs: *const RawProgram, count: u32) -> *mut c_void;
@@ -85,12 +86,30 @@ pub fn start() {
 /// DPDK's classifier for rules.
 pub struct Acl(*mut c_void);
 
+/// The vectors that it computes with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Vectors {
+    /// 256 bits: its own choice.
+    Default,
+    /// 512 bits, which it uses only if told twice.
+    Wide,
+}
+
 impl Acl {
+    /// Classifies with vectors of 256 bits until told otherwise.
     pub fn new(rules: &[Rule]) -> Acl {
         // SAFETY: the pointer and count are those of a slice.
         let context = unsafe { peer_acl_new(rules.as_ptr(), rules.len() as u32) };
         assert!(!context.is_null(), "the rules build");
-        Acl(context)
+        let acl = Acl(context);
+        acl.choose(Vectors::Default);
+        acl
+    }
+
+    /// Chooses the vectors; whether the processor has them.
+    pub fn choose(&self, vectors: Vectors) -> bool {
+        // SAFETY: the context is live, and nobody classifies meanwhile: this is one thread.
+        unsafe { peer_acl_choose(self.0, i32::from(vectors == Vectors::Wide)) == 0 }
     }
 
     pub fn classify(&self, packets: &[*const u8], found: &mut [u32], batch: u32) {

@@ -157,6 +157,7 @@ pub fn ranges(seed: Seed, count: usize) {
     let begun = thread_seconds();
     let acl = peers::Acl::new(&rules.iter().map(peers::Rule::of).collect::<Vec<_>>());
     let acl_build = (thread_seconds() - begun) * 1e3;
+    let wide = peers::Acl::new(&rules.iter().map(peers::Rule::of).collect::<Vec<_>>());
     let stats = classifier.stats();
     println!("\n{seed:?}, {count} rules: nanoseconds per packet, median (best), ratio to the first");
     println!(
@@ -193,6 +194,13 @@ pub fn ranges(seed: Seed, count: usize) {
         contenders.push((
             format!("rte_acl, batches of {batch}"),
             Box::new(move |found| acl.classify(pointers, found, batch)),
+        ));
+    }
+    if wide.choose(peers::Vectors::Wide) {
+        let (wide, pointers) = (&wide, &pointers);
+        contenders.push((
+            "rte_acl, batches of 128, AVX-512".to_owned(),
+            Box::new(move |found| wide.classify(pointers, found, 128)),
         ));
     }
     report(contenders, &expected);

@@ -348,17 +348,30 @@ impl View<'_> {
     pub fn classify_batch(&self, packets: &[Packet<'_>], matches: &mut [Match]) {
         let matches = &mut matches[..packets.len()];
         let snapshot = self.snapshot();
-        #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-        if let [chunk] = &snapshot.chunks[..]
-            && let Some(many) = chunk.code.as_ref().and_then(|code| code.many)
-        {
-            // SAFETY: 1. As `Chunk::classify`. 2. There are as many packets and places as is said, and `Match` is a word.
-            unsafe { many(packets.as_ptr().cast(), packets.len() as u64, ptr::from_mut(matches).cast()) };
-            return;
+        // So good that no later chunk has better.
+        let mut enough = u64::MAX;
+        for (at, chunk) in snapshot.chunks.iter().enumerate() {
+            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+            if at == 0
+                && chunk.tree().is_none()
+                && let Some(many) = chunk.code.as_ref().and_then(|code| code.many)
+            {
+                // SAFETY: 1. As `Chunk::classify`. 2. There are as many packets and places as is said, and `Match` is a
+                // word.
+                unsafe { many(packets.as_ptr().cast(), packets.len() as u64, ptr::from_mut(matches).cast()) };
+                enough = chunk.after.load(Ordering::Acquire);
+                continue;
+            }
+            if at == 0 {
+                matches.fill(Match::NONE);
+            }
+            // SAFETY: this reader is pinned.
+            unsafe { chunk.classify_batch(packets, matches, enough) };
+            // Raised before better ranks are published.
+            enough = chunk.after.load(Ordering::Acquire);
         }
-        let _ = snapshot;
-        for (packet, place) in packets.iter().zip(matches) {
-            *place = self.classify(*packet);
+        if snapshot.chunks.is_empty() {
+            matches.fill(Match::NONE);
         }
     }
 

@@ -2,6 +2,7 @@
 //! no generated code.
 
 use crate::bpf::{Operation, Program};
+use crate::classifier::Match;
 use crate::group::{Data, members_at};
 use crate::packet::Packet;
 use crate::ranges::Ranges;
@@ -145,6 +146,51 @@ impl Chunk {
     /// The caller is pinned.
     #[inline]
     pub(crate) unsafe fn classify(&self, packet: Packet<'_>, best: u64) -> u64 {
+        if let Some(rank) = self.tree().and_then(|ranges| ranges.best(packet)) {
+            return best.max(rank);
+        }
+        // SAFETY: the caller is pinned.
+        unsafe { self.classify_by_stages(packet, best) }
+    }
+
+    /// The ranges that are all of the chunk, if they have a tree.
+    #[inline]
+    pub(crate) fn tree(&self) -> Option<&Ranges> {
+        match &self.stages[..] {
+            [Stage::Ranges(ranges)] if ranges.tree.is_some() => Some(ranges),
+            _ => None,
+        }
+    }
+
+    /// The best ranks of packets, given the best so far of each; of those that have reached `enough` nothing is asked.
+    ///
+    /// # Safety
+    /// The caller is pinned.
+    pub(crate) unsafe fn classify_batch(&self, packets: &[Packet<'_>], best: &mut [Match], enough: u64) {
+        let Some(ranges) = self.tree() else {
+            for (packet, best) in packets.iter().zip(best).filter(|(_, best)| best.0 < enough) {
+                // SAFETY: the caller is pinned.
+                best.0 = unsafe { self.classify_by_stages(*packet, best.0) };
+            }
+            return;
+        };
+        ranges.best_of(packets, |at, rank| {
+            let best = &mut best[at];
+            best.0 = match rank {
+                Some(rank) => best.0.max(rank),
+                None if best.0 >= enough => best.0,
+                // SAFETY: the caller is pinned.
+                None => unsafe { self.classify_by_stages(packets[at], best.0) },
+            };
+        });
+    }
+
+    /// The best rank without a tree.
+    ///
+    /// # Safety
+    /// The caller is pinned.
+    #[inline]
+    unsafe fn classify_by_stages(&self, packet: Packet<'_>, best: u64) -> u64 {
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         if let Some(code) = &self.code {
             // SAFETY: the code reads `length` bytes of `data` at most, and tables and lists that the pin keeps.
@@ -185,6 +231,7 @@ impl Snapshot {
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         if let [chunk] = &self.chunks[..]
             && let Some(code) = &chunk.code
+            && chunk.tree().is_none()
         {
             return code.one as *mut ();
         }

@@ -105,6 +105,8 @@ enum Garbage {
 #[derive(Debug, Default)]
 struct Plan {
     sections: Vec<u32>,
+    /// Whether no other section may join: ranges with a tree, which is asked before the code.
+    closed: bool,
     shown: Option<Arc<Chunk>>,
 }
 
@@ -294,8 +296,12 @@ impl Writer {
             };
             for ((ranges, entries), some) in built.into_iter().zip(all.chunks(ranges::MOST)) {
                 let best = some.first().map_or(0, |(_, rank, _)| *rank);
+                let closed = ranges.tree.is_some();
                 let set = RangeSet { ranges: Arc::new(ranges), members: some.len(), best };
-                let section = self.section(Kind::Ranges(set), MOST_STAGES);
+                let section = self.section(Kind::Ranges(set), if closed { 1 } else { MOST_STAGES });
+                if let (true, Some(plan)) = (closed, self.plans.last_mut()) {
+                    plan.closed = true;
+                }
                 for (entry, (_, _, of)) in entries.into_iter().zip(some) {
                     all_places[*of].push(Place { section, entry });
                 }
@@ -397,7 +403,7 @@ impl Writer {
     /// A new section in a chunk of at most so many.
     fn section(&mut self, kind: Kind, most: usize) -> u32 {
         let chunk = match self.plans.last() {
-            Some(plan) if plan.sections.len() < most => self.plans.len() - 1,
+            Some(plan) if plan.sections.is_empty() || plan.sections.len() < most && !plan.closed => self.plans.len() - 1,
             Some(_) | None => {
                 self.plans.push(Plan::default());
                 self.plans.len() - 1
@@ -414,6 +420,7 @@ impl Writer {
                 self.sections.len() as u32 - 1
             }
         };
+        self.plans[chunk].closed &= !self.plans[chunk].sections.is_empty();
         self.plans[chunk].sections.push(at);
         self.dirty.insert(chunk);
         at
@@ -513,7 +520,7 @@ impl Writer {
             Err(chunk) if self.plans[at].sections.len() == 1 => self.plans[at].shown = Some(Arc::new(chunk)),
             Err(_) => {
                 let Some(last) = self.plans[at].sections.pop() else { return };
-                self.plans.push(Plan { sections: vec![last], shown: None });
+                self.plans.push(Plan { sections: vec![last], ..Plan::default() });
                 let own = self.plans.len() - 1;
                 if let Some(section) = &mut self.sections[last as usize] {
                     section.chunk = own;

@@ -14,10 +14,17 @@
 //! Blocks without bits are not stored: how many bits of the summary are below that of a block says where it is. In a block
 //! the best rank comes first, so that of each word one bit is looked at.
 //!
+//! Rows tell all filters that match, and the best one as filters come and go. Who wants the best one of a packet asks a
+//! tree first (`tree.rs`): if the filter that is the best of all that were there at the beginning is still there, it is it.
+//!
 //! Nothing but ranks changes once a stage is built: a filter that is removed has rank 0. Knows no generated code.
 
+#[cfg(target_arch = "x86_64")]
+mod batch;
+mod cuts;
 mod index;
 mod spans;
+mod tree;
 
 pub(crate) use index::Index;
 
@@ -27,6 +34,7 @@ use crate::shape::{Number, Place, places_of};
 use spans::Spans;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tree::{Found, Tree};
 
 /// The most filters of a stage: 64 blocks of three words, each of which takes a register.
 pub(crate) const MOST: usize = 64 * 64 * 3;
@@ -95,6 +103,8 @@ pub(crate) struct Ranges {
     /// Words of a block.
     pub(crate) block_words: usize,
     pub(crate) ranks: Box<[AtomicU64]>,
+    /// Finds the best filter of most packets, where filters are boxes.
+    pub(crate) tree: Option<Tree>,
 }
 
 /// What a conjunction looks at.
@@ -194,7 +204,7 @@ impl Ranges {
         if filters.is_empty() || filters.len() > MOST {
             return None;
         }
-        let mut drafts = drafts(filters)?;
+        let drafts = drafts(filters)?;
         let (bases, places) = places_of(drafts.iter().filter_map(|draft| match &draft.aspect.subject {
             Subject::Field(field) => Some(field),
             Subject::Length => None,
@@ -210,13 +220,11 @@ impl Ranges {
             Subject::Length => None,
         };
         let mut fixed = Vec::new();
-        drafts.retain(|draft| match draft.fixed() {
-            Some((low, high)) => {
-                fixed.push(Fixed { number: number(&draft.aspect), mask: draft.aspect.mask, low, high });
-                false
-            }
-            None => true,
-        });
+        let (same, mut drafts): (Vec<Draft>, Vec<Draft>) = drafts.into_iter().partition(|own| own.fixed().is_some());
+        for draft in &same {
+            let Some((low, high)) = draft.fixed() else { continue };
+            fixed.push(Fixed { number: number(&draft.aspect), mask: draft.aspect.mask, low, high });
+        }
         if drafts.iter().any(|draft| draft.starts.len() > MOST_INTERVALS) {
             return None;
         }
@@ -240,7 +248,10 @@ impl Ranges {
             ranks[entry].store(filters[*filter as usize].1, Ordering::Relaxed);
             entries[*filter as usize] = entry as u32;
         }
-        Some((Ranges { places, fixed, axes, words, block_words, ranks }, entries))
+        drafts.extend(same);
+        let order: Vec<u64> = filters.iter().map(|(_, rank)| *rank).collect();
+        let tree = Tree::new(&drafts, &places, &number, &order, &entries);
+        Some((Ranges { places, fixed, axes, words, block_words, ranks, tree }, entries))
     }
 
     /// Takes a filter away.
@@ -259,7 +270,43 @@ impl Ranges {
     pub(crate) fn bytes(&self) -> usize {
         let rows: usize = self.axes.iter().map(|axis| 8 * axis.rows.len() + 4 * axis.offsets.len()).sum();
         let indices = self.axes.iter().flat_map(|axis| &axis.dimensions).map(|own| own.index.bytes());
-        rows + indices.sum::<usize>() + 8 * self.ranks.len()
+        rows + indices.sum::<usize>() + 8 * self.ranks.len() + self.tree.as_ref().map_or(0, Tree::bytes)
+    }
+
+    /// The best rank of a packet, zero for no filter; none if rows must be asked.
+    #[inline]
+    pub(crate) fn best(&self, packet: Packet<'_>) -> Option<u64> {
+        self.rank(self.tree.as_ref()?.find(packet))
+    }
+
+    /// The same for many packets, each said with its place.
+    pub(crate) fn best_of(&self, packets: &[Packet<'_>], mut said: impl FnMut(usize, Option<u64>)) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(tree) = self.tree.as_ref().filter(|tree| tree.wide) {
+            let mut found = [Found::Unknown; batch::MOST];
+            for (at, packets) in packets.chunks(batch::MOST).enumerate() {
+                // SAFETY: the processor has the vectors.
+                unsafe { tree.find_many(packets, &mut found) };
+                for (own, found) in found.iter().enumerate().take(packets.len()) {
+                    said(at * batch::MOST + own, self.rank(*found));
+                }
+            }
+            return;
+        }
+        for (at, packet) in packets.iter().enumerate() {
+            said(at, self.best(*packet));
+        }
+    }
+
+    /// The rank of what the tree found, if the filter is still there.
+    #[inline]
+    fn rank(&self, found: Found) -> Option<u64> {
+        match found {
+            Found::Nobody => Some(0),
+            // Pairs with the release in `remove`.
+            Found::Entry(entry) => Some(self.ranks[entry as usize].load(Ordering::Acquire)).filter(|rank| *rank != 0),
+            Found::Unknown => None,
+        }
     }
 
     /// The ranks of the filters that match; the interpreter of what is generated.

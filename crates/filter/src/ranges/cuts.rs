@@ -1,0 +1,449 @@
+//! A tree that finds the best of filters that are boxes: a range in each number. A node looks at some bits of one number
+//! and leads by them to another node or to a leaf, a short list of boxes that are compared one after the other. Cuts are
+//! chosen for packets that fall into the filters at random: samples of such packets are taken along. A box that a better
+//! one covers, where a node is, is left out there. (Gupta and McKeown, "Classifying Packets with Hierarchical Intelligent
+//! Cuttings", IEEE Micro 2000, with samples in the place of its measures, and nodes that say the same shared.)
+//!
+//! ```text
+//! node   | 0 | number:3 | shift:5 | bits - 1:4 | first child / 4:19 |   child = (number >> shift) & (2^bits - 1)
+//! leaf   | 1 | where its list begins                          :31   |
+//! list   box, box, box with LAST
+//! ```
+
+use std::collections::HashMap;
+
+/// The most numbers of a box.
+pub(super) const NUMBERS: usize = 8;
+/// A word that is a leaf.
+pub(super) const LEAF: u32 = 1 << 31;
+/// The last box of a list.
+pub(super) const LAST: u32 = 1 << 31;
+/// A list without boxes: no filter has this number.
+pub(super) const NOBODY: u32 = LAST - 1;
+/// Children begin at multiples of so many words.
+pub(super) const UNIT: usize = 4;
+/// Bits of the number of the first child.
+pub(super) const FIRST_BITS: u32 = 19;
+
+/// Lists of so few boxes are leaves.
+const FEW: usize = 3;
+/// The most bits that a node looks at, and the root.
+const BITS: u32 = 6;
+const ROOT_BITS: u32 = 10;
+/// A box is compared with so many better ones to see whether it is covered.
+const COVERS: usize = 16;
+/// Cuts gain at least so much of the logarithm of the boxes that are left.
+const LEAST_GAIN: f32 = 0.02;
+/// How dear it is that boxes are in several children: tried one after the other until the tree is small enough.
+const PRICES: [f32; 3] = [0.4, 0.8, 1.2];
+/// Sampled packets in all, and at least for each box.
+const SAMPLES: usize = 8000;
+const LEAST_SAMPLES: usize = 2;
+
+/// What a filter allows, from low to high in each number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Bounds {
+    pub(super) low: [u32; NUMBERS],
+    pub(super) high: [u32; NUMBERS],
+}
+
+impl Bounds {
+    #[cfg(test)]
+    fn has(&self, numbers: &[u32; NUMBERS]) -> bool {
+        (0..NUMBERS).all(|at| (self.low[at]..=self.high[at]).contains(&numbers[at]))
+    }
+}
+
+/// A tree.
+#[derive(Debug)]
+pub(super) struct Cuts {
+    pub(super) root: u32,
+    pub(super) nodes: Box<[u32]>,
+    pub(super) lists: Box<[u32]>,
+}
+
+impl Cuts {
+    /// A tree of these boxes, the best first, of numbers with so many bits; none if it would be too large.
+    pub(super) fn new(boxes: &[Bounds], bits: &[u32]) -> Option<Cuts> {
+        PRICES.iter().find_map(|price| Builder::new(boxes, bits, *price).build())
+    }
+
+    /// Where the list of a packet with these numbers begins.
+    #[inline]
+    pub(super) fn list(&self, numbers: &[u32; NUMBERS]) -> usize {
+        let mut word = self.root;
+        while word & LEAF == 0 {
+            let number = numbers[(word >> 28) as usize & (NUMBERS - 1)];
+            let bits = (word >> FIRST_BITS & 0xf) + 1;
+            let child = number >> (word >> 23 & 31) & ((1 << bits) - 1);
+            word = self.nodes[(word & ((1 << FIRST_BITS) - 1)) as usize * UNIT + child as usize];
+        }
+        (word & !LEAF) as usize
+    }
+
+    /// Bytes of memory.
+    pub(super) fn bytes(&self) -> usize {
+        4 * (self.nodes.len() + self.lists.len())
+    }
+}
+
+/// Where a node is: in each number, the first, and how many bits count from there.
+#[derive(Clone, Copy)]
+struct Region {
+    first: [u32; NUMBERS],
+    bits: [u32; NUMBERS],
+}
+
+impl Region {
+    fn last(&self, number: usize) -> u32 {
+        self.first[number] | ones(self.bits[number])
+    }
+}
+
+/// So many ones.
+fn ones(bits: u32) -> u32 {
+    u32::MAX.checked_shr(32 - bits).unwrap_or(0)
+}
+
+/// A cut that may be made.
+#[derive(Clone, Copy)]
+struct Cut {
+    number: usize,
+    bits: u32,
+    shift: u32,
+}
+
+/// The tree or its lists would be too large.
+struct TooLarge;
+
+struct Builder<'b> {
+    boxes: &'b [Bounds],
+    count: usize,
+    whole: Region,
+    price: f32,
+    nodes: Vec<u32>,
+    lists: Vec<u32>,
+    /// Nodes by what they say, so that what is said twice is there once.
+    known: HashMap<Vec<u32>, u32>,
+    leaves: HashMap<Vec<u32>, u32>,
+    samples: Vec<[u32; NUMBERS]>,
+    logarithms: Vec<f32>,
+}
+
+impl<'b> Builder<'b> {
+    fn new(boxes: &'b [Bounds], bits: &[u32], price: f32) -> Builder<'b> {
+        let mut whole = Region { first: [0; NUMBERS], bits: [0; NUMBERS] };
+        whole.bits[..bits.len()].copy_from_slice(bits);
+        let mut state = 0x2545_f491_4f6c_dd1d_u64;
+        let mut samples = Vec::new();
+        for own in boxes {
+            for _ in 0..(SAMPLES / boxes.len()).clamp(LEAST_SAMPLES, 64) {
+                let mut sample = [0; NUMBERS];
+                for (at, number) in sample.iter_mut().enumerate() {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    let width = u64::from(own.high[at] - own.low[at]) + 1;
+                    *number = own.low[at] + ((state >> 32) * width >> 32) as u32;
+                }
+                samples.push(sample);
+            }
+        }
+        let logarithms = (0..=boxes.len()).map(|count| (count.max(1) as f32).ln()).collect();
+        Builder {
+            boxes,
+            count: bits.len(),
+            whole,
+            price,
+            nodes: Vec::new(),
+            lists: Vec::new(),
+            known: HashMap::new(),
+            leaves: HashMap::new(),
+            samples,
+            logarithms,
+        }
+    }
+
+    fn build(mut self) -> Option<Cuts> {
+        let all: Vec<u32> = (0..self.boxes.len() as u32).collect();
+        let samples: Vec<u32> = (0..self.samples.len() as u32).collect();
+        let whole = self.whole;
+        let list = self.visible(&all, &whole);
+        let root = self.node(&list, whole, &samples, ROOT_BITS).ok()?;
+        Some(Cuts { root, nodes: self.nodes.into(), lists: self.lists.into() })
+    }
+
+    /// The boxes of a list that can be the best of some packet in a region.
+    fn visible(&self, list: &[u32], region: &Region) -> Vec<u32> {
+        let mut kept: Vec<u32> = Vec::new();
+        'boxes: for own in list {
+            let bounds = &self.boxes[*own as usize];
+            let (mut low, mut high) = ([0; NUMBERS], [0; NUMBERS]);
+            let mut all = true;
+            for at in 0..self.count {
+                let (first, last) = (region.first[at], region.last(at));
+                if bounds.low[at] > last || bounds.high[at] < first {
+                    continue 'boxes;
+                }
+                all &= bounds.low[at] <= first && bounds.high[at] >= last;
+                (low[at], high[at]) = (bounds.low[at].max(first), bounds.high[at].min(last));
+            }
+            let covers = |better: &u32| {
+                let better = &self.boxes[*better as usize];
+                (0..self.count).all(|at| better.low[at] <= low[at] && better.high[at] >= high[at])
+            };
+            if kept.iter().take(COVERS).any(covers) {
+                continue;
+            }
+            kept.push(*own);
+            if all {
+                break;
+            }
+        }
+        kept
+    }
+
+    fn leaf(&mut self, list: &[u32]) -> Result<u32, TooLarge> {
+        if let Some(leaf) = self.leaves.get(list) {
+            return Ok(*leaf);
+        }
+        let leaf = LEAF | self.lists.len() as u32;
+        match list.split_last() {
+            Some((last, before)) => {
+                self.lists.extend(before);
+                self.lists.push(last | LAST);
+            }
+            None => self.lists.push(NOBODY | LAST),
+        }
+        self.leaves.insert(list.to_vec(), leaf);
+        if self.lists.len() > 32 * self.boxes.len() + (1 << 14) { Err(TooLarge) } else { Ok(leaf) }
+    }
+
+    /// The word of a node for these boxes, all of which are in the region.
+    fn node(&mut self, list: &[u32], mut region: Region, samples: &[u32], most_bits: u32) -> Result<u32, TooLarge> {
+        if list.len() <= FEW {
+            return self.leaf(list);
+        }
+        let key = self.key(list, &region);
+        if let Some(word) = self.known.get(&key) {
+            return Ok(*word);
+        }
+        self.shrink(list, &mut region);
+        let inside = |sample: &&u32| {
+            let numbers = &self.samples[**sample as usize];
+            (0..self.count).all(|at| (region.first[at]..=region.last(at)).contains(&numbers[at]))
+        };
+        let samples: Vec<u32> = samples.iter().filter(inside).copied().collect();
+        let Some(cut) = self.choose(list, &region, &samples, most_bits) else { return self.leaf(list) };
+        let children = self.children(list, region, &samples, cut)?;
+        let first = self.nodes.len();
+        self.nodes.extend(&children);
+        self.nodes.resize(self.nodes.len().next_multiple_of(UNIT), LEAF);
+        let most = (64 * self.boxes.len() + (1 << 16)).min(UNIT << FIRST_BITS);
+        if self.nodes.len() > most {
+            return Err(TooLarge);
+        }
+        let word = (cut.number as u32) << 28 | cut.shift << 23 | (cut.bits - 1) << FIRST_BITS | (first / UNIT) as u32;
+        self.known.insert(key, word);
+        Ok(word)
+    }
+
+    /// What a node says, apart from where it is: its boxes, and where they are in its region.
+    fn key(&self, list: &[u32], region: &Region) -> Vec<u32> {
+        let mut key = Vec::with_capacity(NUMBERS + list.len() * (1 + 2 * self.count));
+        key.extend(&region.bits[..self.count]);
+        for own in list {
+            let bounds = &self.boxes[*own as usize];
+            key.push(*own);
+            for at in 0..self.count {
+                key.push(bounds.low[at].max(region.first[at]) - region.first[at]);
+                key.push(bounds.high[at].min(region.last(at)) - region.first[at]);
+            }
+        }
+        key
+    }
+
+    /// Leaves out leading bits in which all boxes are the same: lists are compared with the whole packet.
+    fn shrink(&self, list: &[u32], region: &mut Region) {
+        for at in 0..self.count {
+            let (mut low, mut high) = (u32::MAX, 0);
+            for own in list {
+                let bounds = &self.boxes[*own as usize];
+                low = low.min(bounds.low[at].max(region.first[at]));
+                high = high.max(bounds.high[at].min(region.last(at)));
+            }
+            let bits = 32 - (low ^ high).leading_zeros();
+            if bits < region.bits[at] {
+                region.bits[at] = bits;
+                region.first[at] = low & !ones(bits);
+            }
+        }
+    }
+
+    /// The children of a box under a cut, from the first to the last.
+    fn reach(&self, own: u32, region: &Region, cut: Cut) -> (usize, usize) {
+        let bounds = &self.boxes[own as usize];
+        let first = region.first[cut.number];
+        let low = bounds.low[cut.number].max(first) - first;
+        let high = bounds.high[cut.number].min(region.last(cut.number)) - first;
+        ((low >> cut.shift) as usize, (high >> cut.shift) as usize)
+    }
+
+    /// The cut after which the fewest boxes are left for a sample, without too many copies of boxes.
+    fn choose(&self, list: &[u32], region: &Region, samples: &[u32], most_bits: u32) -> Option<Cut> {
+        let mut best: Option<(f32, Cut)> = None;
+        let count = list.len() as f32;
+        let mut counts: Vec<i32> = Vec::new();
+        for number in 0..self.count {
+            for bits in 1..=most_bits.min(region.bits[number]) {
+                let cut = Cut { number, bits, shift: region.bits[number] - bits };
+                counts.clear();
+                counts.resize((1 << bits) + 1, 0);
+                for own in list {
+                    let (low, high) = self.reach(*own, region, cut);
+                    counts[low] += 1;
+                    counts[high + 1] -= 1;
+                }
+                let (mut running, mut copies) = (0, 0_u64);
+                for change in &mut counts[..1 << bits] {
+                    running += *change;
+                    // Children that have the same boxes as the one before are the same.
+                    copies += if *change == 0 { 0 } else { running as u64 };
+                    *change = running;
+                }
+                let left = |child: usize| self.logarithms[counts[child] as usize];
+                let left = if samples.is_empty() {
+                    (0..1 << bits).map(left).sum::<f32>() / (1 << bits) as f32
+                } else {
+                    let child = |own: &u32| self.samples[*own as usize][number] - region.first[number] >> cut.shift;
+                    samples.iter().map(|own| left(child(own) as usize)).sum::<f32>() / samples.len() as f32
+                };
+                let gain = self.logarithms[list.len()] - left;
+                let space = (copies as f32 + counts.len() as f32 / 4.0) / count;
+                let score = gain - self.price * space.max(1.0).ln();
+                if gain > LEAST_GAIN && score > best.map_or(0.0, |(best, _)| best) {
+                    best = Some((score, cut));
+                }
+            }
+        }
+        best.map(|(_, cut)| cut)
+    }
+
+    /// The words of all children.
+    fn children(
+        &mut self,
+        list: &[u32],
+        region: Region,
+        samples: &[u32],
+        cut: Cut,
+    ) -> Result<Vec<u32>, TooLarge> {
+        let many = 1_usize << cut.bits;
+        let mut lists: Vec<Vec<u32>> = vec![Vec::new(); many];
+        // Children in which a box begins, or behind which one ends.
+        let mut begins = vec![false; many + 1];
+        for own in list {
+            let (low, high) = self.reach(*own, &region, cut);
+            begins[low] = true;
+            begins[high + 1] = true;
+            // A box that ends inside of a child is not the same in the next.
+            lists[low..=high].iter_mut().for_each(|child| child.push(*own));
+        }
+        let inner = ones(cut.shift);
+        for own in list {
+            let (low, high) = self.reach(*own, &region, cut);
+            let bounds = &self.boxes[*own as usize];
+            begins[low + 1] |= bounds.low[cut.number] & inner != 0 && bounds.low[cut.number] > region.first[cut.number];
+            begins[high] |= bounds.high[cut.number] & inner != inner && bounds.high[cut.number] < region.last(cut.number);
+        }
+        let mut sampled: Vec<Vec<u32>> = vec![Vec::new(); many];
+        for own in samples {
+            let number = self.samples[*own as usize][cut.number] - region.first[cut.number];
+            sampled[(number >> cut.shift) as usize].push(*own);
+        }
+        let mut words: Vec<u32> = Vec::with_capacity(many);
+        for child in 0..many {
+            if let Some(before) = words.last().filter(|_| !begins[child]) {
+                words.push(*before);
+                continue;
+            }
+            let mut own = region;
+            own.first[cut.number] += ((child as u64) << cut.shift) as u32;
+            own.bits[cut.number] = cut.shift;
+            let visible = self.visible(&lists[child], &own);
+            words.push(self.node(&visible, own, &sampled[child], BITS)?);
+        }
+        Ok(words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, limit: u64) -> u32 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            ((self.0 >> 32) * limit >> 32) as u32
+        }
+    }
+
+    fn boxes(random: &mut Random, count: usize, bits: &[u32]) -> Vec<Bounds> {
+        let one = |random: &mut Random| {
+            let mut bounds = Bounds { low: [0; NUMBERS], high: [0; NUMBERS] };
+            for (at, bits) in bits.iter().enumerate() {
+                let all = ones(*bits);
+                let any = random.below(u64::from(all) + 1) & [u32::MAX, 0xff, 0x30ff_0f00][random.below(3) as usize];
+                let prefix = ones(random.below(u64::from(*bits) + 1));
+                (bounds.low[at], bounds.high[at]) = match random.below(4) {
+                    0 => (0, all),
+                    1 => (any, any),
+                    2 => (any & !prefix, any | prefix),
+                    _ => (any, any + random.below(u64::from(all - any) + 1)),
+                };
+            }
+            bounds
+        };
+        (0..count).map(|_| one(random)).collect()
+    }
+
+    fn first(cuts: &Cuts, boxes: &[Bounds], numbers: &[u32; NUMBERS]) -> Option<usize> {
+        for own in &cuts.lists[cuts.list(numbers)..] {
+            if own & !LAST != NOBODY && boxes[(own & !LAST) as usize].has(numbers) {
+                return Some((own & !LAST) as usize);
+            }
+            if own & LAST != 0 {
+                break;
+            }
+        }
+        None
+    }
+
+    #[test]
+    fn the_first_box_that_has_a_packet_is_found() {
+        let mut random = Random(9);
+        for bits in [&[1_u32][..], &[3, 2], &[8, 8, 8], &[32, 32, 16, 16, 8], &[32; 8]] {
+            for count in [1, 2, 3, 4, 5, 8, 30, 300] {
+                let boxes = boxes(&mut random, count, bits);
+                let cuts = Cuts::new(&boxes, bits).expect("it is small");
+                for _ in 0..2000 {
+                    // A corner of a box, or beside one, or anywhere.
+                    let mut numbers = [0; NUMBERS];
+                    let near = &boxes[random.below(count as u64) as usize];
+                    for (at, bits) in bits.iter().enumerate() {
+                        let all = ones(*bits);
+                        numbers[at] = match random.below(6) {
+                            0 => near.low[at],
+                            1 => near.high[at],
+                            2 => near.low[at].saturating_sub(1),
+                            3 => near.high[at].saturating_add(1).min(all),
+                            4 => near.low[at] + random.below(u64::from(near.high[at] - near.low[at]) + 1),
+                            _ => random.below(u64::from(all) + 1),
+                        };
+                    }
+                    let expected = boxes.iter().position(|own| own.has(&numbers));
+                    assert_eq!(first(&cuts, &boxes, &numbers), expected, "{count} of {bits:?}: {numbers:x?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The best filter of a stage by a tree of cuts, for packets as most are: everything that a filter may ask for is there,
+//! and IPv4 headers have 20 bytes. Of others, and where the best filter has been removed, the tree knows nothing and rows
+//! must be asked. Built once and never changed.
+//!
+//! ```text
+//! packet ── long enough? headers equal? ──> numbers ── cuts ──> list ── first box that has them ──> filter
+//! box    | low | !high | low | !high | ..     two words for each number; has it if number, !number are not below
+//! ```
+
+use super::cuts::{Bounds, Cuts, LAST, NOBODY, NUMBERS};
+use super::{Aspect, Draft};
+use crate::packet::Packet;
+use crate::shape::{Number, Place};
+
+/// The most boxes that a filter may need: negations have several.
+const MOST_BOXES: usize = 8;
+/// The bytes of an IPv4 header without options, in words of four.
+const WORDS: u8 = 5;
+/// Bytes of a window.
+pub(super) const WINDOW: u32 = 16;
+/// The most windows on numbers, and on what is compared first.
+const MOST_WINDOWS: usize = 3;
+const MOST_CONSTANTS: usize = 3;
+
+/// A box as it is compared: low and complement of high for each number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(C, align(64))]
+pub(super) struct Record(pub(super) [u32; 2 * NUMBERS]);
+
+/// Eight bytes that are compared before all else.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Constant {
+    pub(super) offset: u32,
+    pub(super) mask: u64,
+    pub(super) value: u64,
+}
+
+/// Sixteen bytes of the packet, and which number is where.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    pub(super) offset: u32,
+    /// Picks numbers, four words packed: so many bytes of the window, most significant last; 0x80 for none.
+    pub(super) pack: [u8; 16],
+    /// Picks each number twice, by words of a record; zero where it is in another window.
+    pub(super) spread: [u8; 64],
+}
+
+/// Where a number is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Slot {
+    /// Bytes from the start of the packet, and how many.
+    pub(super) offset: u32,
+    pub(super) width: u32,
+    pub(super) mask: u32,
+    /// The word that has it after windows are packed, four of each; and by how much that is shifted right.
+    pub(super) word: u32,
+    pub(super) shift: u32,
+}
+
+/// What the tree says of a packet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Found {
+    /// No filter matches.
+    Nobody,
+    /// The filter, by its entry in the ranks, unless it has been removed.
+    Entry(u32),
+    /// The tree is not for such packets.
+    Unknown,
+}
+
+/// A tree.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    pub(super) need: u32,
+    pub(super) constants: Vec<Constant>,
+    pub(super) slots: Vec<Slot>,
+    pub(super) windows: Vec<Window>,
+    pub(super) cuts: Cuts,
+    pub(super) records: Box<[Record]>,
+    /// By box: the entry of its filter.
+    pub(super) entries: Box<[u32]>,
+    /// Whether the processor has the vectors of `batch.rs`.
+    pub(super) wide: bool,
+}
+
+/// Bytes that must have a value.
+struct Wanted {
+    offset: u32,
+    mask: u8,
+    value: u8,
+}
+
+impl Tree {
+    /// A tree of filters that allow what `drafts` say and have these ranks and entries; none if they are no boxes, look at
+    /// lengths, or move in other ways than behind an IPv4 header.
+    pub(super) fn new(
+        drafts: &[Draft],
+        places: &[Place],
+        number: &impl Fn(&Aspect) -> Option<Number>,
+        ranks: &[u64],
+        entries: &[u32],
+    ) -> Option<Tree> {
+        let (mut wanted, mut moved) = (Vec::new(), vec![0]);
+        for place in &places[1..] {
+            let [own] = &place.moves[..] else { return None };
+            if (own.number.base, own.number.width, own.mask, own.shift) != (0, 1, 0x0f, 2) {
+                return None;
+            }
+            wanted.push(Wanted { offset: own.number.offset, mask: 0x0f, value: WORDS });
+            moved.push(4 * u32::from(WORDS));
+        }
+        let at = |own: Number| moved[usize::from(own.base)].saturating_add(own.offset);
+        // All windows are inside of what is there.
+        let mut need = WINDOW;
+        let mut slots = Vec::new();
+        let mut free: Vec<&Draft> = Vec::new();
+        for draft in drafts {
+            let own = number(&draft.aspect)?;
+            let (offset, width) = (at(own), u32::from(own.width));
+            need = need.max(offset + width);
+            match draft.fixed() {
+                Some((low, high)) if low == high => {
+                    for byte in 0..width {
+                        let right = 8 * (width - 1 - byte);
+                        let (mask, value) = ((draft.aspect.mask >> right) as u8, (low >> right) as u8);
+                        wanted.push(Wanted { offset: offset + byte, mask, value });
+                    }
+                }
+                _ => {
+                    slots.push(Slot { offset, width, mask: draft.aspect.mask, word: 0, shift: 0 });
+                    free.push(draft);
+                }
+            }
+        }
+        if slots.len() > NUMBERS {
+            return None;
+        }
+        let windows = windows(&mut slots, need)?;
+        let (boxes, entries) = boxes(&free, ranks, entries)?;
+        let bits: Vec<u32> = slots.iter().map(|slot| 32 - slot.mask.leading_zeros()).collect();
+        let records = boxes.iter().map(|own| {
+            let mut record = Record([0; 2 * NUMBERS]);
+            for at in 0..slots.len() {
+                record.0[2 * at] = own.low[at];
+                record.0[2 * at + 1] = !own.high[at];
+            }
+            record
+        });
+        let records = records.collect();
+        let constants = constants(wanted, need)?;
+        let cuts = Cuts::new(&boxes, &bits)?;
+        Some(Tree { need, constants, slots, windows, cuts, records, entries, wide: is_wide() })
+    }
+
+    /// The best filter of a packet.
+    #[inline]
+    pub(super) fn find(&self, packet: Packet<'_>) -> Found {
+        let data = packet.data();
+        if data.len() < self.need as usize {
+            return Found::Unknown;
+        }
+        for constant in &self.constants {
+            let at = constant.offset as usize;
+            let Some(bytes) = data[at..].first_chunk() else { return Found::Unknown };
+            if u64::from_le_bytes(*bytes) & constant.mask != constant.value {
+                return Found::Unknown;
+            }
+        }
+        let mut numbers = [0_u32; NUMBERS];
+        let mut record = Record([u32::MAX; 2 * NUMBERS]);
+        for (at, slot) in self.slots.iter().enumerate() {
+            let from = slot.offset as usize;
+            // The bytes of the number end those that are loaded, where there are enough before it.
+            let end = from + slot.width as usize;
+            let all = match end.checked_sub(4).and_then(|start| data[start..].first_chunk()) {
+                Some(bytes) => u32::from_be_bytes(*bytes),
+                None => data[from..end].iter().fold(0, |value, byte| value << 8 | u32::from(*byte)),
+            };
+            let own = all & slot.mask;
+            numbers[at] = own;
+            (record.0[2 * at], record.0[2 * at + 1]) = (own, !own);
+        }
+        for own in &self.cuts.lists[self.cuts.list(&numbers)..] {
+            let at = own & !LAST;
+            if at == NOBODY {
+                break;
+            }
+            let bounds = &self.records[at as usize].0;
+            let below = record.0.iter().zip(bounds).fold(false, |below, (own, bound)| below | (own < bound));
+            if !below {
+                return Found::Entry(self.entries[at as usize]);
+            }
+            if own & LAST != 0 {
+                break;
+            }
+        }
+        Found::Nobody
+    }
+
+    /// Bytes of memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.cuts.bytes() + size_of::<Record>() * self.records.len() + 4 * self.entries.len()
+    }
+
+    /// How many boxes, words of nodes and words of lists there are.
+    pub(crate) fn sizes(&self) -> (usize, usize, usize) {
+        (self.records.len(), self.cuts.nodes.len(), self.cuts.lists.len())
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn is_wide() -> bool {
+    is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl")
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn is_wide() -> bool {
+    false
+}
+
+/// What filters allow as boxes, the best first, and the entry of each.
+fn boxes(drafts: &[&Draft], ranks: &[u64], entries: &[u32]) -> Option<(Vec<Bounds>, Box<[u32]>)> {
+    let mut order: Vec<usize> = (0..ranks.len()).collect();
+    order.sort_by_key(|filter| std::cmp::Reverse(ranks[*filter]));
+    let (mut all, mut owners) = (Vec::new(), Vec::new());
+    for filter in order {
+        let mut own = vec![Bounds { low: [0; NUMBERS], high: [0; NUMBERS] }];
+        for (at, draft) in drafts.iter().enumerate() {
+            let spans: Vec<(u32, u32)> = match &draft.wanted[filter] {
+                Some(spans) => spans.iter().collect(),
+                None => vec![(0, draft.aspect.mask)],
+            };
+            let wider = own.iter().flat_map(|before| {
+                spans.iter().map(move |(low, high)| {
+                    let mut after = *before;
+                    (after.low[at], after.high[at]) = (*low, *high);
+                    after
+                })
+            });
+            own = wider.collect();
+            if own.len() > MOST_BOXES {
+                return None;
+            }
+        }
+        owners.extend(own.iter().map(|_| entries[filter]));
+        all.extend(own);
+    }
+    Some((all, owners.into()))
+}
+
+/// Windows that have all numbers; also says where each is after packing.
+fn windows(slots: &mut [Slot], need: u32) -> Option<Vec<Window>> {
+    let mut order: Vec<usize> = (0..slots.len()).collect();
+    order.sort_by_key(|at| slots[*at].offset);
+    let mut windows: Vec<Window> = Vec::new();
+    // Bytes of the packed words that are taken in the last window.
+    let mut taken = 0;
+    for at in order {
+        let slot = &mut slots[at];
+        let size = if slot.width == 3 { 4 } else { slot.width };
+        let fits = |window: &Window, taken: u32| {
+            slot.offset + slot.width <= window.offset + WINDOW && taken.next_multiple_of(size) + size <= WINDOW
+        };
+        if !windows.last().is_some_and(|window| fits(window, taken)) {
+            let offset = slot.offset.min(need - WINDOW);
+            windows.push(Window { offset, pack: [0x80; 16], spread: [0x80; 64] });
+            taken = 0;
+        }
+        let many = windows.len() as u32 - 1;
+        let window = windows.last_mut()?;
+        let place = taken.next_multiple_of(size);
+        taken = place + size;
+        (slot.word, slot.shift) = (4 * many + place / 4, 8 * (place % 4));
+        for byte in 0..slot.width {
+            let from = (slot.offset - window.offset + slot.width - 1 - byte) as u8;
+            window.pack[(place + byte) as usize] = from;
+            window.spread[8 * at + byte as usize] = from;
+            window.spread[8 * at + 4 + byte as usize] = from;
+        }
+    }
+    (windows.len() <= MOST_WINDOWS).then_some(windows)
+}
+
+/// Words of eight bytes that have all bytes that are wanted; none if these contradict each other.
+fn constants(mut wanted: Vec<Wanted>, need: u32) -> Option<Vec<Constant>> {
+    wanted.retain(|own| own.mask != 0);
+    wanted.sort_by_key(|own| own.offset);
+    let mut constants: Vec<Constant> = Vec::new();
+    for own in wanted {
+        if constants.last().is_none_or(|constant| own.offset >= constant.offset + 8) {
+            constants.push(Constant { offset: own.offset.min(need - 8), mask: 0, value: 0 });
+        }
+        let constant = constants.last_mut()?;
+        let shift = 8 * (own.offset - constant.offset);
+        let (mask, value) = (u64::from(own.mask) << shift, u64::from(own.value & own.mask) << shift);
+        if (constant.value ^ value) & constant.mask & mask != 0 {
+            return None;
+        }
+        constant.mask |= mask;
+        constant.value |= value;
+    }
+    (constants.len() <= MOST_CONSTANTS).then_some(constants)
+}
