@@ -296,11 +296,17 @@ pub fn thread_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// `count limit|one|batch port|tuple N PASSES`: run it under callgrind.
+/// `count limit|one|batch port|tuple N PASSES`, `count one|batch access|firewall N PASSES`: run it under callgrind.
 fn count(arguments: &[String]) {
-    let [who, workload, filters, passes] = arguments else { panic!("count limit|one|batch port|tuple N PASSES") };
+    let [who, workload, filters, passes] = arguments else { panic!("count WHO WORKLOAD N PASSES") };
+    let (filters, passes) = (filters.parse().expect("a number"), passes.parse().expect("a number"));
+    match workload.as_str() {
+        "access" => return rules::count(rules::Seed::Access, filters, who == "one", passes),
+        "firewall" => return rules::count(rules::Seed::Firewall, filters, who == "one", passes),
+        _ => {}
+    }
     let workload = if workload == "port" { Workload::Port } else { Workload::Tuple };
-    let tuples = tuples(workload, filters.parse().expect("a number"));
+    let tuples = tuples(workload, filters);
     let (bytes, expected) = traffic(&tuples);
     let views: Vec<Packet<'_>> =
         bytes.chunks_exact(STRIDE).take(PACKETS).map(|chunk| Packet::new(&chunk[..LENGTH])).collect();
@@ -312,7 +318,7 @@ fn count(arguments: &[String]) {
     let limit = Limit::new(&tuples);
     let mut matches = [Match::NONE; 64];
     let mut wrong = 0;
-    for _ in 0..passes.parse().expect("a number") {
+    for _ in 0..passes {
         match who.as_str() {
             "limit" => {
                 for (packet, expected) in views.iter().zip(&expected) {

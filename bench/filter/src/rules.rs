@@ -205,3 +205,27 @@ pub fn ranges(seed: Seed, count: usize) {
     }
     report(contenders, &expected);
 }
+
+/// Nothing but passes of the classifier, one packet at a time or in batches of 64.
+pub fn count(seed: Seed, count: usize, one: bool, passes: usize) {
+    let rules = rules(seed, count);
+    let bytes = traffic(&rules);
+    let views: Vec<Packet<'_>> =
+        bytes.chunks_exact(STRIDE).take(PACKETS).map(|chunk| Packet::new(&chunk[..LENGTH])).collect();
+    let filters: Vec<Filter> = rules.iter().map(filter).collect();
+    let classifier = Classifier::new();
+    classifier.insert_all(filters.iter().map(|filter| (filter, 0))).expect("there is room");
+    let mut reader = classifier.reader();
+    let view = reader.pin();
+    let mut matches = [Match::NONE; 64];
+    for _ in 0..passes {
+        if one {
+            views.iter().for_each(|packet| drop(std::hint::black_box(view.classify(*packet))));
+            continue;
+        }
+        for packets in views.chunks(64) {
+            view.classify_batch(packets, &mut matches);
+            std::hint::black_box(&matches);
+        }
+    }
+}

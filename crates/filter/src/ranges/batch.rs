@@ -1,10 +1,10 @@
 //! Many packets through a tree of cuts, in vectors of 512 bits: the numbers of sixteen packets in a vector each, a gather
 //! for a level of the tree, groups of sixteen in turns so that they do not wait for each other. Then lists: a packet is
-//! compared with a box in one instruction, and who needs another comparison goes back into the queue without a branch.
+//! compared with a box in one instruction, and who needs another comparison has a bit in the next round.
 //! Knows no filter that was removed.
 
-use super::cuts::{FIRST_BITS, LAST, LEAF, NOBODY, NUMBERS, UNIT};
-use super::tree::{Found, Record, Tree, WINDOW};
+use super::cuts::{FIRST_BITS, LAST, LEAF, NUMBERS, UNIT};
+use super::tree::{MOST_WINDOWS, Record, Tree, UNKNOWN};
 use crate::packet::Packet;
 use std::arch::x86_64::*;
 
@@ -20,20 +20,44 @@ pub(super) const MOST: usize = LANES * GROUPS;
 struct Numbers([[[u32; LANES]; NUMBERS]; GROUPS]);
 
 #[repr(C, align(64))]
-struct Words([[u32; LANES]; GROUPS]);
+struct Words([u32; LANES]);
+
+/// Sixteen bytes each of packets `FIRST`, and the fourth, eighth and twelfth after it.
+///
+/// # Safety
+/// 1. The processor has the vectors. 2. The packets have the bytes.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+#[inline]
+unsafe fn quarter<const FIRST: usize>(pointers: &[*const u8; LANES], offset: usize) -> __m512i {
+    // SAFETY: the packets have the bytes.
+    unsafe {
+        let first = _mm512_castsi128_si512(_mm_loadu_si128(pointers[FIRST].add(offset).cast()));
+        let second = _mm512_inserti32x4::<1>(first, _mm_loadu_si128(pointers[FIRST + 4].add(offset).cast()));
+        let third = _mm512_inserti32x4::<2>(second, _mm_loadu_si128(pointers[FIRST + 8].add(offset).cast()));
+        _mm512_inserti32x4::<3>(third, _mm_loadu_si128(pointers[FIRST + 12].add(offset).cast()))
+    }
+}
 
 impl Tree {
-    /// What the tree says of up to [`MOST`] packets.
+    /// What the tree says of up to [`MOST`] packets: entries, `NOBODY` or [`UNKNOWN`].
     ///
     /// # Safety
     /// The processor has the vectors: `self.wide`.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    pub(super) unsafe fn find_many(&self, packets: &[Packet<'_>], found: &mut [Found; MOST]) {
+    pub(super) unsafe fn find_many(&self, packets: &[Packet<'_>], found: &mut [u32; MOST]) {
         let packets = &packets[..packets.len().min(MOST)];
         let mut numbers = Numbers([[[0; LANES]; NUMBERS]; GROUPS]);
         let mut pointers = [[std::ptr::null::<u8>(); LANES]; GROUPS];
         let mut known = [0_u16; GROUPS];
         for (group, packets) in packets.chunks(LANES).enumerate() {
+            // The last may be fewer.
+            let some = packets.first_chunk::<LANES>();
+            let filled = some.is_none().then(|| {
+                let mut filled = [Packet::new(&[]); LANES];
+                filled[..packets.len()].copy_from_slice(packets);
+                filled
+            });
+            let Some(packets) = some.or(filled.as_ref()) else { break };
             // SAFETY: the processor has the vectors.
             known[group] = unsafe { self.known(packets, &mut pointers[group]) };
             if known[group] != 0 {
@@ -41,48 +65,56 @@ impl Tree {
                 unsafe { self.load(&pointers[group], &mut numbers.0[group]) };
             }
         }
-        let mut leaves = Words([[0; LANES]; GROUPS]);
-        // SAFETY: the processor has the vectors.
-        unsafe { self.walk(&numbers, known, &mut leaves) };
-        let mut queue = [(0_u8, 0_u32); MOST];
-        let mut waiting = 0;
-        for (at, place) in found.iter_mut().enumerate().take(packets.len()) {
-            let is_known = known[at / LANES] >> (at % LANES) & 1 != 0;
-            *place = if is_known { Found::Nobody } else { Found::Unknown };
-            queue[waiting] = (at as u8, leaves.0[at / LANES][at % LANES] & !LEAF);
-            waiting += usize::from(is_known);
+        // SAFETY: 1. The processor has the vectors. 2. Pointers of groups with a known packet are to packets that are long
+        // enough, and known packets have lists.
+        unsafe {
+            let lists = self.walk(&numbers, known);
+            let compare = match self.windows.len() {
+                0 | 1 => Tree::compare::<1>,
+                _ => Tree::compare::<MOST_WINDOWS>,
+            };
+            compare(self, &pointers, lists, known, found);
         }
-        // SAFETY: 1. The processor has the vectors. 2. Packets of the queue are known, so their pointers are valid.
-        unsafe { self.compare(&pointers, &mut queue, waiting, found) };
     }
 
     /// Which packets of a group the tree is for, by bits; and their pointers, in the places of others that of one of them.
+    ///
+    /// # Safety
+    /// The processor has the vectors.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn known(&self, packets: &[Packet<'_>], pointers: &mut [*const u8; LANES]) -> u16 {
-        let mut known = 0_u16;
-        for (at, (packet, pointer)) in packets.iter().zip(pointers.iter_mut()).enumerate() {
-            *pointer = packet.data;
-            known |= u16::from(packet.length >= self.need) << at;
-        }
+    #[inline]
+    unsafe fn known(&self, packets: &[Packet<'_>; LANES], pointers: &mut [*const u8; LANES]) -> u16 {
+        // SAFETY: a packet is two words, pointer and lengths; four are loaded at a time.
+        let (a, b, c, d) = unsafe {
+            let at = |first: usize| packets.as_ptr().add(first).cast();
+            (_mm512_loadu_si512(at(0)), _mm512_loadu_si512(at(4)), _mm512_loadu_si512(at(8)), _mm512_loadu_si512(at(12)))
+        };
+        let even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+        let odd = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
+        let (low, high) = (_mm512_permutex2var_epi64(a, even, b), _mm512_permutex2var_epi64(c, even, d));
+        let (low_length, high_length) = (_mm512_permutex2var_epi64(a, odd, b), _mm512_permutex2var_epi64(c, odd, d));
+        let (lengths, need) = (_mm512_set1_epi64(u32::MAX.into()), _mm512_set1_epi64(self.need.into()));
+        let mut in_low = _mm512_cmpge_epu64_mask(_mm512_and_si512(low_length, lengths), need);
+        let mut in_high = _mm512_cmpge_epu64_mask(_mm512_and_si512(high_length, lengths), need);
+        let nothing = _mm512_setzero_si512();
         for constant in &self.constants {
             let (mask, value) = (_mm512_set1_epi64(constant.mask as i64), _mm512_set1_epi64(constant.value as i64));
-            let offset = constant.offset as usize as *const u8;
-            // SAFETY: 1. The array has as many words as are loaded. 2. Words are gathered of packets that have `need` bytes
-            // only, in which all constants are.
-            let (low, high) = unsafe {
-                let half = |at: usize| _mm512_loadu_si512(pointers.as_ptr().add(at).cast());
-                let nothing = _mm512_setzero_si512();
-                let word = |lanes: u8, half| _mm512_mask_i64gather_epi64::<1>(nothing, lanes, half, offset.cast());
-                (word(known as u8, half(0)), word((known >> 8) as u8, half(LANES / 2)))
+            let offset = std::ptr::without_provenance(constant.offset as usize);
+            // SAFETY: words are gathered of packets only that have `need` bytes, in which all constants are.
+            let (words, more) = unsafe {
+                let words = _mm512_mask_i64gather_epi64::<1>(nothing, in_low, low, offset);
+                (words, _mm512_mask_i64gather_epi64::<1>(nothing, in_high, high, offset))
             };
-            let equal = |words| _mm512_cmpeq_epi64_mask(_mm512_and_si512(words, mask), value);
-            known &= u16::from(equal(low)) | u16::from(equal(high)) << 8;
+            in_low = _mm512_mask_cmpeq_epi64_mask(in_low, _mm512_and_si512(words, mask), value);
+            in_high = _mm512_mask_cmpeq_epi64_mask(in_high, _mm512_and_si512(more, mask), value);
         }
-        if known != 0 && known != u16::MAX {
-            let stand_in = pointers[known.trailing_zeros() as usize];
-            for (at, pointer) in pointers.iter_mut().enumerate() {
-                *pointer = if known >> at & 1 != 0 { *pointer } else { stand_in };
-            }
+        let known = u16::from(in_low) | u16::from(in_high) << 8;
+        let stand_in = _mm512_set1_epi64(packets[known.trailing_zeros() as usize % LANES].data as i64);
+        // SAFETY: there are sixteen pointers.
+        unsafe {
+            let place: *mut i64 = pointers.as_mut_ptr().cast();
+            _mm512_storeu_epi64(place, _mm512_mask_mov_epi64(stand_in, in_low, low));
+            _mm512_storeu_epi64(place.add(8), _mm512_mask_mov_epi64(stand_in, in_high, high));
         }
         known
     }
@@ -92,20 +124,15 @@ impl Tree {
     unsafe fn load(&self, pointers: &[*const u8; LANES], numbers: &mut [[u32; LANES]; NUMBERS]) {
         let mut words = [_mm512_setzero_si512(); 12];
         for (window, words) in self.windows.iter().zip(words.chunks_exact_mut(4)) {
-            // SAFETY: sixteen bytes are loaded, of an array and of a window, which is in the packet.
-            let (pack, quarter) = unsafe {
+            let offset = window.offset as usize;
+            // SAFETY: 1. The processor has the vectors. 2. Windows are in the packets. 3. The array has sixteen bytes.
+            let (pack, a, b, c, d) = unsafe {
                 let pack = _mm512_broadcast_i32x4(_mm_loadu_si128(window.pack.as_ptr().cast()));
-                let one = |at: usize| _mm_loadu_si128(pointers[at].add(window.offset as usize).cast());
-                // Packets at, at + 4, at + 8, at + 12.
-                let quarter = [0, 1, 2, 3].map(|at| {
-                    let first = _mm512_castsi128_si512(one(at));
-                    let second = _mm512_inserti32x4::<1>(first, one(at + 4));
-                    let third = _mm512_inserti32x4::<2>(second, one(at + 8));
-                    _mm512_inserti32x4::<3>(third, one(at + 12))
-                });
-                (pack, quarter)
+                let (a, b) = (quarter::<0>(pointers, offset), quarter::<1>(pointers, offset));
+                (pack, a, b, quarter::<2>(pointers, offset), quarter::<3>(pointers, offset))
             };
-            let [a, b, c, d] = quarter.map(|own| _mm512_shuffle_epi8(own, pack));
+            let (a, b) = (_mm512_shuffle_epi8(a, pack), _mm512_shuffle_epi8(b, pack));
+            let (c, d) = (_mm512_shuffle_epi8(c, pack), _mm512_shuffle_epi8(d, pack));
             let (ab, cd) = (_mm512_unpacklo_epi32(a, b), _mm512_unpacklo_epi32(c, d));
             words[0] = _mm512_unpacklo_epi64(ab, cd);
             words[1] = _mm512_unpackhi_epi64(ab, cd);
@@ -121,99 +148,150 @@ impl Tree {
         }
     }
 
-    /// The leaves of packets with these numbers.
+    /// Where the lists of packets with these numbers begin.
+    ///
+    /// # Safety
+    /// The processor has the vectors.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn walk(&self, numbers: &Numbers, known: [u16; GROUPS], leaves: &mut Words) {
-        let set = |word: u32| _mm512_set1_epi32(word as i32);
-        let mut words = [set(self.cuts.root); GROUPS];
-        let nodes = self.cuts.nodes.as_ptr().cast();
-        let inner = |word, lanes| _mm512_mask_testn_epi32_mask(lanes, word, set(LEAF));
-        loop {
-            let mut left = 0;
-            for ((word, known), numbers) in words.iter_mut().zip(known).zip(&numbers.0) {
-                let active = inner(*word, known);
-                if active == 0 {
-                    continue;
+    #[inline]
+    unsafe fn walk(&self, numbers: &Numbers, known: [u16; GROUPS]) -> [__m512i; GROUPS] {
+        let root = _mm512_set1_epi32(self.cuts.root as i32);
+        let [mut a, mut b, mut c, mut d] = [root; GROUPS];
+        let leaf = _mm512_set1_epi32(LEAF as i32);
+        let (mut in_a, mut in_b) = (inner(a, known[0]), inner(b, known[1]));
+        let (mut in_c, mut in_d) = (inner(c, known[2]), inner(d, known[3]));
+        // SAFETY: lanes that are followed are at nodes.
+        unsafe {
+            while in_a | in_b | in_c | in_d != 0 {
+                if in_a != 0 {
+                    a = self.step(a, in_a, &numbers.0[0]);
                 }
-                let which = _mm512_srli_epi32::<28>(*word);
-                // SAFETY: sixteen words are loaded.
-                let load = |at: usize| unsafe { _mm512_load_si512(numbers[at].as_ptr().cast()) };
-                let mut number = load(0);
-                for at in 1..self.slots.len() {
-                    let own = _mm512_cmpeq_epi32_mask(which, set(at as u32));
-                    number = _mm512_mask_mov_epi32(number, own, load(at));
+                if in_b != 0 {
+                    b = self.step(b, in_b, &numbers.0[1]);
                 }
-                let shift = _mm512_and_si512(_mm512_srli_epi32::<23>(*word), set(31));
-                let bits = _mm512_and_si512(_mm512_srli_epi32::<FIRST_BITS>(*word), set(15));
-                // One more bit than these.
-                let rest = _mm512_sllv_epi32(set(u32::MAX - 1), bits);
-                let child = _mm512_andnot_si512(rest, _mm512_srlv_epi32(number, shift));
-                let first = _mm512_and_si512(*word, set((1 << FIRST_BITS) - 1));
-                let first = _mm512_slli_epi32::<{ UNIT.trailing_zeros() }>(first);
-                // SAFETY: a node that is no leaf has a child for each value of its bits.
-                *word = unsafe { _mm512_mask_i32gather_epi32::<4>(*word, active, _mm512_add_epi32(first, child), nodes) };
-                left |= inner(*word, active);
-            }
-            if left == 0 {
-                break;
+                if in_c != 0 {
+                    c = self.step(c, in_c, &numbers.0[2]);
+                }
+                if in_d != 0 {
+                    d = self.step(d, in_d, &numbers.0[3]);
+                }
+                (in_a, in_b) = (inner(a, in_a), inner(b, in_b));
+                (in_c, in_d) = (inner(c, in_c), inner(d, in_d));
             }
         }
-        for (word, place) in words.into_iter().zip(&mut leaves.0) {
-            // SAFETY: the place has sixteen words.
-            unsafe { _mm512_storeu_si512(place.as_mut_ptr().cast(), word) };
-        }
+        let list = |word| _mm512_andnot_si512(leaf, word);
+        [list(a), list(b), list(c), list(d)]
     }
 
-    /// Compares packets with the boxes of their lists, one box at a time, until each has one or is at the end.
+    /// The words of the children that packets of a group go to.
+    ///
+    /// # Safety
+    /// 1. The processor has the vectors. 2. The words of active lanes are nodes.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn compare(
+    #[inline]
+    unsafe fn step(&self, word: __m512i, active: u16, numbers: &[[u32; LANES]; NUMBERS]) -> __m512i {
+        let which = _mm512_srli_epi32::<28>(word);
+        // SAFETY: sixteen words are loaded.
+        let mut number = unsafe { _mm512_load_si512(numbers[0].as_ptr().cast()) };
+        let mut at = 1;
+        // A loop of iterators is not inlined here.
+        while at < self.slots.len() {
+            let own = _mm512_cmpeq_epi32_mask(which, _mm512_set1_epi32(at as i32));
+            // SAFETY: sixteen words are loaded; there are not more slots than numbers.
+            number = unsafe { _mm512_mask_load_epi32(number, own, numbers.get_unchecked(at).as_ptr().cast()) };
+            at += 1;
+        }
+        let shift = _mm512_and_si512(_mm512_srli_epi32::<23>(word), _mm512_set1_epi32(31));
+        let bits = _mm512_and_si512(_mm512_srli_epi32::<FIRST_BITS>(word), _mm512_set1_epi32(15));
+        // One more bit than these.
+        let rest = _mm512_sllv_epi32(_mm512_set1_epi32(-2), bits);
+        let child = _mm512_andnot_si512(rest, _mm512_srlv_epi32(number, shift));
+        let first = _mm512_and_si512(word, _mm512_set1_epi32((1 << FIRST_BITS) - 1));
+        let at = _mm512_add_epi32(_mm512_slli_epi32::<{ UNIT.trailing_zeros() }>(first), child);
+        // SAFETY: a node has a child for each value of its bits.
+        unsafe { _mm512_mask_i32gather_epi32::<4>(word, active, at, self.cuts.nodes.as_ptr().cast()) }
+    }
+
+    /// Compares packets with the boxes of their lists, one box of each in a round, until each has one or is at the end.
+    ///
+    /// # Safety
+    /// 1. The processor has the vectors. 2. Known packets have lists, and groups with some have pointers.
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+    unsafe fn compare<const WINDOWS: usize>(
         &self,
         pointers: &[[*const u8; LANES]; GROUPS],
-        queue: &mut [(u8, u32); MOST],
-        mut waiting: usize,
-        found: &mut [Found; MOST],
+        lists: [__m512i; GROUPS],
+        known: [u16; GROUPS],
+        found: &mut [u32; MOST],
     ) {
         // Words of numbers under their masks; the second of each is complemented.
-        let mut masks = Record([0; 2 * NUMBERS]);
-        let mut turned = Record([0; 2 * NUMBERS]);
+        let (mut masks, mut turned) = (Record([0; 2 * NUMBERS]), Record([0; 2 * NUMBERS]));
         for (at, slot) in self.slots.iter().enumerate() {
             (masks.0[2 * at], masks.0[2 * at + 1], turned.0[2 * at + 1]) = (slot.mask, slot.mask, u32::MAX);
         }
+        let mut spreads = [_mm512_set1_epi8(-128); WINDOWS];
+        let mut offsets = [0; WINDOWS];
+        for ((window, spread), offset) in self.windows.iter().zip(&mut spreads).zip(&mut offsets) {
+            *offset = window.offset as usize;
+            // SAFETY: there are as many bytes as are loaded.
+            *spread = unsafe { _mm512_loadu_si512(window.spread.as_ptr().cast()) };
+        }
         // SAFETY: records have sixteen words.
-        let (masks, turned) = unsafe {
-            (_mm512_load_si512(masks.0.as_ptr().cast()), _mm512_load_si512(turned.0.as_ptr().cast()))
-        };
-        while waiting > 0 {
-            let mut again = 0;
-            for at in 0..waiting {
-                let (lane, place) = queue[at];
-                let lane = usize::from(lane);
-                let own = self.cuts.lists[place as usize];
-                let number = own & !LAST;
-                if number == NOBODY {
-                    continue;
+        let (masks, turned) =
+            unsafe { (_mm512_load_si512(masks.0.as_ptr().cast()), _mm512_load_si512(turned.0.as_ptr().cast())) };
+        let (items, records, entries) = (self.cuts.lists.as_ptr(), self.records.as_ptr(), self.entries.as_ptr());
+        let nobody = _mm512_set1_epi32(self.records.len() as i32 - 1);
+        let last = _mm512_set1_epi32(LAST as i32);
+        let mut boxes = Words([0; LANES]);
+        for group in 0..GROUPS {
+            let mut waiting = known[group];
+            let mut list = lists[group];
+            let mut best = nobody;
+            while waiting != 0 {
+                // SAFETY: a list goes on until its last box.
+                let item = unsafe { _mm512_mask_i32gather_epi32::<4>(last, waiting, list, items.cast()) };
+                let number = _mm512_andnot_si512(last, item);
+                // SAFETY: there are sixteen words.
+                unsafe { _mm512_store_si512(boxes.0.as_mut_ptr().cast(), number) };
+                let mut has = 0_u32;
+                let mut rest = waiting;
+                while rest != 0 {
+                    let lane = rest.trailing_zeros() as usize;
+                    rest &= rest - 1;
+                    // SAFETY: 1. A lane is below 16. 2. Boxes have records of sixteen words. 3. Windows are inside of packets
+                    // that are long enough; where there are fewer, the first bytes are loaded and nothing is picked.
+                    unsafe {
+                        let pointer = *pointers.get_unchecked(group).get_unchecked(lane);
+                        let mut words = _mm512_setzero_si512();
+                        for at in 0..WINDOWS {
+                            let bytes = _mm_loadu_si128(pointer.add(*offsets.get_unchecked(at)).cast());
+                            let own = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(bytes), *spreads.get_unchecked(at));
+                            words = _mm512_or_si512(words, own);
+                        }
+                        let words = _mm512_xor_si512(_mm512_and_si512(words, masks), turned);
+                        let bounds = records.add(*boxes.0.get_unchecked(lane) as usize);
+                        let below = _mm512_cmplt_epu32_mask(words, _mm512_load_si512(bounds.cast()));
+                        has |= u32::from(below == 0) << lane;
+                    }
                 }
-                let pointer = pointers[lane / LANES][lane % LANES];
-                let mut words = _mm512_setzero_si512();
-                for window in &self.windows {
-                    debug_assert!(window.offset + WINDOW <= self.need);
-                    // SAFETY: windows are inside of packets that are long enough; arrays have as many bytes as are loaded.
-                    let (bytes, spread) = unsafe {
-                        let bytes = _mm_loadu_si128(pointer.add(window.offset as usize).cast());
-                        (_mm512_broadcast_i32x4(bytes), _mm512_loadu_si512(window.spread.as_ptr().cast()))
-                    };
-                    words = _mm512_or_si512(words, _mm512_shuffle_epi8(bytes, spread));
-                }
-                let words = _mm512_xor_si512(_mm512_and_si512(words, masks), turned);
-                // SAFETY: a record has sixteen words.
-                let bounds = unsafe { _mm512_load_si512(self.records[number as usize].0.as_ptr().cast()) };
-                let has = _mm512_cmpge_epu32_mask(words, bounds) == u16::MAX;
-                let entry = Found::Entry(self.entries[number as usize]);
-                found[lane] = if has { entry } else { found[lane] };
-                queue[again] = (lane as u8, place + 1);
-                again += usize::from(!has && own & LAST == 0);
+                let has = has as u16;
+                best = _mm512_mask_mov_epi32(best, has, number);
+                waiting &= !has & _mm512_testn_epi32_mask(item, last);
+                list = _mm512_add_epi32(list, _mm512_set1_epi32(1));
             }
-            waiting = again;
+            // SAFETY: 1. Boxes have entries, and nobody has. 2. There are sixteen places for each group.
+            unsafe {
+                let unknown = _mm512_set1_epi32(UNKNOWN as i32);
+                let own = _mm512_mask_i32gather_epi32::<4>(unknown, known[group], best, entries.cast());
+                _mm512_storeu_si512(found.as_mut_ptr().add(LANES * group).cast(), own);
+            }
         }
     }
+}
+
+/// The lanes of some that are at nodes.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+#[inline]
+fn inner(word: __m512i, lanes: u16) -> u16 {
+    _mm512_mask_testn_epi32_mask(lanes, word, _mm512_set1_epi32(LEAF as i32))
 }

@@ -7,10 +7,11 @@
 //! ```text
 //! node   | 0 | number:3 | shift:5 | bits - 1:4 | first child / 4:19 |   child = (number >> shift) & (2^bits - 1)
 //! leaf   | 1 | where its list begins                          :31   |
-//! list   box, box, box with LAST
+//! list   box, box, box with LAST; if it has no box, the number behind all boxes
 //! ```
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// The most numbers of a box.
 pub(super) const NUMBERS: usize = 8;
@@ -18,16 +19,17 @@ pub(super) const NUMBERS: usize = 8;
 pub(super) const LEAF: u32 = 1 << 31;
 /// The last box of a list.
 pub(super) const LAST: u32 = 1 << 31;
-/// A list without boxes: no filter has this number.
-pub(super) const NOBODY: u32 = LAST - 1;
 /// Children begin at multiples of so many words.
 pub(super) const UNIT: usize = 4;
 /// Bits of the number of the first child.
 pub(super) const FIRST_BITS: u32 = 19;
 
-/// Lists of so few boxes are leaves.
+/// Lists of so few boxes are leaves; of so many where there are thousands of boxes.
 const FEW: usize = 3;
-/// The most bits that a node looks at, and the root.
+const FEW_OF_MANY: usize = 4;
+const MANY: usize = 4096;
+/// How many bits a node may look at, and how many at most, unless it is the root.
+const WIDTHS: [u32; 7] = [1, 2, 3, 4, 6, 8, 10];
 const BITS: u32 = 6;
 const ROOT_BITS: u32 = 10;
 /// A box is compared with so many better ones to see whether it is covered.
@@ -116,6 +118,25 @@ struct Cut {
 /// The tree or its lists would be too large.
 struct TooLarge;
 
+/// A hash of words, cheaper than the library's: keys are long, and nobody gains by making them meet.
+#[derive(Default)]
+struct Mix(u64);
+
+impl Hasher for Mix {
+    fn write(&mut self, bytes: &[u8]) {
+        for eight in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..eight.len()].copy_from_slice(eight);
+            let mixed = (self.0 ^ u64::from_le_bytes(word)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            self.0 = mixed ^ mixed >> 29;
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0.wrapping_mul(0xbf58_476d_1ce4_e5b9)
+    }
+}
+
 struct Builder<'b> {
     boxes: &'b [Bounds],
     count: usize,
@@ -124,8 +145,8 @@ struct Builder<'b> {
     nodes: Vec<u32>,
     lists: Vec<u32>,
     /// Nodes by what they say, so that what is said twice is there once.
-    known: HashMap<Vec<u32>, u32>,
-    leaves: HashMap<Vec<u32>, u32>,
+    known: HashMap<Vec<u32>, u32, BuildHasherDefault<Mix>>,
+    leaves: HashMap<Vec<u32>, u32, BuildHasherDefault<Mix>>,
     samples: Vec<[u32; NUMBERS]>,
     logarithms: Vec<f32>,
 }
@@ -155,8 +176,8 @@ impl<'b> Builder<'b> {
             price,
             nodes: Vec::new(),
             lists: Vec::new(),
-            known: HashMap::new(),
-            leaves: HashMap::new(),
+            known: HashMap::default(),
+            leaves: HashMap::default(),
             samples,
             logarithms,
         }
@@ -211,7 +232,7 @@ impl<'b> Builder<'b> {
                 self.lists.extend(before);
                 self.lists.push(last | LAST);
             }
-            None => self.lists.push(NOBODY | LAST),
+            None => self.lists.push(self.boxes.len() as u32 | LAST),
         }
         self.leaves.insert(list.to_vec(), leaf);
         if self.lists.len() > 32 * self.boxes.len() + (1 << 14) { Err(TooLarge) } else { Ok(leaf) }
@@ -219,7 +240,7 @@ impl<'b> Builder<'b> {
 
     /// The word of a node for these boxes, all of which are in the region.
     fn node(&mut self, list: &[u32], mut region: Region, samples: &[u32], most_bits: u32) -> Result<u32, TooLarge> {
-        if list.len() <= FEW {
+        if list.len() <= if self.boxes.len() < MANY { FEW } else { FEW_OF_MANY } {
             return self.leaf(list);
         }
         let key = self.key(list, &region);
@@ -293,7 +314,8 @@ impl<'b> Builder<'b> {
         let count = list.len() as f32;
         let mut counts: Vec<i32> = Vec::new();
         for number in 0..self.count {
-            for bits in 1..=most_bits.min(region.bits[number]) {
+            let most = most_bits.min(region.bits[number]);
+            for bits in WIDTHS.into_iter().filter(|bits| *bits <= most) {
                 let cut = Cut { number, bits, shift: region.bits[number] - bits };
                 counts.clear();
                 counts.resize((1 << bits) + 1, 0);
@@ -408,7 +430,7 @@ mod tests {
 
     fn first(cuts: &Cuts, boxes: &[Bounds], numbers: &[u32; NUMBERS]) -> Option<usize> {
         for own in &cuts.lists[cuts.list(numbers)..] {
-            if own & !LAST != NOBODY && boxes[(own & !LAST) as usize].has(numbers) {
+            if boxes.get((own & !LAST) as usize).is_some_and(|own| own.has(numbers)) {
                 return Some((own & !LAST) as usize);
             }
             if own & LAST != 0 {

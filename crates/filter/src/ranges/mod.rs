@@ -34,7 +34,7 @@ use crate::shape::{Number, Place, places_of};
 use spans::Spans;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tree::{Found, Tree};
+use tree::{NOBODY, Tree, UNKNOWN};
 
 /// The most filters of a stage: 64 blocks of three words, each of which takes a register.
 pub(crate) const MOST: usize = 64 * 64 * 3;
@@ -283,7 +283,7 @@ impl Ranges {
     pub(crate) fn best_of(&self, packets: &[Packet<'_>], mut said: impl FnMut(usize, Option<u64>)) {
         #[cfg(target_arch = "x86_64")]
         if let Some(tree) = self.tree.as_ref().filter(|tree| tree.wide) {
-            let mut found = [Found::Unknown; batch::MOST];
+            let mut found = [UNKNOWN; batch::MOST];
             for (at, packets) in packets.chunks(batch::MOST).enumerate() {
                 // SAFETY: the processor has the vectors.
                 unsafe { tree.find_many(packets, &mut found) };
@@ -300,12 +300,12 @@ impl Ranges {
 
     /// The rank of what the tree found, if the filter is still there.
     #[inline]
-    fn rank(&self, found: Found) -> Option<u64> {
+    fn rank(&self, found: u32) -> Option<u64> {
         match found {
-            Found::Nobody => Some(0),
+            NOBODY => Some(0),
+            UNKNOWN => None,
             // Pairs with the release in `remove`.
-            Found::Entry(entry) => Some(self.ranks[entry as usize].load(Ordering::Acquire)).filter(|rank| *rank != 0),
-            Found::Unknown => None,
+            entry => Some(self.ranks[entry as usize].load(Ordering::Acquire)).filter(|rank| *rank != 0),
         }
     }
 

@@ -7,7 +7,7 @@
 //! box    | low | !high | low | !high | ..     two words for each number; has it if number, !number are not below
 //! ```
 
-use super::cuts::{Bounds, Cuts, LAST, NOBODY, NUMBERS};
+use super::cuts::{Bounds, Cuts, LAST, NUMBERS};
 use super::{Aspect, Draft};
 use crate::packet::Packet;
 use crate::shape::{Number, Place};
@@ -19,7 +19,7 @@ const WORDS: u8 = 5;
 /// Bytes of a window.
 pub(super) const WINDOW: u32 = 16;
 /// The most windows on numbers, and on what is compared first.
-const MOST_WINDOWS: usize = 3;
+pub(super) const MOST_WINDOWS: usize = 3;
 const MOST_CONSTANTS: usize = 3;
 
 /// A box as it is compared: low and complement of high for each number.
@@ -57,16 +57,10 @@ pub(super) struct Slot {
     pub(super) shift: u32,
 }
 
-/// What the tree says of a packet.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Found {
-    /// No filter matches.
-    Nobody,
-    /// The filter, by its entry in the ranks, unless it has been removed.
-    Entry(u32),
-    /// The tree is not for such packets.
-    Unknown,
-}
+/// What the tree says of a packet, if not the entry of a filter: no filter matches, unless one is added.
+pub(super) const NOBODY: u32 = u32::MAX;
+/// The tree is not for such packets.
+pub(super) const UNKNOWN: u32 = u32::MAX - 1;
 
 /// A tree.
 #[derive(Debug)]
@@ -76,8 +70,9 @@ pub(crate) struct Tree {
     pub(super) slots: Vec<Slot>,
     pub(super) windows: Vec<Window>,
     pub(super) cuts: Cuts,
+    /// By box; one more for nobody.
     pub(super) records: Box<[Record]>,
-    /// By box: the entry of its filter.
+    /// By box: the entry of its filter; one more for nobody.
     pub(super) entries: Box<[u32]>,
     /// Whether the processor has the vectors of `batch.rs`.
     pub(super) wide: bool,
@@ -146,28 +141,30 @@ impl Tree {
             }
             record
         });
-        let records = records.collect();
+        // In the last nothing is: no number has all bits and is without its complement.
+        let nothing = Record([u32::MAX; 2 * NUMBERS]);
+        let records = records.chain([nothing]).collect();
         let constants = constants(wanted, need)?;
         let cuts = Cuts::new(&boxes, &bits)?;
         Some(Tree { need, constants, slots, windows, cuts, records, entries, wide: is_wide() })
     }
 
-    /// The best filter of a packet.
+    /// The best filter of a packet: its entry, [`NOBODY`] or [`UNKNOWN`].
     #[inline]
-    pub(super) fn find(&self, packet: Packet<'_>) -> Found {
+    pub(super) fn find(&self, packet: Packet<'_>) -> u32 {
         let data = packet.data();
         if data.len() < self.need as usize {
-            return Found::Unknown;
+            return UNKNOWN;
         }
         for constant in &self.constants {
             let at = constant.offset as usize;
-            let Some(bytes) = data[at..].first_chunk() else { return Found::Unknown };
+            let Some(bytes) = data[at..].first_chunk() else { return UNKNOWN };
             if u64::from_le_bytes(*bytes) & constant.mask != constant.value {
-                return Found::Unknown;
+                return UNKNOWN;
             }
         }
         let mut numbers = [0_u32; NUMBERS];
-        let mut record = Record([u32::MAX; 2 * NUMBERS]);
+        let mut record = Record([0; 2 * NUMBERS]);
         for (at, slot) in self.slots.iter().enumerate() {
             let from = slot.offset as usize;
             // The bytes of the number end those that are loaded, where there are enough before it.
@@ -182,19 +179,16 @@ impl Tree {
         }
         for own in &self.cuts.lists[self.cuts.list(&numbers)..] {
             let at = own & !LAST;
-            if at == NOBODY {
-                break;
-            }
             let bounds = &self.records[at as usize].0;
             let below = record.0.iter().zip(bounds).fold(false, |below, (own, bound)| below | (own < bound));
             if !below {
-                return Found::Entry(self.entries[at as usize]);
+                return self.entries[at as usize];
             }
             if own & LAST != 0 {
                 break;
             }
         }
-        Found::Nobody
+        NOBODY
     }
 
     /// Bytes of memory.
@@ -245,6 +239,7 @@ fn boxes(drafts: &[&Draft], ranks: &[u64], entries: &[u32]) -> Option<(Vec<Bound
         owners.extend(own.iter().map(|_| entries[filter]));
         all.extend(own);
     }
+    owners.push(NOBODY);
     Some((all, owners.into()))
 }
 
