@@ -103,6 +103,13 @@ fn ranges(text: &mut String, own: &Ranges) {
             );
         }
     }
+    if let Some(tree) = &own.tree {
+        let (boxes, nodes, lists) = tree.sizes();
+        let _ = writeln!(
+            text,
+            "    tree     {boxes} boxes, {nodes} words of nodes, {lists} of lists; else, and for all that match:"
+        );
+    }
     let blocks = own.words / own.block_words;
     let _ = writeln!(text, "    and      {blocks} blocks of {} words, those with bits in all axes", own.block_words);
 }

@@ -174,14 +174,11 @@ impl Chunk {
             }
             return;
         };
-        ranges.best_of(packets, |at, rank| {
-            let best = &mut best[at];
-            best.0 = match rank {
-                Some(rank) => best.0.max(rank),
-                None if best.0 >= enough => best.0,
+        ranges.best_of(packets, best, |at, best| {
+            if best.0 < enough {
                 // SAFETY: the caller is pinned.
-                None => unsafe { self.classify_by_stages(packets[at], best.0) },
-            };
+                best.0 = unsafe { self.classify_by_stages(packets[at], best.0) };
+            }
         });
     }
 

@@ -403,7 +403,9 @@ impl Writer {
     /// A new section in a chunk of at most so many.
     fn section(&mut self, kind: Kind, most: usize) -> u32 {
         let chunk = match self.plans.last() {
-            Some(plan) if plan.sections.is_empty() || plan.sections.len() < most && !plan.closed => self.plans.len() - 1,
+            Some(plan) if plan.sections.is_empty() || plan.sections.len() < most && !plan.closed => {
+                self.plans.len() - 1
+            }
             Some(_) | None => {
                 self.plans.push(Plan::default());
                 self.plans.len() - 1

@@ -130,6 +130,31 @@ fn check(count: usize, packets: usize, priorities: u32) {
     assert!(count < 1000 || matched > packets, "{matched} of {packets} packets");
 }
 
+/// Packets of all lengths and headers side by side, and the best rules gone from time to time.
+#[test]
+fn batches_of_any_length() {
+    let mut random = Random::new(77);
+    let rules: Vec<(Filter, u32)> = (0..300).map(|_| (rule(&mut random), random.below(3) as u32)).collect();
+    let classifier = Classifier::new();
+    let all = classifier.insert_all(rules.iter().map(|(filter, priority)| (filter, *priority)));
+    let mut ids: Vec<Option<Id>> = all.expect("there is room").into_iter().map(Some).collect();
+    for length in (0..150).chain([1000]) {
+        let bytes: Vec<Vec<u8>> = (0..length).map(|_| packet(&mut random)).collect();
+        let packets: Vec<Packet<'_>> = bytes.iter().map(|bytes| Packet::new(bytes)).collect();
+        let mut matches = vec![Match::NONE; length];
+        classifier.reader().pin().classify_batch(&packets, &mut matches);
+        for (packet, own) in packets.iter().zip(&matches) {
+            let expected = expected(&rules, &ids, *packet).first().copied();
+            assert_eq!(own.id(), expected, "in a batch of {length}: {:x?}", packet.data());
+        }
+        let best = matches.iter().filter_map(|own| own.id()).next();
+        if let Some(id) = best.filter(|_| length % 4 == 0) {
+            classifier.remove(id).expect("it is there");
+            ids.iter_mut().filter(|own| **own == Some(id)).for_each(|own| *own = None);
+        }
+    }
+}
+
 #[test]
 fn few_rules() {
     for count in [1, 2, 7, 8, 9, 63, 64, 65, 130] {

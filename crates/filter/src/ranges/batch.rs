@@ -20,7 +20,7 @@ pub(super) const MOST: usize = LANES * GROUPS;
 struct Numbers([[[u32; LANES]; NUMBERS]; GROUPS]);
 
 #[repr(C, align(64))]
-struct Words([u32; LANES]);
+struct Boxes([u32; MOST]);
 
 /// Sixteen bytes each of packets `FIRST`, and the fourth, eighth and twelfth after it.
 ///
@@ -87,7 +87,12 @@ impl Tree {
         // SAFETY: a packet is two words, pointer and lengths; four are loaded at a time.
         let (a, b, c, d) = unsafe {
             let at = |first: usize| packets.as_ptr().add(first).cast();
-            (_mm512_loadu_si512(at(0)), _mm512_loadu_si512(at(4)), _mm512_loadu_si512(at(8)), _mm512_loadu_si512(at(12)))
+            (
+                _mm512_loadu_si512(at(0)),
+                _mm512_loadu_si512(at(4)),
+                _mm512_loadu_si512(at(8)),
+                _mm512_loadu_si512(at(12)),
+            )
         };
         let even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
         let odd = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
@@ -242,47 +247,58 @@ impl Tree {
         let (items, records, entries) = (self.cuts.lists.as_ptr(), self.records.as_ptr(), self.entries.as_ptr());
         let nobody = _mm512_set1_epi32(self.records.len() as i32 - 1);
         let last = _mm512_set1_epi32(LAST as i32);
-        let mut boxes = Words([0; LANES]);
-        for group in 0..GROUPS {
-            let mut waiting = known[group];
-            let mut list = lists[group];
-            let mut best = nobody;
-            while waiting != 0 {
-                // SAFETY: a list goes on until its last box.
-                let item = unsafe { _mm512_mask_i32gather_epi32::<4>(last, waiting, list, items.cast()) };
-                let number = _mm512_andnot_si512(last, item);
-                // SAFETY: there are sixteen words.
-                unsafe { _mm512_store_si512(boxes.0.as_mut_ptr().cast(), number) };
-                let mut has = 0_u32;
-                let mut rest = waiting;
-                while rest != 0 {
-                    let lane = rest.trailing_zeros() as usize;
-                    rest &= rest - 1;
-                    // SAFETY: 1. A lane is below 16. 2. Boxes have records of sixteen words. 3. Windows are inside of packets
-                    // that are long enough; where there are fewer, the first bytes are loaded and nothing is picked.
-                    unsafe {
-                        let pointer = *pointers.get_unchecked(group).get_unchecked(lane);
-                        let mut words = _mm512_setzero_si512();
-                        for at in 0..WINDOWS {
-                            let bytes = _mm_loadu_si128(pointer.add(*offsets.get_unchecked(at)).cast());
-                            let own = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(bytes), *spreads.get_unchecked(at));
-                            words = _mm512_or_si512(words, own);
-                        }
-                        let words = _mm512_xor_si512(_mm512_and_si512(words, masks), turned);
-                        let bounds = records.add(*boxes.0.get_unchecked(lane) as usize);
-                        let below = _mm512_cmplt_epu32_mask(words, _mm512_load_si512(bounds.cast()));
-                        has |= u32::from(below == 0) << lane;
-                    }
+        let pointers = pointers.as_flattened();
+        let mut numbers = Boxes([0; MOST]);
+        let mut more = [0_u16; GROUPS];
+        let (mut waiting, mut best) = (known, [nobody; GROUPS]);
+        let mut round = _mm512_setzero_si512();
+        while waiting != [0; GROUPS] {
+            for group in 0..GROUPS {
+                let list = _mm512_add_epi32(lists[group], round);
+                // SAFETY: 1. A list goes on until its last box. 2. There are sixteen words for each group.
+                unsafe {
+                    let item = _mm512_mask_i32gather_epi32::<4>(last, waiting[group], list, items.cast());
+                    more[group] = _mm512_testn_epi32_mask(item, last);
+                    let place = numbers.0.as_mut_ptr().add(LANES * group);
+                    _mm512_store_si512(place.cast(), _mm512_andnot_si512(last, item));
                 }
-                let has = has as u16;
-                best = _mm512_mask_mov_epi32(best, has, number);
-                waiting &= !has & _mm512_testn_epi32_mask(item, last);
-                list = _mm512_add_epi32(list, _mm512_set1_epi32(1));
             }
+            let mut has = 0_u64;
+            let mut rest = waiting.iter().rev().fold(0_u64, |all, own| all << LANES | u64::from(*own));
+            // All groups in one loop, so that the processor guesses its end once.
+            while rest != 0 {
+                let lane = rest.trailing_zeros() as usize;
+                rest &= rest - 1;
+                // SAFETY: 1. A lane is below 64. 2. Boxes have records of sixteen words. 3. Windows are inside of packets
+                // that are long enough; where there are fewer, the first bytes are loaded and nothing is picked.
+                unsafe {
+                    let pointer = *pointers.get_unchecked(lane);
+                    let mut words = _mm512_setzero_si512();
+                    for at in 0..WINDOWS {
+                        let bytes = _mm_loadu_si128(pointer.add(*offsets.get_unchecked(at)).cast());
+                        let own = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(bytes), *spreads.get_unchecked(at));
+                        words = _mm512_or_si512(words, own);
+                    }
+                    let words = _mm512_xor_si512(_mm512_and_si512(words, masks), turned);
+                    let bounds = records.add(*numbers.0.get_unchecked(lane) as usize);
+                    let below = _mm512_cmplt_epu32_mask(words, _mm512_load_si512(bounds.cast()));
+                    has |= u64::from(below == 0) << lane;
+                }
+            }
+            for group in 0..GROUPS {
+                let has = (has >> (LANES * group)) as u16;
+                // SAFETY: there are sixteen words for each group.
+                let number = unsafe { _mm512_load_si512(numbers.0.as_ptr().add(LANES * group).cast()) };
+                best[group] = _mm512_mask_mov_epi32(best[group], has, number);
+                waiting[group] &= !has & more[group];
+            }
+            round = _mm512_add_epi32(round, _mm512_set1_epi32(1));
+        }
+        for group in 0..GROUPS {
             // SAFETY: 1. Boxes have entries, and nobody has. 2. There are sixteen places for each group.
             unsafe {
                 let unknown = _mm512_set1_epi32(UNKNOWN as i32);
-                let own = _mm512_mask_i32gather_epi32::<4>(unknown, known[group], best, entries.cast());
+                let own = _mm512_mask_i32gather_epi32::<4>(unknown, known[group], best[group], entries.cast());
                 _mm512_storeu_si512(found.as_mut_ptr().add(LANES * group).cast(), own);
             }
         }

@@ -350,13 +350,7 @@ impl<'b> Builder<'b> {
     }
 
     /// The words of all children.
-    fn children(
-        &mut self,
-        list: &[u32],
-        region: Region,
-        samples: &[u32],
-        cut: Cut,
-    ) -> Result<Vec<u32>, TooLarge> {
+    fn children(&mut self, list: &[u32], region: Region, samples: &[u32], cut: Cut) -> Result<Vec<u32>, TooLarge> {
         let many = 1_usize << cut.bits;
         let mut lists: Vec<Vec<u32>> = vec![Vec::new(); many];
         // Children in which a box begins, or behind which one ends.
@@ -373,7 +367,8 @@ impl<'b> Builder<'b> {
             let (low, high) = self.reach(*own, &region, cut);
             let bounds = &self.boxes[*own as usize];
             begins[low + 1] |= bounds.low[cut.number] & inner != 0 && bounds.low[cut.number] > region.first[cut.number];
-            begins[high] |= bounds.high[cut.number] & inner != inner && bounds.high[cut.number] < region.last(cut.number);
+            begins[high] |=
+                bounds.high[cut.number] & inner != inner && bounds.high[cut.number] < region.last(cut.number);
         }
         let mut sampled: Vec<Vec<u32>> = vec![Vec::new(); many];
         for own in samples {

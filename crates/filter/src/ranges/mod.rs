@@ -28,6 +28,7 @@ mod tree;
 
 pub(crate) use index::Index;
 
+use crate::classifier::Match;
 use crate::ir::{Base, Conjunction, Subject};
 use crate::packet::Packet;
 use crate::shape::{Number, Place, places_of};
@@ -279,22 +280,34 @@ impl Ranges {
         self.rank(self.tree.as_ref()?.find(packet))
     }
 
-    /// The same for many packets, each said with its place.
-    pub(crate) fn best_of(&self, packets: &[Packet<'_>], mut said: impl FnMut(usize, Option<u64>)) {
+    /// Raises the ranks of many packets to those of the best filters; `unknown` is told those for which rows must be asked.
+    pub(crate) fn best_of(
+        &self,
+        packets: &[Packet<'_>],
+        best: &mut [Match],
+        mut unknown: impl FnMut(usize, &mut Match),
+    ) {
         #[cfg(target_arch = "x86_64")]
         if let Some(tree) = self.tree.as_ref().filter(|tree| tree.wide) {
             let mut found = [UNKNOWN; batch::MOST];
-            for (at, packets) in packets.chunks(batch::MOST).enumerate() {
+            let parts = packets.chunks(batch::MOST).zip(best.chunks_mut(batch::MOST));
+            for (part, (packets, best)) in parts.enumerate() {
                 // SAFETY: the processor has the vectors.
                 unsafe { tree.find_many(packets, &mut found) };
-                for (own, found) in found.iter().enumerate().take(packets.len()) {
-                    said(at * batch::MOST + own, self.rank(*found));
+                for (at, (found, best)) in found.iter().zip(best).enumerate() {
+                    match self.rank(*found) {
+                        Some(rank) => best.0 = best.0.max(rank),
+                        None => unknown(part * batch::MOST + at, best),
+                    }
                 }
             }
             return;
         }
-        for (at, packet) in packets.iter().enumerate() {
-            said(at, self.best(*packet));
+        for (at, (packet, best)) in packets.iter().zip(best).enumerate() {
+            match self.best(*packet) {
+                Some(rank) => best.0 = best.0.max(rank),
+                None => unknown(at, best),
+            }
         }
     }
 

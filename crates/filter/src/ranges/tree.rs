@@ -198,7 +198,7 @@ impl Tree {
 
     /// How many boxes, words of nodes and words of lists there are.
     pub(crate) fn sizes(&self) -> (usize, usize, usize) {
-        (self.records.len(), self.cuts.nodes.len(), self.cuts.lists.len())
+        (self.records.len() - 1, self.cuts.nodes.len(), self.cuts.lists.len())
     }
 }
 
