@@ -20,7 +20,7 @@ pub(super) const MOST: usize = LANES * GROUPS;
 struct Numbers([[[u32; LANES]; NUMBERS]; GROUPS]);
 
 #[repr(C, align(64))]
-struct Boxes([u32; MOST]);
+struct Places([u32; MOST]);
 
 /// Sixteen bytes each of packets `FIRST`, and the fourth, eighth and twelfth after it.
 ///
@@ -245,33 +245,29 @@ impl Tree {
         let (masks, turned) =
             unsafe { (_mm512_load_si512(masks.0.as_ptr().cast()), _mm512_load_si512(turned.0.as_ptr().cast())) };
         let (items, records, entries) = (self.cuts.lists.as_ptr(), self.records.as_ptr(), self.entries.as_ptr());
-        let nobody = _mm512_set1_epi32(self.records.len() as i32 - 1);
-        let last = _mm512_set1_epi32(LAST as i32);
+        let nobody = self.records.len() - 1;
         let pointers = pointers.as_flattened();
-        let mut numbers = Boxes([0; MOST]);
-        let mut more = [0_u16; GROUPS];
-        let (mut waiting, mut best) = (known, [nobody; GROUPS]);
-        let mut round = _mm512_setzero_si512();
-        while waiting != [0; GROUPS] {
-            for group in 0..GROUPS {
-                let list = _mm512_add_epi32(lists[group], round);
-                // SAFETY: 1. A list goes on until its last box. 2. There are sixteen words for each group.
-                unsafe {
-                    let item = _mm512_mask_i32gather_epi32::<4>(last, waiting[group], list, items.cast());
-                    more[group] = _mm512_testn_epi32_mask(item, last);
-                    let place = numbers.0.as_mut_ptr().add(LANES * group);
-                    _mm512_store_si512(place.cast(), _mm512_andnot_si512(last, item));
-                }
-            }
-            let mut has = 0_u64;
-            let mut rest = waiting.iter().rev().fold(0_u64, |all, own| all << LANES | u64::from(*own));
-            // All groups in one loop, so that the processor guesses its end once.
+        let mut places = Places([0; MOST]);
+        for (group, list) in lists.into_iter().enumerate() {
+            // SAFETY: there are sixteen words for each group.
+            unsafe { _mm512_store_si512(places.0.as_mut_ptr().add(LANES * group).cast(), list) };
+        }
+        found.fill(UNKNOWN);
+        let mut waiting = known.iter().rev().fold(0_u64, |all, own| all << LANES | u64::from(*own));
+        let mut round = 0;
+        // All groups in one loop, so that the processor guesses its end once a round.
+        while waiting != 0 {
+            let mut again = 0_u64;
+            let mut rest = waiting;
             while rest != 0 {
                 let lane = rest.trailing_zeros() as usize;
                 rest &= rest - 1;
-                // SAFETY: 1. A lane is below 64. 2. Boxes have records of sixteen words. 3. Windows are inside of packets
-                // that are long enough; where there are fewer, the first bytes are loaded and nothing is picked.
+                // SAFETY: 1. A lane is below 64. 2. A list goes on until its last box; boxes have records of sixteen words and
+                // entries, and so has nobody. 3. Windows are inside of packets that are long enough; where there are fewer,
+                // the first bytes are loaded and nothing is picked.
                 unsafe {
+                    let own = *items.add(*places.0.get_unchecked(lane) as usize + round);
+                    let number = (own & !LAST) as usize;
                     let pointer = *pointers.get_unchecked(lane);
                     let mut words = _mm512_setzero_si512();
                     for at in 0..WINDOWS {
@@ -280,27 +276,14 @@ impl Tree {
                         words = _mm512_or_si512(words, own);
                     }
                     let words = _mm512_xor_si512(_mm512_and_si512(words, masks), turned);
-                    let bounds = records.add(*numbers.0.get_unchecked(lane) as usize);
-                    let below = _mm512_cmplt_epu32_mask(words, _mm512_load_si512(bounds.cast()));
-                    has |= u64::from(below == 0) << lane;
+                    let below = _mm512_cmplt_epu32_mask(words, _mm512_load_si512(records.add(number).cast()));
+                    // A load in any case, so that there is no branch to guess.
+                    *found.get_unchecked_mut(lane) = *entries.add(if below == 0 { number } else { nobody });
+                    again |= u64::from((below != 0) & (own & LAST == 0)) << lane;
                 }
             }
-            for group in 0..GROUPS {
-                let has = (has >> (LANES * group)) as u16;
-                // SAFETY: there are sixteen words for each group.
-                let number = unsafe { _mm512_load_si512(numbers.0.as_ptr().add(LANES * group).cast()) };
-                best[group] = _mm512_mask_mov_epi32(best[group], has, number);
-                waiting[group] &= !has & more[group];
-            }
-            round = _mm512_add_epi32(round, _mm512_set1_epi32(1));
-        }
-        for group in 0..GROUPS {
-            // SAFETY: 1. Boxes have entries, and nobody has. 2. There are sixteen places for each group.
-            unsafe {
-                let unknown = _mm512_set1_epi32(UNKNOWN as i32);
-                let own = _mm512_mask_i32gather_epi32::<4>(unknown, known[group], best[group], entries.cast());
-                _mm512_storeu_si512(found.as_mut_ptr().add(LANES * group).cast(), own);
-            }
+            waiting = again;
+            round += 1;
         }
     }
 }
