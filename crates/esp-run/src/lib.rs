@@ -23,6 +23,7 @@ mod run;
 mod signals;
 pub mod spin;
 mod trouble;
+mod waiting;
 
 pub use adaptive::adapt;
 pub use binding::{Binding, Choice, Device, Driver, Endpoint, Interface, Place};

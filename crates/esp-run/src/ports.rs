@@ -7,7 +7,7 @@
 
 use crate::binding::{self, Binding, Driver};
 use crate::clock::{Clock, Time};
-use crate::drivers::devices::{self, Device, Ends, Received};
+use crate::drivers::devices::{self, Device, Ends, Glance, Received};
 use crate::drivers::input::{Input, State};
 use crate::drivers::output::Output;
 use crate::drivers::places::{Places, Use, keep_apart};
@@ -16,10 +16,11 @@ use crate::externs::Externs;
 use crate::faults::{self, Faults, Medium};
 use crate::signals::Signals;
 use crate::trouble::{Trouble, reason};
+use crate::waiting::{Lifetime, Waiter, Watched};
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::{Boundary, Channel, ChannelId, ExternId, Program, Purity};
 use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFlags, Timespec};
 use std::time::{Duration, Instant};
 
 /// How long output may keep a stopped program from ending.
@@ -35,6 +36,11 @@ pub struct Ports<'p> {
     busy: Vec<ChannelId>,
     writers: Vec<Writer>,
     devices: Vec<Box<dyn Device>>,
+    /// By device; when it was last found to have nothing.
+    glances: Vec<Glance>,
+    waiter: Waiter,
+    /// What the last wait has found, by descriptor.
+    happened: Vec<bool>,
     places: Places,
     clock: Clock,
     externs: Externs,
@@ -190,7 +196,10 @@ impl<'p> Ports<'p> {
             media,
             busy: Vec::new(),
             writers,
+            glances: devices.iter().map(|_| Glance::default()).collect(),
             devices,
+            waiter: Waiter::default(),
+            happened: Vec::new(),
             places,
             clock: Clock::start(time),
             externs,
@@ -286,12 +295,20 @@ impl<'p> Ports<'p> {
             }
             Port::From(incoming) => {
                 if !incoming.offered {
-                    match self.devices[incoming.device].receive()? {
+                    let (device, glance) = (&mut self.devices[incoming.device], &mut self.glances[incoming.device]);
+                    if !device.holds_input() && glance.is_fresh() {
+                        incoming.wanted = true;
+                        return Ok(State::Pending);
+                    }
+                    match device.receive()? {
                         Received::Message(message) => {
                             incoming.message = message;
                             incoming.offered = true;
                         }
-                        Received::Nothing => incoming.wanted = true,
+                        Received::Nothing => {
+                            glance.renew();
+                            incoming.wanted = true;
+                        }
                     }
                 }
                 Ok(if incoming.offered { State::Offered } else { State::Pending })
@@ -389,14 +406,16 @@ impl<'p> Ports<'p> {
             return signals.pending().map_or(Wake::Event, Wake::Signal);
         }
         let mut due_ns = deadline_ns;
-        let mut asked = vec![PollFd::from_borrowed_fd(signals.descriptor(), PollFlags::IN)];
+        let mut lifetime = Lifetime::Run;
+        let mut asked: Vec<Watched<'_>> = vec![(signals.descriptor(), PollFlags::IN)];
         let mut reading = vec![false; self.devices.len()];
         for (port, medium) in self.channels.iter().zip(&self.media) {
             due_ns = due_ns.into_iter().chain(medium.as_ref().and_then(Medium::due_ns)).min();
             match port {
                 Port::Input(input) if input.wanted => {
                     if let Some(descriptor) = input.descriptor() {
-                        asked.push(PollFd::from_borrowed_fd(descriptor, PollFlags::IN));
+                        lifetime = Lifetime::Passing;
+                        asked.push((descriptor, PollFlags::IN));
                     }
                     due_ns = due_ns.into_iter().chain(input.due_ns()).min();
                 }
@@ -409,12 +428,19 @@ impl<'p> Ports<'p> {
                 Port::Input(_) | Port::From(_) | Port::Internal | Port::Output(_) | Port::To(_) => {}
             }
         }
-        for (device, reading) in self.devices.iter().zip(reading) {
-            device.watch(reading, &mut asked);
+        let mut watched = Vec::with_capacity(self.devices.len());
+        for (device, reading) in self.devices.iter().zip(&reading) {
+            let before = asked.len();
+            device.watch(*reading, &mut asked);
+            if device.lifetime() == Lifetime::Passing {
+                lifetime = Lifetime::Passing;
+            }
+            watched.push(before..asked.len());
         }
         for writer in &self.writers {
             if !writer.is_empty() {
-                asked.push(PollFd::from_borrowed_fd(writer.descriptor(), PollFlags::OUT));
+                lifetime = Lifetime::Passing;
+                asked.push((writer.descriptor(), PollFlags::OUT));
             }
         }
         if asked.len() == 1 && due_ns.is_none() {
@@ -425,7 +451,7 @@ impl<'p> Ports<'p> {
             Clock::Virtual(_) => due_ns.map(|_| 0),
         };
         let timeout = timeout.map(|ns| Timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 });
-        let news = poll(&mut asked, timeout.as_ref());
+        let news = self.waiter.wait(&asked, lifetime, timeout.as_ref(), &mut self.happened);
         drop(asked);
         match news {
             // An interrupted wait is followed by another one; the signal, if it was ours, is seen below.
@@ -434,6 +460,11 @@ impl<'p> Ports<'p> {
         }
         if let Some(signal) = signals.pending() {
             return Wake::Signal(signal);
+        }
+        for (number, of_device) in watched.into_iter().enumerate() {
+            if news.is_ok() && reading[number] {
+                self.devices[number].woken(&self.happened[of_device]);
+            }
         }
         if let (Clock::Virtual(now_ns), Ok(0), Some(due_ns)) = (&mut self.clock, news, due_ns) {
             *now_ns = (*now_ns).max(due_ns);
@@ -471,11 +502,11 @@ impl<'p> Ports<'p> {
         self.release(Due::Ever);
         loop {
             self.flush();
-            let mut asked: Vec<PollFd<'_>> = self
+            let mut asked: Vec<Watched<'_>> = self
                 .writers
                 .iter()
                 .filter(|writer| !writer.is_empty())
-                .map(|writer| PollFd::from_borrowed_fd(writer.descriptor(), PollFlags::OUT))
+                .map(|writer| (writer.descriptor(), PollFlags::OUT))
                 .collect();
             for device in self.devices.iter().filter(|device| device.holds_output()) {
                 device.watch(false, &mut asked);
@@ -491,7 +522,7 @@ impl<'p> Ports<'p> {
                 },
             };
             // Whatever ends the wait, the next flush tells what is the case.
-            let _ = poll(&mut asked, timeout.as_ref());
+            let _ = self.waiter.wait(&asked, Lifetime::Passing, timeout.as_ref(), &mut self.happened);
         }
     }
 

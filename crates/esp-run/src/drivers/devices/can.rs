@@ -10,10 +10,11 @@ use super::{Device, Ends, Received};
 use crate::binding::Bus as Name;
 use crate::drivers::form::{Form, Value, Want};
 use crate::trouble::{Trouble, reason};
+use crate::waiting::Watched;
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
 use rmpv::Value as Packed;
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::PollFlags;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
 use std::collections::VecDeque;
 use std::fs::File;
@@ -304,13 +305,13 @@ impl Device for Can {
         false
     }
 
-    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<PollFd<'d>>) {
+    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Watched<'d>>) {
         let (receiver, sender) = self.descriptors();
         if reading {
-            watched.push(PollFd::from_borrowed_fd(receiver, PollFlags::IN));
+            watched.push((receiver, PollFlags::IN));
         }
         if !self.held.is_empty() {
-            watched.push(PollFd::from_borrowed_fd(sender, PollFlags::OUT));
+            watched.push((sender, PollFlags::OUT));
         }
     }
 

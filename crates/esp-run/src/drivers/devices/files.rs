@@ -21,9 +21,9 @@ use crate::drivers::failure::Failure;
 use crate::drivers::form::Want::{Bytes, Cases, Id, Number};
 use crate::drivers::form::{Case, Form, TooLarge, Value};
 use crate::trouble::Trouble;
+use crate::waiting::Watched;
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
-use rustix::event::PollFd;
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};
 use std::collections::{HashMap, VecDeque};
@@ -315,7 +315,7 @@ impl Device for Files {
         !self.held.is_empty()
     }
 
-    fn watch<'d>(&'d self, _reading: bool, _watched: &mut Vec<PollFd<'d>>) {}
+    fn watch<'d>(&'d self, _reading: bool, _watched: &mut Vec<Watched<'d>>) {}
 
     fn losses(&self) -> Vec<(u64, &'static str)> {
         Vec::new()

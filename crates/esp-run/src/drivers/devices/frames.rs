@@ -11,9 +11,10 @@ use super::{Device, Ends, Received};
 use crate::binding::Interface;
 use crate::drivers::form::{Form, Value, Want};
 use crate::trouble::{Trouble, reason};
+use crate::waiting::Watched;
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::PollFlags;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Read};
@@ -256,7 +257,7 @@ impl Device for Frames {
         false
     }
 
-    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<PollFd<'d>>) {
+    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Watched<'d>>) {
         let mut flags = PollFlags::empty();
         if reading {
             flags |= PollFlags::IN;
@@ -265,7 +266,7 @@ impl Device for Frames {
             flags |= PollFlags::OUT;
         }
         if !flags.is_empty() {
-            watched.push(PollFd::from_borrowed_fd(self.file.as_fd(), flags));
+            watched.push((self.file.as_fd(), flags));
         }
     }
 

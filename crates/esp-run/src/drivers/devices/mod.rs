@@ -14,10 +14,12 @@ mod udp;
 
 use crate::binding::Device as Name;
 use crate::trouble::Trouble;
+use crate::waiting::{Lifetime, Watched};
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
 
 /// The channels that share a device: at most one in each direction.
 #[derive(Clone, Copy)]
@@ -57,10 +59,39 @@ pub(crate) trait Device {
     fn holds_input(&self) -> bool;
 
     /// What to wait for: for messages if `reading`, and for room for what is held.
-    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<PollFd<'d>>);
+    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Watched<'d>>);
+
+    /// What a wait has found: for each descriptor that [`Device::watch`] named, in order, whether something has happened
+    /// there. Only after a wait for messages; a device that asks the system anyway need not listen.
+    fn woken(&mut self, _happened: &[bool]) {}
+
+    /// Whether its descriptors may be closed before the run ends.
+    fn lifetime(&self) -> Lifetime {
+        Lifetime::Run
+    }
 
     /// How many messages were lost, each kind with its reason.
     fn losses(&self) -> Vec<(u64, &'static str)>;
+}
+
+/// How long it is believed that nothing has come, once the system has said so: an engine looks at its inputs at every
+/// turn, and each look would be a system call. A program that waits hears of news at once, since the wait asks for itself.
+const BELIEVED: Duration = Duration::from_micros(20);
+
+/// When the system was last asked for news.
+#[derive(Default)]
+pub(crate) struct Glance(Option<Instant>);
+
+impl Glance {
+    /// It has just been asked.
+    pub(crate) fn renew(&mut self) {
+        self.0 = Some(Instant::now());
+    }
+
+    /// Whether what it said is still believed.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.0.is_some_and(|asked| asked.elapsed() < BELIEVED)
+    }
 }
 
 /// Opens a device for its channels.

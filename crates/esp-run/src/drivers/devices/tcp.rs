@@ -19,6 +19,7 @@ use crate::drivers::failure::Failure;
 use crate::drivers::form::Want::{Bytes, Cases, Id, Number};
 use crate::drivers::form::{Case, Form, Value};
 use crate::trouble::{Trouble, reason};
+use crate::waiting::{Lifetime, Watched};
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::Program;
 use rustix::event::{PollFd, PollFlags};
@@ -407,9 +408,9 @@ impl Device for Tcp {
         !self.told.is_empty()
     }
 
-    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<PollFd<'d>>) {
+    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Watched<'d>>) {
         if let (true, Some(listener), Some(_)) = (reading, &self.listener, self.free()) {
-            watched.push(PollFd::from_borrowed_fd(listener.as_fd(), PollFlags::IN));
+            watched.push((listener.as_fd(), PollFlags::IN));
         }
         for connection in self.connections.values() {
             let mut flags = PollFlags::empty();
@@ -420,12 +421,16 @@ impl Device for Tcp {
                 flags |= PollFlags::OUT;
             }
             if !flags.is_empty() {
-                watched.push(PollFd::from_borrowed_fd(connection.stream.as_fd(), flags));
+                watched.push((connection.stream.as_fd(), flags));
             }
         }
         if reading {
-            watched.extend(self.lingering.iter().map(|stream| PollFd::from_borrowed_fd(stream.as_fd(), PollFlags::IN)));
+            watched.extend(self.lingering.iter().map(|stream| (stream.as_fd(), PollFlags::IN)));
         }
+    }
+
+    fn lifetime(&self) -> Lifetime {
+        Lifetime::Passing
     }
 
     fn losses(&self) -> Vec<(u64, &'static str)> {

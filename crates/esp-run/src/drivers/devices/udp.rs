@@ -4,13 +4,14 @@
 //! Datagrams may be lost, so nothing that happens to one stops the program: one that the socket's buffer has no room
 //! for, that is longer than the channel's type holds, or that the system refuses to send is counted.
 
-use super::{Device, Ends, Received, readable};
+use super::{Device, Ends, Glance, Received, readable};
 use crate::binding::Endpoint;
 use crate::drivers::form::{Form, Value, begins_with_pid};
 use crate::trouble::{Trouble, reason};
+use crate::waiting::Watched;
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
-use rustix::event::{PollFd, PollFlags};
+use rustix::event::PollFlags;
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
@@ -38,6 +39,10 @@ pub(super) struct Udp {
     sockets: Vec<UdpSocket>,
     /// Sockets that had something when they were last asked.
     ready: VecDeque<usize>,
+    /// When that was.
+    asked: Glance,
+    /// Whether datagrams come faster than the program waits for them: then a socket is read until it is empty.
+    dense: bool,
     /// Datagrams that did not go out at once.
     held: VecDeque<(usize, SocketAddrV4, Vec<u8>)>,
     buffer: Vec<u8>,
@@ -73,6 +78,8 @@ impl Udp {
             output,
             sockets: sockets?,
             ready: VecDeque::new(),
+            asked: Glance::default(),
+            dense: false,
             held: VecDeque::new(),
             buffer: vec![0; LARGEST],
             too_long: 0,
@@ -97,31 +104,39 @@ impl Udp {
         }
     }
 
+    /// The next datagram: its socket, its length in `buffer`, and who has sent it.
     fn next(&mut self) -> Option<(usize, usize, SocketAddrV4)> {
-        loop {
-            let socket = match self.sockets.as_slice() {
-                [_] => 0,
-                sockets => match self.ready.pop_front() {
-                    Some(socket) => socket,
-                    None => {
-                        let ready = readable(sockets.iter().map(AsFd::as_fd));
-                        self.ready = ready.iter().enumerate().filter_map(|(at, ready)| ready.then_some(at)).collect();
-                        self.ready.pop_front()?
-                    }
-                },
-            };
-            match self.sockets[socket].recv_from(&mut self.buffer) {
-                Ok((length, std::net::SocketAddr::V4(from))) => return Some((socket, length, from)),
-                // An IPv4 socket has no other senders; an error tells of an earlier datagram that nobody received.
-                Ok((_, std::net::SocketAddr::V6(_))) => {}
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if self.sockets.len() == 1 {
-                        return None;
-                    }
+        if self.ready.is_empty() && !self.asked.is_fresh() {
+            match self.sockets.as_slice() {
+                // Reading asks, too.
+                [_] => self.ready.push_back(0),
+                sockets => {
+                    let ready = readable(sockets.iter().map(AsFd::as_fd));
+                    self.find(&ready);
                 }
-                Err(_) => {}
+            }
+            self.asked.renew();
+        }
+        while let Some(socket) = self.ready.pop_front() {
+            match self.sockets[socket].recv_from(&mut self.buffer) {
+                Ok((length, std::net::SocketAddr::V4(from))) => {
+                    if self.dense {
+                        // Behind the others, so that none of them waits for long.
+                        self.ready.push_back(socket);
+                    }
+                    return Some((socket, length, from));
+                }
+                // An IPv4 socket has no other senders; an error tells of an earlier datagram that nobody received.
+                Ok((_, std::net::SocketAddr::V6(_))) => self.ready.push_back(socket),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(_) => self.ready.push_back(socket),
             }
         }
+        None
+    }
+
+    fn find(&mut self, ready: &[bool]) {
+        self.ready = ready.iter().enumerate().filter_map(|(at, ready)| ready.then_some(at)).collect();
     }
 }
 
@@ -200,12 +215,21 @@ impl Device for Udp {
         !self.ready.is_empty()
     }
 
-    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<PollFd<'d>>) {
+    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Watched<'d>>) {
         if reading {
-            watched.extend(self.sockets.iter().map(|socket| PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)));
+            watched.extend(self.sockets.iter().map(|socket| (socket.as_fd(), PollFlags::IN)));
         }
         if let Some((socket, ..)) = self.held.front() {
-            watched.push(PollFd::from_borrowed_fd(self.sockets[*socket].as_fd(), PollFlags::OUT));
+            watched.push((self.sockets[*socket].as_fd(), PollFlags::OUT));
+        }
+    }
+
+    fn woken(&mut self, happened: &[bool]) {
+        // The sockets come first, if they were watched at all.
+        if let Some(ready) = happened.get(..self.sockets.len()) {
+            self.dense = self.asked.is_fresh();
+            self.find(ready);
+            self.asked.renew();
         }
     }
 

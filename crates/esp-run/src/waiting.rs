@@ -1,0 +1,162 @@
+//! Waiting for many descriptors. A list of descriptors that stay open and are asked about time after time becomes a set
+//! that the kernel keeps (epoll): then a wait costs as much as has happened, not as much as is watched. Any other list
+//! goes to `poll`. Knows no driver.
+
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use rustix::io::Errno;
+
+/// Equal lists in a row after which a set is made: to make one costs a system call for each descriptor.
+const HABIT: u32 = 8;
+/// Events taken at once; the others are there at the next wait.
+const EVENTS: usize = 32;
+
+/// A descriptor and what to wait for.
+pub(crate) type Watched<'d> = (BorrowedFd<'d>, PollFlags);
+
+/// Whether the descriptors of a list may be closed before the run ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lifetime {
+    /// All are open to the end.
+    Run,
+    /// Some may be closed, and their numbers given to others: the kernel would forget them in a set, unseen.
+    Passing,
+}
+
+/// The way to wait, and what is known of earlier waits.
+#[derive(Default)]
+pub(crate) struct Waiter {
+    /// What was asked for last, and how often in a row.
+    last: Vec<(RawFd, PollFlags)>,
+    times: u32,
+    /// A set of what is in `last`.
+    set: Option<OwnedFd>,
+}
+
+impl Waiter {
+    /// Waits until something happens or the time is over. Tells how much has happened, and writes down for each of the
+    /// descriptors whether it was there.
+    pub(crate) fn wait(
+        &mut self,
+        watched: &[Watched<'_>],
+        lifetime: Lifetime,
+        timeout: Option<&Timespec>,
+        happened: &mut Vec<bool>,
+    ) -> Result<usize, Errno> {
+        happened.clear();
+        if lifetime == Lifetime::Run {
+            self.remember(watched);
+            if let Some(set) = &self.set {
+                return in_set(set, watched, timeout, happened);
+            }
+        } else {
+            self.forget();
+        }
+        let mut asked: Vec<PollFd<'_>> =
+            watched.iter().map(|(descriptor, flags)| PollFd::from_borrowed_fd(*descriptor, *flags)).collect();
+        let count = poll(&mut asked, timeout);
+        happened.extend(asked.iter().map(|asked| !asked.revents().is_empty()));
+        count
+    }
+
+    fn remember(&mut self, watched: &[Watched<'_>]) {
+        let same = self.last.len() == watched.len()
+            && self.last.iter().zip(watched).all(|(last, (fd, flags))| *last == (fd.as_raw_fd(), *flags));
+        if !same {
+            self.forget();
+            self.last.extend(watched.iter().map(|(fd, flags)| (fd.as_raw_fd(), *flags)));
+        }
+        self.times = self.times.saturating_add(1);
+        if self.times == HABIT {
+            // Without a set, `poll` does the same.
+            self.set = make(watched).ok();
+        }
+    }
+
+    fn forget(&mut self) {
+        self.last.clear();
+        self.times = 0;
+        self.set = None;
+    }
+}
+
+/// A set of these descriptors; an error if one is in the list twice, or is a file that never waits.
+fn make(watched: &[Watched<'_>]) -> Result<OwnedFd, Errno> {
+    let set = epoll::create(CreateFlags::CLOEXEC)?;
+    for (place, (descriptor, flags)) in watched.iter().enumerate() {
+        let mut wanted = EventFlags::empty();
+        wanted.set(EventFlags::IN, flags.contains(PollFlags::IN));
+        wanted.set(EventFlags::OUT, flags.contains(PollFlags::OUT));
+        epoll::add(&set, descriptor, EventData::new_u64(place as u64), wanted)?;
+    }
+    Ok(set)
+}
+
+fn in_set(
+    set: &OwnedFd,
+    watched: &[Watched<'_>],
+    timeout: Option<&Timespec>,
+    happened: &mut Vec<bool>,
+) -> Result<usize, Errno> {
+    happened.resize(watched.len(), false);
+    let mut events = [epoll::Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; EVENTS];
+    let count = epoll::wait(set, events.as_mut_slice(), timeout)?;
+    for event in &events[..count] {
+        // Every number in the set is a place in this list.
+        happened[event.data.u64() as usize] = true;
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HABIT, Lifetime, Waiter};
+    use rustix::event::{PollFlags, Timespec};
+    use std::os::fd::AsFd;
+    use std::os::unix::net::UnixDatagram;
+
+    const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+    #[test]
+    fn a_set_tells_what_a_list_tells() {
+        let pairs: Vec<_> = (0..5).map(|_| UnixDatagram::pair().expect("sockets are there")).collect();
+        let list: Vec<_> = pairs.iter().map(|(here, _)| (here.as_fd(), PollFlags::IN)).collect();
+        let (mut by_set, mut by_list) = (Waiter::default(), Waiter::default());
+        let (mut one, mut other) = (Vec::new(), Vec::new());
+        for round in 0..4 * HABIT as usize {
+            for (number, (here, there)) in pairs.iter().enumerate() {
+                if (round + number) % 3 == 0 {
+                    there.send(&[0]).expect("there is room");
+                }
+                if (round * 7 + number) % 4 == 0 {
+                    here.set_nonblocking(true).expect("sockets can be");
+                    let _ = here.recv(&mut [0]);
+                }
+            }
+            // Fewer descriptors for a while: what is not asked about is not told.
+            let some = if round / 12 == 1 { &list[..3] } else { &list[..] };
+            let counts = (
+                by_set.wait(some, Lifetime::Run, Some(&NOW), &mut one),
+                by_list.wait(some, Lifetime::Passing, Some(&NOW), &mut other),
+            );
+            assert_eq!(counts.0, counts.1, "round {round}");
+            assert_eq!(one, other, "round {round}");
+        }
+        assert!(by_set.set.is_some() && by_list.set.is_none());
+    }
+
+    #[test]
+    fn a_wait_ends_in_time() {
+        let (here, _there) = UnixDatagram::pair().expect("sockets are there");
+        let list = [(here.as_fd(), PollFlags::IN)];
+        let mut waiter = Waiter::default();
+        // Not a whole number of milliseconds.
+        let short = Timespec { tv_sec: 0, tv_nsec: 1_500_000 };
+        for _ in 0..2 * HABIT {
+            let started = std::time::Instant::now();
+            assert_eq!(waiter.wait(&list, Lifetime::Run, Some(&short), &mut Vec::new()), Ok(0));
+            assert!(started.elapsed() >= std::time::Duration::from_nanos(1_500_000));
+        }
+    }
+}
