@@ -163,7 +163,7 @@ impl<'b> Builder<'b> {
                 for (at, number) in sample.iter_mut().enumerate() {
                     state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                     let width = u64::from(own.high[at] - own.low[at]) + 1;
-                    *number = own.low[at] + ((state >> 32) * width >> 32) as u32;
+                    *number = own.low[at] + (((state >> 32) * width) >> 32) as u32;
                 }
                 samples.push(sample);
             }
@@ -240,7 +240,8 @@ impl<'b> Builder<'b> {
 
     /// The word of a node for these boxes, all of which are in the region.
     fn node(&mut self, list: &[u32], mut region: Region, samples: &[u32], most_bits: u32) -> Result<u32, TooLarge> {
-        if list.len() <= if self.boxes.len() < MANY { FEW } else { FEW_OF_MANY } {
+        let few = if self.boxes.len() < MANY { FEW } else { FEW_OF_MANY };
+        if list.len() <= few {
             return self.leaf(list);
         }
         let key = self.key(list, &region);
@@ -335,7 +336,7 @@ impl<'b> Builder<'b> {
                 let left = if samples.is_empty() {
                     (0..1 << bits).map(left).sum::<f32>() / (1 << bits) as f32
                 } else {
-                    let child = |own: &u32| self.samples[*own as usize][number] - region.first[number] >> cut.shift;
+                    let child = |own: &u32| (self.samples[*own as usize][number] - region.first[number]) >> cut.shift;
                     samples.iter().map(|own| left(child(own) as usize)).sum::<f32>() / samples.len() as f32
                 };
                 let gain = self.logarithms[list.len()] - left;
@@ -400,7 +401,7 @@ mod tests {
     impl Random {
         fn below(&mut self, limit: u64) -> u32 {
             self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            ((self.0 >> 32) * limit >> 32) as u32
+            (((self.0 >> 32) * limit) >> 32) as u32
         }
     }
 
