@@ -125,6 +125,9 @@ impl Tree {
     }
 
     /// The numbers of sixteen packets.
+    ///
+    /// # Safety
+    /// 1. The processor has the vectors. 2. The pointers are to packets that are long enough.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     unsafe fn load(&self, pointers: &[*const u8; LANES], numbers: &mut [[u32; LANES]; NUMBERS]) {
         let mut words = [_mm512_setzero_si512(); 12];

@@ -464,4 +464,20 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn every_packet_of_small_numbers_finds_its_box() {
+        let mut random = Random(10);
+        // More bits than the root looks at, so that boxes begin inside of children.
+        for round in 0..150 {
+            let boxes = boxes(&mut random, 4 + round % 12, &[13, 3]);
+            let cuts = Cuts::new(&boxes, &[13, 3]).expect("it is small");
+            for packet in 0..1 << 16 {
+                let mut numbers = [0; NUMBERS];
+                (numbers[0], numbers[1]) = (packet >> 3, packet & 7);
+                let expected = boxes.iter().position(|own| own.has(&numbers));
+                assert_eq!(first(&cuts, &boxes, &numbers), expected, "round {round}: {numbers:?} in {boxes:?}");
+            }
+        }
+    }
 }
