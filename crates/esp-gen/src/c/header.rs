@@ -143,6 +143,8 @@ pub(crate) fn frame_members(plan: &Plan<'_>, index: usize) -> Vec<Member> {
     if !parks.is_empty() {
         members.push(Member { text: format!("union {{\n{parks}    }} park;"), extent: union(&parked) });
     }
+    // Small ones first: they are used most, and machines reach the beginning of a structure by shorter instructions.
+    members.sort_by_key(|member| member.extent.size);
     members
 }
 
@@ -365,12 +367,7 @@ fn declare_state(plan: &Plan<'_>, text: &mut String) {
         let name = &plan.channels[index].name;
         match (channel.boundary, plan.sans_io()) {
             (Boundary::Internal, _) | (_, true) => {}
-            (Boundary::FromWorld, false) => {
-                put!(text, "    {name}_message {name}_head;\n    bool {name}_full, {name}_closed;");
-            }
-            (Boundary::ToWorld, false) => {
-                put!(text, "    {name}_message {name}_tail;\n    bool {name}_closed;")
-            }
+            (Boundary::FromWorld | Boundary::ToWorld, false) => put!(text, "    bool {name}_closed;"),
         }
     }
     for (index, process) in plan.processes.iter().enumerate() {
@@ -381,6 +378,7 @@ fn declare_state(plan: &Plan<'_>, text: &mut String) {
             put!(text, "    {name}_frame {name};");
         }
     }
+    messages_outside(plan, text);
     for (index, pool) in program.types.pools().iter().enumerate() {
         let name = &plan.pools[index];
         put!(text, "    {name}_objects {name};");
@@ -394,6 +392,32 @@ fn declare_state(plan: &Plan<'_>, text: &mut String) {
         }
     }
     put!(text, "}};\n");
+}
+
+/// What is under way between the program and functions of the world. A message that goes out is made and handed over in one
+/// go, so there is one at a time; with `post`, those that come in are read where they were posted.
+fn messages_outside(plan: &Plan<'_>, text: &mut String) {
+    let channels = || {
+        plan.program.channels.iter().enumerate().map(|(index, channel)| (&plan.channels[index].name, index, channel))
+    };
+    if plan.sans_io() {
+        return;
+    }
+    for (name, index, channel) in channels() {
+        if channel.boundary == Boundary::FromWorld
+            && plan.options.style == Style::Poll
+            && interface::of_channel(plan, index).is_empty()
+        {
+            put!(text, "    bool {name}_full;\n    {name}_message {name}_head;");
+        }
+    }
+    let out: Vec<String> = channels()
+        .filter(|(_, _, channel)| channel.boundary == Boundary::ToWorld)
+        .map(|(name, _, _)| format!("        {name}_message {name};\n"))
+        .collect();
+    if !out.is_empty() {
+        put!(text, "    union {{\n{}    }} going;", out.concat());
+    }
 }
 
 fn declare_io(plan: &Plan<'_>, text: &mut String) {

@@ -120,9 +120,9 @@ pub(crate) fn hooks(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> Stri
                     )
                 } else {
                     let put_it = match faces.first() {
-                        None => format!("    {name}_put(&t->{name}_tail);"),
+                        None => format!("    {name}_put(&t->going.{name});"),
                         Some(face) => format!(
-                            "    const {message} *const m = &t->{name}_tail;\n{}",
+                            "    const {message} *const m = &t->going.{name};\n{}",
                             interface::take_apart(plan, faults, helpers, index, *face)
                         ),
                     };
@@ -132,7 +132,7 @@ pub(crate) fn hooks(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> Stri
                     };
                     (
                         format!("!t->{name}_closed && {ready}"),
-                        format!("&t->{name}_tail"),
+                        format!("&t->going.{name}"),
                         put_it,
                         format!("t->{name}_closed"),
                     )

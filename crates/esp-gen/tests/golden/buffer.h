@@ -39,12 +39,12 @@ typedef struct buffer_frame {
     int32_t used_4;
     int32_t hd_5;
     int32_t tl_6;
-    array_4_int32 q_s0;
     uint32_t open[1];
     uint32_t next1;
     union {
         struct { int32_t p11; } w1b0;
     } park;
+    array_4_int32 q_s0;
 } buffer_frame;
 
 /* All state. Holds no pointers into itself: it may be copied. */

@@ -85,13 +85,13 @@ ESP_INLINE bool o_accepts(esp_t *t, const esp_input *in, esp_output *out)
 ESP_INLINE o_message *o_room(esp_t *t, const esp_input *in, esp_output *out)
 {
     (void)t; (void)in; (void)out;
-    return &t->o_tail;
+    return &t->going.o;
 }
 
 ESP_INLINE void o_send(esp_t *t, const esp_input *in, esp_output *out)
 {
     (void)t; (void)in; (void)out;
-    o_put(&t->o_tail);
+    o_put(&t->going.o);
 }
 
 ESP_INLINE bool o_is_closed(esp_t *t, const esp_input *in, esp_output *out)

@@ -69,12 +69,15 @@ struct esp_t {
     uint32_t poll_at, fault, instance;
     int32_t exit_status;
     esp_time wake;
-    i_message i_head;
-    bool i_full, i_closed;
-    o_message o_tail;
+    bool i_closed;
     bool o_closed;
     twice_frame twice;
     sum_frame sum;
+    bool i_full;
+    i_message i_head;
+    union {
+        o_message o;
+    } going;
 };
 
 /* Puts a program at its beginning. */
