@@ -36,13 +36,9 @@ impl Layout {
     }
 }
 
-/// Where data are when the code runs.
+/// Where is what the frame points to.
 #[derive(Debug, Clone, Copy)]
 pub struct Addresses {
-    /// The data.
-    pub source: u64,
-    /// What is written.
-    pub target: u64,
     /// Every key stream.
     pub streams: u64,
     /// What [`tables`] returned.
@@ -85,19 +81,16 @@ pub fn tables(layout: Layout) -> Vec<u8> {
     words.flat_map(|word| if layout.little { word.to_le_bytes() } else { word.to_be_bytes() }).collect()
 }
 
-/// What the argument of a composed function points to, a multiple of 64.
+/// What the first argument of a composed function points to, a multiple of 64. The others are source, target and bytes.
 ///
 /// # Errors
 /// Those of [`Composer::compose`](crate::Composer::compose).
-pub fn frame(steps: &[Step], layout: Layout, addresses: Addresses, length: u64) -> Result<Vec<u8>, Error> {
+pub fn frame(steps: &[Step], layout: Layout, addresses: Addresses) -> Result<Vec<u8>, Error> {
     let plan = Plan::new(steps)?;
     let mut slots = [0; frame::KEYS];
-    slots[frame::SOURCE] = addresses.source;
-    slots[frame::TARGET] = addresses.target;
-    slots[frame::LENGTH] = length;
     slots[frame::TABLES] = addresses.tables;
     slots[frame::STREAMS..frame::ACCUMULATORS].fill(addresses.streams);
-    plan.open(&mut slots[frame::ACCUMULATORS..], &mut plan.blank());
+    plan.open(&mut slots[frame::ACCUMULATORS..]);
     let mut bytes: Vec<u8> = slots.into_iter().flat_map(|slot| layout.bytes(slot)).collect();
     bytes.extend(plan.keys().iter().flatten());
     bytes.resize(FRAME_BYTES, 0);
@@ -112,8 +105,8 @@ pub fn report(steps: &[Step], layout: Layout, frame: &[u8], length: u64) -> Resu
     let plan = Plan::new(steps)?;
     let slots = frame.as_chunks::<8>().0;
     let value = |slot: &[u8; 8]| if layout.little { u64::from_le_bytes(*slot) } else { u64::from_be_bytes(*slot) };
-    let mut slots: Vec<u64> = slots.iter().take(frame::KEYS).map(value).collect();
-    let accumulators = &mut slots[frame::ACCUMULATORS..];
+    let slots: Vec<u64> = slots.iter().take(frame::KEYS).map(value).collect();
+    let accumulators = &slots[frame::ACCUMULATORS..];
     let mut report = plan.blank();
     plan.settle(accumulators, &mut report, layout.bits / 2);
     plan.complete(accumulators, &mut report, length, layout.little);

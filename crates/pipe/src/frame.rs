@@ -1,10 +1,10 @@
-//! The block of memory that generated code and its driver share: where the data are, what the steps need, what they have
-//! added up. Offsets are those generated code has in its instructions, for every machine.
+//! The block of memory that generated code and its driver share: what the steps need, what they have added up. Offsets
+//! are those generated code has in its instructions, for every machine.
 //!
 //! ```text
-//!   0  source   target   length   tables of CRC-32C
+//!   0  tables of CRC-32C (and three slots of nothing, for what follows to be aligned)
 //!  32  key streams (4)
-//!  64  accumulators (16): what steps add up, from piece to piece
+//!  64  accumulators (16): what steps add up; remainders and totals from piece to piece, sums from zero in each
 //! 192  repeated keys (8), in memory order
 //! 256  seed: one vector that is zero but for its first word
 //! 320  spill: vectors on their way to accumulators (4 of 64 bytes)
@@ -14,10 +14,7 @@
 
 use crate::step::{MOST_STEPS, MOST_STREAMS};
 
-pub(crate) const SOURCE: usize = 0;
-pub(crate) const TARGET: usize = 1;
-pub(crate) const LENGTH: usize = 2;
-pub(crate) const TABLES: usize = 3;
+pub(crate) const TABLES: usize = 0;
 pub(crate) const STREAMS: usize = 4;
 pub(crate) const ACCUMULATORS: usize = STREAMS + MOST_STREAMS;
 /// A step takes two at most.

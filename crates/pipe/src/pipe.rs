@@ -78,15 +78,18 @@ impl Composer {
             composer: self.clone(),
             functions: [const { OnceLock::new() }; Store::ALL.len()],
         };
-        pipe.function(Store::Cached)?;
+        pipe.composed(Store::Cached)?;
         Ok(pipe)
     }
 }
 
+/// What is composed.
+pub(crate) type Call = unsafe extern "C" fn(*mut Frame, *const u8, *mut u8, usize);
+
 /// A composed function and where it is installed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Function {
-    pub(crate) call: unsafe extern "C" fn(*mut Frame),
+struct Function {
+    call: Call,
     installed: Installed,
     composed: Composed,
 }
@@ -184,7 +187,7 @@ impl Pipe {
     /// # Errors
     /// [`Error::Code`] if there is no room for more code.
     pub fn explain(&self, store: Store) -> Result<String, Error> {
-        let function = self.function(store)?;
+        let function = self.composed(store)?;
         let Composed { code, vector_bits, block_bytes } = function.composed;
         // SAFETY: the code is installed as long as the pipe lives, and code memory can be read.
         let bytes = unsafe { std::slice::from_raw_parts(function.installed.entry as *const u8, code.instructions) };
@@ -206,20 +209,25 @@ impl Pipe {
         Ok(text)
     }
 
+    /// The function for a store policy, if it is composed.
     #[inline(always)]
-    pub(crate) fn function(&self, store: Store) -> Result<Function, Error> {
-        let place = &self.functions[store as usize];
-        match place.get() {
-            Some(function) => Ok(*function),
-            None => self.compose_into(place, store),
-        }
+    pub(crate) fn composed_call(&self, store: Store) -> Option<Call> {
+        self.functions[store as usize].get().map(|function| function.call)
+    }
+
+    /// The function for a store policy.
+    pub(crate) fn call(&self, store: Store) -> Result<Call, Error> {
+        Ok(self.composed(store)?.call)
     }
 
     /// Composes what is not there yet. Of threads that do so at once, one keeps its function, and the others drop theirs.
-    #[cold]
-    fn compose_into(&self, place: &OnceLock<Function>, store: Store) -> Result<Function, Error> {
+    fn composed(&self, store: Store) -> Result<&Function, Error> {
+        let place = &self.functions[store as usize];
+        if let Some(function) = place.get() {
+            return Ok(function);
+        }
         let own = self.compose(store)?;
-        let kept = *place.get_or_init(|| own);
+        let kept = place.get_or_init(|| own);
         if kept.installed != own.installed {
             self.composer.inner.memory.free(own.installed.entry, own.installed.length);
         }
@@ -233,8 +241,8 @@ impl Pipe {
         let composed =
             compose::compose_native((&mut buffer[..]).into(), &mut space, &self.plan, inner.features, store)?;
         let installed = inner.memory.install(&buffer, &composed.code)?;
-        // SAFETY: the code is a function that takes a pointer.
-        let call = unsafe { std::mem::transmute::<usize, unsafe extern "C" fn(*mut Frame)>(installed.entry) };
+        // SAFETY: the code is a function that takes three pointers and a number of bytes.
+        let call = unsafe { std::mem::transmute::<usize, Call>(installed.entry) };
         Ok(Function { call, installed, composed })
     }
 }

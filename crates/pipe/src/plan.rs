@@ -37,6 +37,8 @@ pub(crate) struct Plan {
     /// What is read from accumulators after a run.
     closings: [Closing; MOST_STEPS],
     closing_count: usize,
+    /// Whether sums are all that is in accumulators: nothing has to be set there before a run.
+    pub(crate) sums_only: bool,
     /// The report of a run that found nothing.
     blank: Report,
 }
@@ -68,7 +70,15 @@ impl Sum {
         let halves = (low >> 32) + (low & 0xffff_ffff) + (self.high >> 32) + (self.high & 0xffff_ffff);
         let quarters = (halves >> 32) + (halves >> 16 & 0xffff) + (halves & 0xffff);
         let once = (quarters >> 16) + (quarters & 0xffff);
-        (once >> 16) + (once & 0xffff)
+        let twice = (once >> 16) + (once & 0xffff);
+        (twice >> 16) + (twice & 0xffff)
+    }
+
+    /// The number whose bytes in network order are those of the sum.
+    #[inline]
+    fn in_network_order(self, half: u32, little: bool) -> u64 {
+        let sum = self.fold(half) as u16;
+        (if little { sum.swap_bytes() } else { sum }).into()
     }
 }
 
@@ -86,6 +96,7 @@ impl Plan {
             keys: [[0; 8]; MOST_STEPS],
             closings: [Closing { finding: Finding::Nothing, step: 0, accumulator: 0 }; MOST_STEPS],
             closing_count: 0,
+            sums_only: true,
             blank: Report::new(),
         };
         let mut keys = 0;
@@ -122,6 +133,7 @@ impl Plan {
             if finding != Finding::Nothing {
                 plan.closings[plan.closing_count] = Closing { finding, step: index, accumulator: first };
                 plan.closing_count += 1;
+                plan.sums_only &= !matches!(finding, Finding::Crc32c | Finding::Total);
             }
             plan.accumulators += match plan.actions[index] {
                 Action::Checksum { .. } => 2,
@@ -179,23 +191,17 @@ impl Plan {
         &self.keys
     }
 
-    /// Sets what code starts from.
-    #[inline]
-    pub(crate) fn open(&self, accumulators: &mut [u64], report: &mut Report) {
+    /// Sets what code starts from. Sums it begins by itself.
+    pub(crate) fn open(&self, accumulators: &mut [u64]) {
         for closing in &self.closings[..self.closing_count] {
             match closing.finding {
-                Finding::Checksum => {
-                    accumulators[closing.accumulator] = 0;
-                    accumulators[closing.accumulator + 1] = 0;
-                }
                 Finding::Crc32c => accumulators[closing.accumulator] = u64::from(u32::MAX),
                 Finding::Total => {
                     let (total, bytes) = self.total(closing.step);
                     accumulators[closing.accumulator] = total.of_nothing(bytes);
                 }
-                Finding::Nothing | Finding::Count => {}
+                Finding::Nothing | Finding::Count | Finding::Checksum => {}
             }
-            *report.number(closing.step) = 0;
         }
     }
 
@@ -205,33 +211,47 @@ impl Plan {
         self.blank
     }
 
-    /// Takes what must not grow further out of the accumulators, between two pieces of data of a machine whose words
-    /// have two times `half` bits.
-    #[inline]
-    pub(crate) fn settle(&self, accumulators: &mut [u64], report: &mut Report, half: u32) {
+    /// Begins to carry sums from piece to piece, in the report.
+    pub(crate) fn carry(&self, report: &mut Report) {
+        for closing in &self.closings[..self.closing_count] {
+            *report.number(closing.step) = 0;
+        }
+    }
+
+    /// Adds sums from the accumulators to those carried, after a piece of data of a machine whose words have two times
+    /// `half` bits. The code begins them anew in the next piece.
+    pub(crate) fn settle(&self, accumulators: &[u64], report: &mut Report, half: u32) {
         for closing in &self.closings[..self.closing_count] {
             if closing.finding == Finding::Checksum {
-                let [words, high] = &mut accumulators[closing.accumulator..closing.accumulator + 2] else { continue };
-                *report.number(closing.step) += Sum { words: *words, high: *high }.fold(half);
-                (*words, *high) = (0, 0);
+                let [words, high, ..] = accumulators[closing.accumulator..] else { continue };
+                *report.number(closing.step) += Sum { words, high }.fold(half);
             }
         }
     }
 
     /// Completes the report on `bytes` bytes, after [`Plan::settle`]. Sums are of words in the machine's order.
-    #[inline]
     pub(crate) fn complete(&self, accumulators: &[u64], report: &mut Report, bytes: u64, little: bool) {
         for closing in &self.closings[..self.closing_count] {
             let number = report.number(closing.step);
             *number = match closing.finding {
-                Finding::Checksum => {
-                    let sum = Sum { words: *number, high: 0 }.fold(32) as u16;
-                    (if little { sum.swap_bytes() } else { sum }).into()
-                }
+                Finding::Checksum => Sum { words: *number, high: 0 }.in_network_order(32, little),
                 Finding::Crc32c => (!(accumulators[closing.accumulator] as u32)).into(),
                 Finding::Count => bytes,
                 Finding::Total => accumulators[closing.accumulator] & mask(self.total(closing.step).1),
                 Finding::Nothing => 0,
+            };
+        }
+    }
+
+    /// Does what [`Plan::settle`] and [`Plan::complete`] do, after a single piece, of a plan with `sums_only`.
+    #[inline(always)]
+    pub(crate) fn complete_sums(&self, accumulators: &[u64], report: &mut Report, bytes: u64, half: u32, little: bool) {
+        for closing in &self.closings[..self.closing_count] {
+            *report.number(closing.step) = if closing.finding == Finding::Checksum {
+                let [words, high, ..] = accumulators[closing.accumulator..] else { continue };
+                Sum { words, high }.in_network_order(half, little)
+            } else {
+                bytes
             };
         }
     }

@@ -39,20 +39,27 @@ impl std::fmt::Display for Store {
     }
 }
 
+/// Below so many bytes data that are not cold are stored plainly, whatever the caches.
+const SMALL_BYTES: usize = 1 << 16;
 /// From how many bytes on cold data are stored past the caches.
 const STREAMING_COLD_BYTES: usize = 4096;
 
 impl Store {
+    /// Whether it is clear at once that stores are plain: the data are few, not cold, and the caller has no wish.
+    #[inline(always)]
+    pub(crate) fn is_plain(bytes: usize, temperature: Temperature, wish: Option<Store>) -> bool {
+        bytes < SMALL_BYTES && temperature != Temperature::Cold && wish.is_none()
+    }
+
     /// All, in order of size.
     pub const ALL: [Store; 3] = [Store::Cached, Store::Prefetching, Store::Streaming];
 
     /// The policy for `bytes` bytes that go to `target`. Past the caches only whole lines are stored, so the target must
     /// be one that whole vectors can be aligned to: a multiple of 8.
-    #[inline]
     pub(crate) fn choose(bytes: usize, temperature: Temperature, target: usize) -> Store {
         let from = match temperature {
             Temperature::Cold => STREAMING_COLD_BYTES,
-            Temperature::Unknown | Temperature::Hot if bytes < 1 << 16 => return Store::Cached,
+            _ if Store::is_plain(bytes, temperature, None) => return Store::Cached,
             Temperature::Unknown => last_cache_bytes() / 2,
             Temperature::Hot => last_cache_bytes(),
         };

@@ -2,16 +2,19 @@
 
 use crate::error::Error;
 use crate::frame::{self, Frame};
-use crate::pipe::{Options, Pipe};
+use crate::pipe::{Call, Options, Pipe};
 use crate::plan::Plan;
-use crate::policy::Store;
+use crate::policy::{Store, Temperature};
 use crate::report::Report;
+use crate::step::MOST_STREAMS;
 
 /// The most bytes that code is given at once: what its sums can hold, and a multiple of all blocks.
 const MOST_PIECE_BYTES: usize = 64 << 20;
 
 /// Half of the bits of the words that code adds up.
 const HALF: u32 = usize::BITS / 2;
+
+const LITTLE: bool = cfg!(target_endian = "little");
 
 /// Runs a pipe again and again. It keeps what code and driver share, so a run of a few bytes costs little more than they
 /// do.
@@ -50,11 +53,9 @@ impl<'p> Runner<'p> {
     pub fn run_with(&mut self, source: &[u8], target: &mut [u8], options: Options<'_>) -> Result<&Report, Error> {
         self.pipe.check_target(source.len(), target.len())?;
         self.pipe.check_streams(source.len(), options.streams)?;
-        self.begin();
-        // SAFETY: 1. Both are as long as the piece; a pipe that does not write is given no target. 2. The streams are
+        // SAFETY: 1. Both are as long as the data; a pipe that does not write is given no target. 2. The streams are
         // at least as long. 3. A shared and an exclusive borrow do not overlap.
-        unsafe { self.piece(source.as_ptr(), target.as_mut_ptr(), source.len(), source.len(), options)? };
-        Ok(self.end(source.len() as u64))
+        unsafe { self.whole(source.as_ptr(), target.as_mut_ptr(), source.len(), options) }
     }
 
     /// Runs over data that are changed where they are.
@@ -64,11 +65,9 @@ impl<'p> Runner<'p> {
     #[inline]
     pub fn run_in_place(&mut self, data: &mut [u8], options: Options<'_>) -> Result<&Report, Error> {
         self.pipe.check_streams(data.len(), options.streams)?;
-        self.begin();
         let at = data.as_mut_ptr();
         // SAFETY: the borrow is exclusive, and code loads a block before it stores it; streams are checked.
-        unsafe { self.piece(at, at, data.len(), data.len(), options)? };
-        Ok(self.end(data.len() as u64))
+        unsafe { self.whole(at, at, data.len(), options) }
     }
 
     /// Begins a run over data that come piece by piece.
@@ -77,23 +76,74 @@ impl<'p> Runner<'p> {
         Pass { runner: self, bytes: 0 }
     }
 
-    /// Begins a run.
-    #[inline(always)]
+    /// Begins a run over data that come piece by piece.
     pub(crate) fn begin(&mut self) {
-        self.pipe.plan().open(&mut self.frame.slots[frame::ACCUMULATORS..], &mut self.report);
+        self.pipe.plan().open(&mut self.frame.slots[frame::ACCUMULATORS..]);
+        self.pipe.plan().carry(&mut self.report);
     }
 
     pub(crate) fn pipe(&self) -> &'p Pipe {
         self.pipe
     }
 
-    /// Passes over `bytes` bytes more, of `all` bytes altogether. All pieces but the last are multiples of eight bytes; streams begin where this
-    /// piece does.
+    /// A run over all data at once.
+    ///
+    /// # Safety
+    /// What [`Runner::piece`] demands.
+    //
+    // What this stores waits in the same queue as what the code stores, and a run of a few kilobytes is as quick as that
+    // queue empties. So the common case stores little: it calls nothing but the code, and so saves few registers.
+    #[inline(always)]
+    pub(crate) unsafe fn whole(
+        &mut self,
+        source: *const u8,
+        target: *mut u8,
+        bytes: usize,
+        options: Options<'_>,
+    ) -> Result<&Report, Error> {
+        let Options { temperature, store, streams } = options;
+        if Store::is_plain(bytes, temperature, store)
+            && self.pipe.plan().sums_only
+            && let Some(code) = self.pipe.composed_call(Store::Cached)
+        {
+            // SAFETY: the caller's promise.
+            unsafe { self.stretch(code, source, target, bytes, streams) };
+            let accumulators = &self.frame.slots[frame::ACCUMULATORS..];
+            self.pipe.plan().complete_sums(accumulators, &mut self.report, bytes as u64, HALF, LITTLE);
+            return Ok(&self.report);
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.any(source, target, bytes, temperature, store, streams) }
+    }
+
+    /// A run that is not so simple. Options come one by one: so they stay in registers until then.
+    ///
+    /// # Safety
+    /// What [`Runner::piece`] demands.
+    #[inline(never)]
+    unsafe fn any(
+        &mut self,
+        source: *const u8,
+        target: *mut u8,
+        bytes: usize,
+        temperature: Temperature,
+        store: Option<Store>,
+        streams: &[&[u8]],
+    ) -> Result<&Report, Error> {
+        let options = Options { temperature, store, streams };
+        self.begin();
+        // SAFETY: the caller's promise.
+        unsafe { self.piece(source, target, bytes, bytes, options)? };
+        Ok(self.end(bytes as u64))
+    }
+
+    /// Passes over `bytes` bytes more, of `all` bytes altogether. All pieces but the last are multiples of eight bytes;
+    /// streams begin where this piece does.
     ///
     /// # Safety
     /// `source` is valid for reads, and `target` for writes if the pipe writes, of `bytes` bytes; if they share bytes
     /// they are the same. Streams are as many as the pipe wants and at least as long.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) unsafe fn piece(
         &mut self,
         source: *const u8,
@@ -102,36 +152,59 @@ impl<'p> Runner<'p> {
         all: usize,
         options: Options<'_>,
     ) -> Result<(), Error> {
-        let plan = self.pipe.plan();
-        let store = match options.store {
-            Some(Store::Streaming) if !(target as usize).is_multiple_of(8) => Store::Prefetching,
-            Some(store) => store,
-            None => Store::choose(all, options.temperature, if plan.writes { target as usize } else { 1 }),
-        };
-        let code = self.pipe.function(store)?.call;
+        let code = self.code(target, all, options)?;
         let mut done = 0;
         while done < bytes {
             let length = (bytes - done).min(MOST_PIECE_BYTES);
-            let slots = &mut self.frame.slots;
-            slots[frame::SOURCE] = source.wrapping_add(done) as u64;
-            slots[frame::TARGET] = target.wrapping_add(done) as u64;
-            slots[frame::LENGTH] = length as u64;
-            for (slot, stream) in slots[frame::STREAMS..frame::ACCUMULATORS].iter_mut().zip(options.streams) {
-                *slot = stream.as_ptr().wrapping_add(done) as u64;
+            let mut streams: [&[u8]; MOST_STREAMS] = [&[]; MOST_STREAMS];
+            for (rest, stream) in streams.iter_mut().zip(options.streams) {
+                *rest = &stream[done..];
             }
-            // SAFETY: the caller's promise; the frame is that of the plan which the function was composed for.
-            unsafe { code(&mut self.frame) };
-            plan.settle(&mut self.frame.slots[frame::ACCUMULATORS..], &mut self.report, HALF);
+            // SAFETY: the caller's promise.
+            unsafe {
+                self.stretch(code, source.wrapping_add(done), target.wrapping_add(done), length, &streams);
+            }
+            self.pipe.plan().settle(&self.frame.slots[frame::ACCUMULATORS..], &mut self.report, HALF);
             done += length;
         }
         Ok(())
     }
 
-    /// Completes the report of a run over so many bytes.
+    /// The function for data of `all` bytes.
     #[inline(always)]
+    fn code(&self, target: *mut u8, all: usize, options: Options<'_>) -> Result<Call, Error> {
+        let store = match options.store {
+            Some(Store::Streaming) if !(target as usize).is_multiple_of(8) => Store::Prefetching,
+            Some(store) => store,
+            None => Store::choose(all, options.temperature, if self.pipe.writes() { target as usize } else { 1 }),
+        };
+        self.pipe.call(store)
+    }
+
+    /// Passes over at most [`MOST_PIECE_BYTES`].
+    ///
+    /// # Safety
+    /// What [`Runner::piece`] demands; the code is that of the pipe.
+    #[inline(always)]
+    unsafe fn stretch(&mut self, code: Call, source: *const u8, target: *mut u8, bytes: usize, streams: &[&[u8]]) {
+        let slots = &mut self.frame.slots[frame::STREAMS..frame::ACCUMULATORS];
+        for (slot, stream) in slots.iter_mut().zip(streams) {
+            *slot = stream.as_ptr() as u64;
+        }
+        // SAFETY: the caller's promise; the frame is that of the plan which the function was composed for.
+        unsafe { code(&mut self.frame, source, target, bytes) };
+    }
+
+    /// What the last run that ended has found out.
+    #[cfg(feature = "c")]
+    pub(crate) fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// Completes the report of a run over so many bytes that came piece by piece.
     pub(crate) fn end(&mut self, bytes: u64) -> &Report {
         let accumulators = &self.frame.slots[frame::ACCUMULATORS..];
-        self.pipe.plan().complete(accumulators, &mut self.report, bytes, cfg!(target_endian = "little"));
+        self.pipe.plan().complete(accumulators, &mut self.report, bytes, LITTLE);
         &self.report
     }
 }

@@ -1,5 +1,5 @@
-//! The composer: from a plan to one function that passes over memory once. Knows how functions begin and end; the loops
-//! are written by [`scalar`] and [`vector`].
+//! The composer: from a plan to one function that passes over memory once: of the frame, source, target and bytes. Knows
+//! how functions begin and end; the loops are written by [`scalar`] and [`vector`].
 
 mod scalar;
 mod user;
@@ -71,10 +71,10 @@ pub(crate) fn compose<M: Machine>(
 where
     for<'a> Asm<'a, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let mut params = [Param::NONE];
-    let mut asm = Asm::begin(region, space, signature!("%p"), &mut params, Kind::Leaf)?;
+    let mut params = [Param::NONE; 4];
+    let mut asm = Asm::begin(region, space, signature!("%p%p%p%ul"), &mut params, Kind::Leaf)?;
     asm.use_features(features);
-    let scalar = Scalar::open(&mut asm, plan, Processor::of::<M>(features), params[0].reg())?;
+    let scalar = Scalar::open(&mut asm, plan, Processor::of::<M>(features), params.map(|param| param.reg()))?;
     scalar.finish(&mut asm);
     asm.retv();
     asm.end()
@@ -92,13 +92,13 @@ pub(crate) fn compose_vectors<M: VectorMachine>(
 where
     for<'a> Asm<'a, M>: Extension + Vectors<Vector = M::Vector> + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let mut params = [Param::NONE];
-    let mut asm = Asm::begin(region, space, signature!("%p"), &mut params, Kind::Leaf)?;
+    let mut params = [Param::NONE; 4];
+    let mut asm = Asm::begin(region, space, signature!("%p%p%p%ul"), &mut params, Kind::Leaf)?;
     asm.use_features(features);
     let mut processor = Processor::of::<M>(features);
     let shape = vector::Shape::choose(&mut asm, plan, &processor);
     processor.vectors = shape.is_some();
-    let scalar = Scalar::open(&mut asm, plan, processor, params[0].reg())?;
+    let scalar = Scalar::open(&mut asm, plan, processor, params.map(|param| param.reg()))?;
     if let Some(shape) = shape {
         vector::write(&mut asm, &scalar, shape, store)?;
     }

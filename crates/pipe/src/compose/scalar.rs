@@ -67,16 +67,21 @@ where
     /// Bytes of an integer register.
     pub(super) const WORD: usize = M::LONG_BITS as usize / 8;
 
-    /// Takes registers and loads them from the frame.
+    /// Takes registers beside those of the parameters, and sets them: from the frame, or to zero where sums begin.
     pub(super) fn open(
         asm: &mut Asm<'_, M>,
         plan: &'p Plan,
         processor: Processor,
-        frame: M::Reg,
+        [frame, source, target, left]: [M::Reg; 4],
     ) -> Result<Self, Error> {
         let mut take = || asm.getreg(Class::Temporary);
-        let (source, left, x, a, b) = (take()?, take()?, take()?, take()?, take()?);
-        let target = if plan.writes { take()? } else { source };
+        let (x, a) = (take()?, take()?);
+        // Where steps need no second temporary, a register less does not have to be saved.
+        let frugal = |action: &Action| {
+            matches!(action, Action::Nothing | Action::Checksum { .. } | Action::Swap { bytes: 4 | 8 })
+        };
+        let frugal = plan.accumulators <= 2 && plan.actions().iter().all(frugal);
+        let b = if frugal { x } else { take()? };
         let second = if Self::WORD == 4 { take()? } else { x };
         let has_keys = plan.actions().iter().any(|action| matches!(action, Action::XorKey { .. }));
         let keys = if has_keys { take()? } else { frame };
@@ -97,6 +102,10 @@ where
         };
         let streams = std::array::from_fn(|index| (index < plan.streams).then(|| home(asm)));
         let accumulators = std::array::from_fn(|index| (index < plan.accumulators).then(|| home(asm)));
+        debug_assert!(
+            !frugal || accumulators.iter().flatten().all(|home| matches!(home, Home::Register(_))),
+            "no machine has so few registers"
+        );
         let this = Scalar {
             plan,
             processor,
@@ -112,19 +121,20 @@ where
             accumulators,
             streams,
         };
-        asm.ldpi(source, frame, this.slot(frame::SOURCE));
-        if plan.writes {
-            asm.ldpi(target, frame, this.slot(frame::TARGET));
-        }
-        asm.lduli(left, frame, this.slot(frame::LENGTH));
         for (index, stream) in this.streams.into_iter().flatten().enumerate() {
             if let Home::Register(register) = stream {
                 asm.ldpi(register, frame, this.slot(frame::STREAMS + index));
             }
         }
         for (index, accumulator) in this.accumulators.into_iter().flatten().enumerate() {
-            if let Home::Register(register) = accumulator {
-                this.load_accumulator(asm, index, register);
+            match accumulator {
+                Home::Register(register) if this.is_sum(index) => asm.setul(register, 0),
+                Home::Register(register) => this.load_accumulator(asm, index, register),
+                Home::Frame if this.is_sum(index) => {
+                    asm.setul(a, 0);
+                    asm.stuli(a, frame, this.slot(frame::ACCUMULATORS + index));
+                }
+                Home::Frame => {}
             }
         }
         Ok(this)
@@ -466,6 +476,12 @@ where
 
     fn is_remainder(&self, accumulator: usize) -> bool {
         self.plan.actions().contains(&Action::Crc32c { at: accumulator })
+    }
+
+    /// Whether it is one of the two of a checksum.
+    fn is_sum(&self, accumulator: usize) -> bool {
+        let holds = |action: &Action| matches!(action, Action::Checksum { first } if (*first..first + 2).contains(&accumulator));
+        self.plan.actions().iter().any(holds)
     }
 
     fn load_accumulator(&self, asm: &mut Asm<'_, M>, index: usize, register: M::Reg) {

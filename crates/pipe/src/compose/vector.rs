@@ -27,6 +27,10 @@ const AHEAD_BYTES: usize = 512;
 /// Bytes of a line of the caches.
 const LINE_BYTES: usize = 64;
 
+/// From how many bytes on a target beside lines is aligned to vectors as long as a line, if that aligns the source too:
+/// every store would lie in two lines. Where loads then lie in two lines, it gains nothing below many kilobytes.
+const ALIGNING_BYTES: u64 = 1024;
+
 /// How the vector code is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
@@ -164,7 +168,20 @@ where
     let least = if folds { block } else { width };
     let rest = asm.label();
     match store {
-        Store::Cached | Store::Prefetching => asm.bltuli(scalar.left, least as u64, rest),
+        Store::Cached | Store::Prefetching => {
+            asm.bltuli(scalar.left, least as u64, rest);
+            if scalar.plan.writes && width == LINE_BYTES {
+                let any = asm.label();
+                asm.bltuli(scalar.left, ALIGNING_BYTES, any);
+                asm.xorul(scalar.a, scalar.source, scalar.target);
+                asm.anduli(scalar.a, scalar.a, LINE_BYTES as u64 - 1);
+                asm.bneuli(scalar.a, 0, any);
+                asm.anduli(scalar.a, scalar.target, 7);
+                asm.bneuli(scalar.a, 0, any);
+                scalar.align(asm, width);
+                asm.bind(any);
+            }
+        }
         Store::Streaming => {
             // Enough for the head that aligns the target, too.
             asm.bltuli(scalar.left, (least + width) as u64, rest);

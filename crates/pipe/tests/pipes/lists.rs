@@ -125,6 +125,44 @@ fn pieces_are_one_run() {
     }
 }
 
+/// More bytes than code is given at once.
+#[test]
+fn long_data_are_one_run() {
+    let composer = &composers()[0].1;
+    let pipe = composer.compose(&[Step::Checksum, Step::Crc32c, Step::Count]).expect("steps are a pipe");
+    let mut data = vec![0; (64 << 20) + 1003];
+    Random(7).fill(&mut data);
+    let mut runner = pipe.runner();
+    let mut pass = runner.start();
+    for piece in data.chunks(1 << 20) {
+        pass.piece(piece, &mut [], Options::default()).expect("pieces are multiples of eight");
+    }
+    assert_eq!(pass.end(), &pipe.run(&data, &mut []).expect("the pipe writes nothing"));
+}
+
+/// What a run at once has left in the runner is not part of a run in pieces after it, nor the other way round.
+#[test]
+fn runs_do_not_see_each_other() {
+    let composer = &composers()[0].1;
+    for steps in [vec![Step::Checksum], vec![Step::Copy, Step::Checksum, Step::Checksum, Step::Count, Step::Crc32c]] {
+        let pipe = composer.compose(&steps).expect("steps are a pipe");
+        let mut data = vec![0; 777];
+        Random(9).fill(&mut data);
+        let mut target = vec![0; if pipe.writes() { data.len() } else { 0 }];
+        let (nothing, whole) = (pipe.run(&[], &mut []), pipe.run(&data, &mut target));
+        let (nothing, whole) = (nothing.expect("nothing is as long"), whole.expect("the lengths are equal"));
+        let mut runner = pipe.runner();
+        for _ in 0..2 {
+            assert_eq!(runner.run(&data, &mut target), Ok(&whole));
+            assert_eq!(runner.start().end(), &nothing);
+            let mut pass = runner.start();
+            pass.piece(&data, &mut target, Options::default()).expect("the lengths are equal");
+            assert_eq!(pass.end(), &whole);
+            assert_eq!(runner.run(&[], &mut []), Ok(&nothing));
+        }
+    }
+}
+
 #[test]
 fn code_is_explained() {
     let composer = &composers()[0].1;

@@ -63,8 +63,8 @@ impl Batch {
             let mut key = vec![0; length];
             random.fill(&mut data);
             random.fill(&mut key);
-            let addresses = Addresses { source, target, streams: keys, tables: TABLES };
-            let frame = cross::frame(steps, self.layout, addresses, length as u64).expect("the steps are a pipe");
+            let addresses = Addresses { streams: keys, tables: TABLES };
+            let frame = cross::frame(steps, self.layout, addresses).expect("the steps are a pipe");
             let start = self.records.len();
             for word in [entry, source, target, keys, length as u64, 0] {
                 self.records.extend(if self.layout.little { word.to_le_bytes() } else { word.to_be_bytes() });

@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
         memcpy(source, record + 640, bytes);
         memcpy(keys, record + 1280, bytes);
         if (getenv("TRACE")) fprintf(stderr, "test %ld\n", test);
-        ((void (*)(void *))(uintptr_t)words[0])(frame);
+        ((void (*)(void *, void *, void *, size_t))(uintptr_t)words[0])(frame, source, target, bytes);
         memcpy(record + 64, frame, 576);
         memcpy(record + 640, target, bytes);
         memset(target, 0x5c, bytes);
