@@ -228,7 +228,9 @@ fn fuzz_compares_engines() {
         .qj("filter fuzz --rounds 20 --seed 5")
         .assert()
         .success()
-        .stdout_eq("20 rounds, [..] filters ([..] distinct), [..] packets, [..] evaluations, [..] matches, 0 differences\n")
+        .stdout_eq(
+            "20 rounds, [..] filters ([..] distinct), [..] packets, [..] evaluations, [..] matches, 0 differences\n",
+        )
         .stderr_eq("...\nthe kernel[..]\n");
 }
 
