@@ -6,6 +6,7 @@ use super::live::Live;
 use super::values::Values;
 use quaject_esp_ir::ir::{Op, Value};
 use quaject_esp_ir::native::Cell;
+use std::collections::VecDeque;
 
 /// How often all webs are looked at for a better register.
 const LOOKS: usize = 2;
@@ -196,7 +197,7 @@ impl Allocator {
         }
     }
 
-    /// Places everything, the heaviest first.
+    /// Places everything, what matters most where it does first; what weighs more takes the place of what weighs less.
     pub(super) fn place(&mut self, registers: u8) -> Homes {
         self.webs.iter_mut().for_each(|web| web.home = Home::Nowhere);
         let mut occupied = vec![0u32; self.points + 1];
@@ -206,12 +207,29 @@ impl Allocator {
             .collect();
         order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let wishes = self.wishes();
-        for (_, index) in &order {
-            let taken = self.webs[*index].points().fold(0u32, |taken, point| taken | occupied[point]);
-            let wished = self.wished(&wishes[*index], taken).map(|(number, _)| number);
-            let web = &mut self.webs[*index];
-            let free = wished.unwrap_or((!taken).trailing_zeros() as u8);
-            if web.is_evicted || free >= registers || web.weight == 0.0 {
+        let mut displacements = self.webs.len();
+        let mut waiting: VecDeque<usize> = order.iter().map(|(_, index)| *index).collect();
+        while let Some(index) = waiting.pop_front() {
+            let taken = self.webs[index].points().fold(0u32, |taken, point| taken | occupied[point]);
+            let wished = self.wished(&wishes[index], taken).map(|(number, _)| number);
+            let mut free = wished.unwrap_or((!taken).trailing_zeros() as u8);
+            let web = &self.webs[index];
+            let can_have_one = !web.is_evicted && web.weight > 0.0;
+            if can_have_one
+                && free >= registers
+                && displacements > 0
+                && let Some((number, displaced)) = self.displaced(index, registers, &occupied)
+            {
+                displacements -= 1;
+                for other in displaced {
+                    self.webs[other].points().for_each(|point| occupied[point] &= !(1 << number));
+                    self.webs[other].home = Home::Nowhere;
+                    waiting.push_back(other);
+                }
+                free = number;
+            }
+            let web = &mut self.webs[index];
+            if !can_have_one || free >= registers {
                 web.home = Home::Cell(web.cell);
                 continue;
             }
@@ -228,6 +246,28 @@ impl Allocator {
             fuel: self.webs[self.fuel].home,
             occupied,
         }
+    }
+
+    /// The register in which a web costs least the others that have it where it matters, if those that find no other one
+    /// weigh less than the web, and all that have to look for one.
+    fn displaced(&self, index: usize, registers: u8, occupied: &[u32]) -> Option<(u8, Vec<usize>)> {
+        let web = &self.webs[index];
+        let mut others = vec![(0.0, Vec::new()); usize::from(registers)];
+        for (other, candidate) in self.webs.iter().enumerate() {
+            if let Home::Register(number) = candidate.home
+                && !candidate.live.is_empty()
+                && web.meets(candidate)
+            {
+                let taken = candidate.points().fold(0u32, |taken, point| taken | occupied[point]);
+                let (weight, webs): &mut (f32, Vec<usize>) = &mut others[usize::from(number)];
+                if (!taken).trailing_zeros() >= u32::from(registers) {
+                    *weight += candidate.weight;
+                }
+                webs.push(other);
+            }
+        }
+        let (number, (weight, webs)) = others.into_iter().enumerate().min_by(|a, b| a.1.0.total_cmp(&b.1.0))?;
+        (weight < web.weight).then_some((number as u8, webs))
     }
 
     /// Per web: the others whose register it would best have, and how often that saves a move.
@@ -280,7 +320,7 @@ impl Allocator {
             Home::Register(_) => !web.live.is_empty() && web.is_live(point),
             Home::Nowhere | Home::Cell(_) => false,
         };
-        let least = self.webs.iter_mut().filter(in_register).min_by(|a, b| a.density().total_cmp(&b.density()));
+        let least = self.webs.iter_mut().filter(in_register).min_by(|a, b| a.weight.total_cmp(&b.weight));
         least.is_some_and(|web| !std::mem::replace(&mut web.is_evicted, true))
     }
 }

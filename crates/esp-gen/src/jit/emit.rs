@@ -11,6 +11,7 @@
 use super::Code;
 use super::allocate::{Home, Homes};
 use super::constant_slots::ConstantSlots;
+use super::edges::Stub;
 use super::flow::{Flow, Point};
 use super::guards::{Guards, Lengths};
 use super::live::Live;
@@ -18,7 +19,7 @@ use super::operate::Type;
 use super::ranges::Range;
 use super::values::{Form, Values, wrap};
 use crate::c::Checks;
-use quaject_esp_ir::ir::{BinaryOp, BlockId, Instruction, Program, Terminator, Value};
+use quaject_esp_ir::ir::{BinaryOp, BlockId, Edge, Instruction, Program, Terminator, Value};
 use quaject_esp_ir::native::Extents;
 use quaject_vcode::{Asm, Class, Core, Error, Extension, Label, Machine, Param, Region, Workspace};
 
@@ -50,16 +51,6 @@ pub(super) enum Failure {
     Error(Error),
 }
 
-/// Moves that an edge asks for, out of line: a branch leads here.
-struct Stub {
-    label: Label,
-    /// The branch.
-    point: Point,
-    to: BlockId,
-    /// What becomes which parameter.
-    handed: Vec<(Value, Value)>,
-}
-
 /// The code being written.
 pub(super) struct Emitter<'e, 'a, M: Machine> {
     pub(super) asm: Asm<'a, M>,
@@ -75,7 +66,7 @@ pub(super) struct Emitter<'e, 'a, M: Machine> {
     ends: Vec<BlockId>,
     pub(super) exits: Vec<(Point, Label)>,
     pub(super) entries: Vec<(Point, Label)>,
-    stubs: Vec<Stub>,
+    pub(super) stubs: Vec<Stub>,
     /// The instruction at hand, the registers that hold something for it, the one of its result.
     pub(super) point: Point,
     pub(super) busy: u32,
@@ -140,7 +131,7 @@ where
     Ok(Code { code, entries })
 }
 
-impl<M: Machine> Emitter<'_, '_, M>
+impl<'e, M: Machine> Emitter<'e, '_, M>
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float> + Extension,
 {
@@ -148,15 +139,7 @@ where
     fn find_ends(&mut self) {
         let flow = self.known.flow;
         for block in flow.order.iter().rev() {
-            let code = &flow.body.blocks[block.0 as usize];
-            let does_nothing = |instruction: &Instruction| {
-                let form = instruction.result.map(|result| self.known.values.forms[result.0 as usize]);
-                form.is_some_and(|form| form != Form::Own)
-            };
-            let is_entered = flow.resumed[block.0 as usize] || flow.turns[block.0 as usize];
-            if let Terminator::Jump(edge) = &code.terminator
-                && !is_entered
-                && code.instructions.iter().all(does_nothing)
+            if let Some(edge) = self.leads_on(*block)
                 && self
                     .handed(edge.to, &edge.arguments)
                     .iter()
@@ -167,8 +150,23 @@ where
         }
     }
 
+    /// The edge that a block does nothing but lead along.
+    pub(super) fn leads_on(&self, block: BlockId) -> Option<&'e Edge> {
+        let flow = self.known.flow;
+        let code = &flow.body.blocks[block.0 as usize];
+        let does_nothing = |instruction: &Instruction| {
+            let form = instruction.result.map(|result| self.known.values.forms[result.0 as usize]);
+            form.is_some_and(|form| form != Form::Own)
+        };
+        let is_entered = flow.resumed[block.0 as usize] || flow.turns[block.0 as usize];
+        match &code.terminator {
+            Terminator::Jump(edge) if !is_entered && code.instructions.iter().all(does_nothing) => Some(edge),
+            _ => None,
+        }
+    }
+
     /// Where code that leads to a block leads in the end. Every loop has a block where turns are counted, so there is one.
-    fn end(&self, block: BlockId) -> BlockId {
+    pub(super) fn end(&self, block: BlockId) -> BlockId {
         let next = self.ends[block.0 as usize];
         if next == block { block } else { self.end(next) }
     }
@@ -183,7 +181,8 @@ where
             self.entries.push((points.start, label));
         }
         if flow.turns[block.0 as usize] {
-            self.count_turn();
+            let out = self.exit();
+            self.count_turn(out);
         }
         for (point, instruction) in points.clone().zip(&flow.body.blocks[block.0 as usize].instructions) {
             self.begin(point, instruction.result);
@@ -198,7 +197,7 @@ where
         self.terminator(block, next);
     }
 
-    fn begin(&mut self, point: Point, result: Option<Value>) {
+    pub(super) fn begin(&mut self, point: Point, result: Option<Value>) {
         self.point = point;
         self.busy = 0;
         self.result = result.and_then(|value| match self.home(value) {
@@ -218,13 +217,12 @@ where
         self.known.values.root(value).map_or(Home::Nowhere, |root| self.homes.of(root))
     }
 
-    fn label_of(&self, block: BlockId) -> Label {
+    pub(super) fn label_of(&self, block: BlockId) -> Label {
         self.labels[self.end(block).0 as usize].expect("an edge leads to compiled code")
     }
 
     /// Counts a turn of a loop; after the last one the interpreter looks around.
-    fn count_turn(&mut self) {
-        let out = self.exit();
+    pub(super) fn count_turn(&mut self, out: Label) {
         match self.homes.fuel {
             Home::Register(number) => {
                 let fuel = self.register(number);
@@ -297,130 +295,6 @@ where
         }
     }
 
-    /// What is handed to those parameters of a block that matter.
-    fn handed(&self, to: BlockId, arguments: &[Value]) -> Vec<(Value, Value)> {
-        let start = self.known.flow.start[to.0 as usize].expect("an edge leads to compiled code");
-        let parameters = &self.known.flow.body.blocks[to.0 as usize].parameters;
-        let pairs = arguments.iter().copied().zip(parameters.iter().copied());
-        pairs.filter(|(_, parameter)| self.known.live.is_live(start, *parameter)).collect()
-    }
-
-    /// A label that leads along an edge.
-    fn way(&mut self, to: BlockId, arguments: &[Value]) -> Label {
-        let handed = self.handed(to, arguments);
-        if handed.is_empty() {
-            return self.label_of(to);
-        }
-        let label = self.asm.label();
-        self.stubs.push(Stub { label, point: self.point, to, handed });
-        label
-    }
-
-    /// Goes along an edge from here.
-    fn go(&mut self, to: BlockId, arguments: &[Value], next: Option<BlockId>) {
-        let handed = self.handed(to, arguments);
-        self.hand_over(to, &handed);
-        if next != Some(self.end(to)) {
-            let label = self.label_of(to);
-            self.asm.j(label);
-        }
-    }
-
-    fn write_stubs(&mut self) {
-        for Stub { label, point, to, handed } in std::mem::take(&mut self.stubs) {
-            self.asm.bind(label);
-            self.begin(point, None);
-            self.hand_over(to, &handed);
-            let label = self.label_of(to);
-            self.asm.j(label);
-        }
-    }
-
-    /// Moves what an edge hands over, all at once.
-    fn hand_over(&mut self, to: BlockId, handed: &[(Value, Value)]) {
-        let start = self.known.flow.start[to.0 as usize].expect("an edge leads to compiled code");
-        let mut moves: Vec<(Home, Home, Type)> = Vec::new();
-        let mut constants = Vec::new();
-        for (argument, parameter) in handed {
-            let target = self.home(*parameter);
-            let ty = Type::of(self.known.values.width(*parameter));
-            match self.known.values.constant(*argument) {
-                Some(number) => constants.push((number, target, ty)),
-                None if self.home(*argument) == target => {}
-                None => moves.push((self.home(*argument), target, ty)),
-            }
-        }
-        self.busy = self.homes.occupied[start];
-        moves.iter().for_each(|(_, target, _)| self.reserve(*target));
-        constants.iter().for_each(|(_, target, _)| self.reserve(*target));
-        while !moves.is_empty() {
-            let free = moves.iter().position(|(_, target, _)| moves.iter().all(|(source, _, _)| source != target));
-            match free {
-                Some(index) => {
-                    let (source, target, ty) = moves.swap_remove(index);
-                    self.copy(source, target, ty);
-                }
-                None => {
-                    // A circle: the first source waits somewhere else.
-                    let parked = moves[0].0;
-                    let Some(number) = self.temporary_number() else { return };
-                    self.copy(parked, Home::Register(number), Type::L);
-                    moves.iter_mut().filter(|(source, _, _)| *source == parked).for_each(|step| {
-                        step.0 = Home::Register(number);
-                    });
-                }
-            }
-        }
-        for (number, target, ty) in constants {
-            match target {
-                Home::Register(target) => {
-                    let register = self.register(target);
-                    self.set(ty, register, number);
-                }
-                Home::Cell(cell) => {
-                    let before = self.busy;
-                    let register = self.temporary();
-                    self.set(ty, register, number);
-                    self.store_cell(ty, register, cell);
-                    self.busy = before;
-                }
-                Home::Nowhere => {}
-            }
-        }
-        self.busy = 0;
-    }
-
-    fn reserve(&mut self, home: Home) {
-        if let Home::Register(number) = home {
-            self.busy |= 1 << number;
-        }
-    }
-
-    fn copy(&mut self, source: Home, target: Home, ty: Type) {
-        match (source, target) {
-            (Home::Register(source), Home::Register(target)) => {
-                let (target, source) = (self.register(target), self.register(source));
-                self.asm.movl(target, source);
-            }
-            (Home::Register(source), Home::Cell(cell)) => {
-                let source = self.register(source);
-                self.store_cell(ty, source, cell);
-            }
-            (Home::Cell(cell), Home::Register(target)) => {
-                let target = self.register(target);
-                self.load_cell(ty, target, cell);
-            }
-            (Home::Cell(from), Home::Cell(to)) => {
-                let before = self.busy;
-                let register = self.temporary();
-                self.load_cell(ty, register, from);
-                self.store_cell(ty, register, to);
-                self.busy = before;
-            }
-            (Home::Nowhere, _) | (_, Home::Nowhere) => {}
-        }
-    }
-
     pub(super) fn load_cell(&mut self, ty: Type, register: M::Reg, cell: usize) {
         match ty {
             Type::I => self.asm.ldii(register, self.frame, at(cell)),
@@ -458,7 +332,7 @@ where
         }
     }
 
-    fn temporary_number(&mut self) -> Option<u8> {
+    pub(super) fn temporary_number(&mut self) -> Option<u8> {
         let before = self.homes.occupied[self.point];
         let behind = self.homes.occupied.get(self.point + 1).copied().unwrap_or(0);
         let own = self.result.map_or(0, |number| 1u32 << number) & !before;

@@ -169,7 +169,7 @@ pub(super) fn edges(body: &Body, block: BlockId) -> Vec<(BlockId, &[Value], f32)
 }
 
 /// How likely a condition is true: loops go on, values are rarely equal to one another.
-fn chance(body: &Body, block: BlockId, condition: Value) -> f32 {
+pub(super) fn chance(body: &Body, block: BlockId, condition: Value) -> f32 {
     let instructions = &body.blocks[block.0 as usize].instructions;
     match instructions.iter().rev().find(|instruction| instruction.result == Some(condition)).map(|i| &i.op) {
         Some(Op::Binary(BinaryOp::Less | BinaryOp::LessEqual | BinaryOp::NotEqual, ..)) => 0.9,

@@ -9,6 +9,7 @@
 mod access;
 mod allocate;
 mod constant_slots;
+mod edges;
 mod emit;
 mod flow;
 mod guards;
