@@ -1,5 +1,6 @@
 //! What can be written after `qj`, with its help. Knows no command's work.
 
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 use quaject_esp_run::{Binding, Faults, Memory, Time};
@@ -304,9 +305,19 @@ pub(crate) struct Build {
     /// Make signed overflow, wide shifts and stores that lose bits the fault `overflow`
     #[arg(long)]
     pub(crate) checked: bool,
+    /// Print the program after this pass, instead of after all; may be given several times (for --emit ir)
+    #[arg(long, value_name = "PASS", value_parser = passes())]
+    pub(crate) dump: Vec<String>,
     /// Print RAM and code bytes of each process and the bounds on waiting, and what became of each in its mode
     #[arg(long)]
     pub(crate) report: bool,
+}
+
+/// The passes that can be printed after, and what each does.
+fn passes() -> PossibleValuesParser {
+    let all = ("all", "after each of them");
+    let passes = quaject_esp::PASSES.into_iter().chain([all]);
+    PossibleValuesParser::new(passes.map(|(name, what)| PossibleValue::new(name).help(what)))
 }
 
 /// A name of C.

@@ -431,7 +431,8 @@ impl<'a> Decoder<'a> {
             match step {
                 Step::Field(field) => skip = self.layouts.field(types, ty, *field as usize),
                 Step::Payload(_) => skip = 4,
-                Step::Element(index) => match types.get(ty) {
+                // Looked at all the same: what runs here is what other engines are compared with.
+                Step::Element(index) | Step::Inside(index) => match types.get(ty) {
                     Type::Array { length, .. } => indices.push(IndexCode::Element {
                         index: index.0,
                         length: u64::from(*length),

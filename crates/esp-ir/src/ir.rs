@@ -289,6 +289,8 @@ pub enum Step {
     /// An array's element, or a byte of `bytes` (below its present length); outside: fault `bounds`. The index has
     /// any integer type.
     Element(Value),
+    /// Likewise, of an index that a pass has shown to be inside: back ends need not look.
+    Inside(Value),
     /// A union's payload; the tag is known to be this one.
     Payload(u32),
 }

@@ -18,7 +18,7 @@ mod instances;
 pub mod interpreter;
 pub mod ir;
 mod lexer;
-mod liveness;
+pub mod liveness;
 pub mod lost;
 pub mod lower;
 mod matching;

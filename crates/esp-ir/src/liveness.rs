@@ -102,6 +102,34 @@ pub(crate) fn live_everywhere(body: &Body, slots: &[(usize, usize)], on_paths: &
     flow.live
 }
 
+/// The instructions that write to slots what nobody reads, by block and position, in order. What else they may do, as
+/// to fault, is not looked at. Not for bodies with fast paths, whose slots others read.
+pub fn unread_writes(body: &Body) -> Vec<(usize, usize)> {
+    let mut flow =
+        Flow { body, slots: &[], on_paths: &OnPaths::default(), live: vec![Set::default(); body.blocks.len()] };
+    flow.find_live();
+    let mut unread = Vec::new();
+    for (index, block) in body.blocks.iter().enumerate() {
+        let mut live = flow.live_at_end(&block.terminator);
+        let first = unread.len();
+        for (position, instruction) in block.instructions.iter().enumerate().rev() {
+            let mut written = None;
+            written_place(&instruction.op, &mut |place| written = Some(place));
+            if let Some(Place { base: Base::Slot(slot), .. }) = written
+                && !live.contains(flow.slot(slot.0))
+            {
+                unread.push((index, position));
+            }
+            if let Some(value) = instruction.result {
+                live.remove(value.0);
+            }
+            flow.before(&instruction.op, &mut live);
+        }
+        unread[first..].reverse();
+    }
+    unread
+}
+
 struct Flow<'a> {
     body: &'a Body,
     slots: &'a [(usize, usize)],
@@ -245,7 +273,7 @@ impl Flow<'_> {
                 // An index is checked against a length, which may lie in the slot.
                 let indexed = place.path.iter().any(|step| matches!(step, Step::Element(_)));
                 match place.base {
-                    Base::Slot(_) if is_target && overwrites && !indexed => {}
+                    Base::Slot(_) if is_target && overwrites && !indexed => indices(place, live),
                     Base::Slot(_) | Base::Object(_) => self.read(place, live),
                 }
             }
@@ -258,12 +286,7 @@ impl Flow<'_> {
             Base::Slot(slot) => live.insert(self.slot(slot.0)),
             Base::Object(value) => live.insert(value.0),
         }
-        for step in &place.path {
-            match step {
-                Step::Element(value) => live.insert(value.0),
-                Step::Field(_) | Step::Payload(_) => {}
-            }
-        }
+        indices(place, live);
     }
 
     fn find_dead(&self) -> Vec<DeadAt> {
@@ -426,6 +449,16 @@ fn overwrites(op: &Op) -> bool {
         | Op::Release(_)
         | Op::Mark(_)
         | Op::Test(..) => false,
+    }
+}
+
+/// The values that say which part of a place is meant.
+fn indices(place: &Place, live: &mut Set) {
+    for step in &place.path {
+        match step {
+            Step::Element(value) | Step::Inside(value) => live.insert(value.0),
+            Step::Field(_) | Step::Payload(_) => {}
+        }
     }
 }
 

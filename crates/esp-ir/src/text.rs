@@ -15,8 +15,8 @@
 //!   }
 //! ```
 //!
-//! A place is `@file:line:column`, left out where there is none. Paths: `s0.1` field, `s0[v1]` element, `s0|2` payload
-//! of tag 2, `*v3.0` in the object v3 refers to. `;` begins a comment.
+//! A place is `@file:line:column`, left out where there is none. Paths: `s0.1` field, `s0[v1]` element, `s0[inside v1]`
+//! one whose index needs no look, `s0|2` payload of tag 2, `*v3.0` in the object v3 refers to. `;` begins a comment.
 
 use crate::datum::print_bytes;
 use crate::ir::*;
@@ -148,6 +148,7 @@ fn place(place: &Place) -> String {
         match step {
             Step::Field(field) => put!(text, ".{field}"),
             Step::Element(index) => put!(text, "[v{}]", index.0),
+            Step::Inside(index) => put!(text, "[inside v{}]", index.0),
             Step::Payload(tag) => put!(text, "|{tag}"),
         }
     }

@@ -22,9 +22,9 @@ pub fn place_type(types: &TypeTable, body: &Body, place: &Place) -> Option<TypeI
         ty = match (step, types.get(ty)) {
             (Step::Field(field), Type::Record(id)) => types.aggregate(*id).parts.get(*field as usize)?.1?,
             (Step::Payload(tag), Type::Union(id)) => types.aggregate(*id).parts.get(*tag as usize)?.1?,
-            (Step::Element(_), Type::Array { element, .. }) => *element,
-            (Step::Element(_), Type::Bytes { .. }) => TypeTable::U8,
-            (Step::Field(_) | Step::Payload(_) | Step::Element(_), _) => return None,
+            (Step::Element(_) | Step::Inside(_), Type::Array { element, .. }) => *element,
+            (Step::Element(_) | Step::Inside(_), Type::Bytes { .. }) => TypeTable::U8,
+            (Step::Field(_) | Step::Payload(_) | Step::Element(_) | Step::Inside(_), _) => return None,
         };
     }
     Some(ty)

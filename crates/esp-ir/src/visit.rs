@@ -15,7 +15,7 @@ pub fn place_values(place: &mut Place, visit: &mut dyn FnMut(&mut Value)) {
     }
     for step in &mut place.path {
         match step {
-            Step::Element(value) => visit(value),
+            Step::Element(value) | Step::Inside(value) => visit(value),
             Step::Field(_) | Step::Payload(_) => {}
         }
     }
@@ -87,6 +87,66 @@ pub fn op_values(op: &mut Op, visit: &mut dyn FnMut(&mut Value)) {
         }
         Op::Retain(operand) | Op::Release(operand) => operand_values(operand, visit),
     }
+}
+
+/// Calls `visit` on every place an instruction reads or writes.
+pub fn op_places(op: &mut Op, visit: &mut dyn FnMut(&mut Place)) {
+    let operand = |operand: &mut Operand, visit: &mut dyn FnMut(&mut Place)| match operand {
+        Operand::Value(_) => {}
+        Operand::Place(place) => visit(place),
+    };
+    match op {
+        Op::Constant(_)
+        | Op::Unary(..)
+        | Op::Binary(..)
+        | Op::Convert(_)
+        | Op::OwnId
+        | Op::InstanceOf(..)
+        | Op::ReplicaNumber(_)
+        | Op::Allocate(_)
+        | Op::IsUnique(_)
+        | Op::FreeObjects(_)
+        | Op::Mark(_)
+        | Op::Test(..) => {}
+        Op::Load(place)
+        | Op::Store(place, _)
+        | Op::SetBytes(place, _)
+        | Op::SetTag(place, _)
+        | Op::Tag(place)
+        | Op::Length(place)
+        | Op::SetLength(place, _)
+        | Op::LoadNumber { from: place, .. }
+        | Op::LoadBits { from: place, .. }
+        | Op::StoreNumber { to: place, .. }
+        | Op::StoreBits { to: place, .. } => visit(place),
+        Op::Copy { to, from }
+        | Op::Append { to, from }
+        | Op::CopySlice { to, from, start: _, end: _ }
+        | Op::StoreSlice { to, from, start: _, end: _ } => {
+            visit(to);
+            visit(from);
+        }
+        Op::Fill(place, value) => {
+            visit(place);
+            operand(value, visit);
+        }
+        Op::Equal(left, right) => {
+            operand(left, visit);
+            operand(right, visit);
+        }
+        Op::CallFunction { function: _, arguments, to } | Op::CallExtern { function: _, arguments, to } => {
+            arguments.iter_mut().for_each(|argument| operand(argument, visit));
+            to.iter_mut().for_each(visit);
+        }
+        Op::Retain(value) | Op::Release(value) => operand(value, visit),
+    }
+}
+
+/// The place an instruction writes. Extern functions may also write their mutable arguments.
+pub fn written(op: &Op) -> Option<&Place> {
+    let mut written = None;
+    written_place(op, &mut |place| written = Some(place));
+    written
 }
 
 /// Calls `visit` on every value a terminator reads, edge arguments included.
@@ -238,8 +298,8 @@ fn step_type(types: &TypeTable, ty: TypeId, step: &Step) -> TypeId {
         (Step::Field(part) | Step::Payload(part), Type::Record(id) | Type::Union(id)) => {
             types.aggregate(*id).parts[*part as usize].1.expect("only parts that have a type are reached")
         }
-        (Step::Element(_), Type::Array { length: _, element }) => *element,
-        (Step::Element(_), Type::Bytes { bound: _ }) => TypeTable::U8,
+        (Step::Element(_) | Step::Inside(_), Type::Array { length: _, element }) => *element,
+        (Step::Element(_) | Step::Inside(_), Type::Bytes { bound: _ }) => TypeTable::U8,
         (step, other) => unreachable!("{step:?} does not lead into {other:?}"),
     }
 }

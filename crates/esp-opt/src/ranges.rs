@@ -19,8 +19,40 @@ const MOST_NARROWED: usize = 64;
 /// What is so in one place of values of which it is not so everywhere.
 type Narrowed = BTreeMap<Value, Fact>;
 
+/// What is known of values, everywhere and in one place.
+pub(crate) struct Ranges {
+    known: Vec<Option<Fact>>,
+    /// Per block: what is narrower in it.
+    at: Vec<Option<Narrowed>>,
+}
+
+impl Ranges {
+    /// What is so of a value in a block; none if nobody comes there, as far as is known.
+    pub(crate) fn at(&self, block: usize, value: Value) -> Option<&Fact> {
+        self.at[block].as_ref()?.get(&value).or(self.known[value.0 as usize].as_ref())
+    }
+}
+
+/// The same as [`ranges`], with what is so in one place only.
+pub(crate) fn ranges_by_place(body: &Body, types: &TypeTable, checked: bool) -> Ranges {
+    let search = searched(body, types, checked);
+    let (known, mut at) = (search.known, search.at);
+    // What a block computes is not what it computed the last time round.
+    for (block, narrowed) in body.blocks.iter().zip(&mut at) {
+        let Some(narrowed) = narrowed else { continue };
+        block.instructions.iter().filter_map(|instruction| instruction.result).for_each(|result| {
+            narrowed.remove(&result);
+        });
+    }
+    Ranges { known, at }
+}
+
 /// Per value: what is always so; none of values that are never computed.
 pub(crate) fn ranges(body: &Body, types: &TypeTable, checked: bool) -> Vec<Option<Fact>> {
+    searched(body, types, checked).known
+}
+
+fn searched<'a>(body: &'a Body, types: &'a TypeTable, checked: bool) -> Search<'a> {
     let mut search = Search::new(body, types, checked);
     while search.has_changed {
         search.has_changed = false;
@@ -36,7 +68,7 @@ pub(crate) fn ranges(body: &Body, types: &TypeTable, checked: bool) -> Vec<Optio
         }
         search.take_back();
     }
-    search.known
+    search
 }
 
 struct Search<'a> {

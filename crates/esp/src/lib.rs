@@ -8,6 +8,7 @@ mod describe;
 mod graph;
 mod layout;
 mod models;
+mod optimise;
 mod paths;
 mod profile;
 mod suggest;
@@ -19,6 +20,7 @@ pub use graph::graph;
 pub use models::{
     Modelled, NoSuch, Part, Subject, bad_property, missing_ranges, models, models_with_variables, unsayable, whole,
 };
+pub use optimise::{Dump, Dumped, Optimiser, PASSES, optimise};
 pub use profile::{Operation, Profile};
 pub use quaject_esp_opt::fuse::{Limits, Refusal};
 pub use quaject_esp_opt::groups::{Attempt, Outcome};
@@ -26,6 +28,7 @@ pub use quaject_esp_opt::path::{Cuts, Exit, Extraction, Made, Manual, Why};
 pub use quaject_esp_syntax::check::Loader;
 pub use suggest::{NoSuggestion, Suggestion, suggest};
 
+use optimise::Optimising;
 use quaject_esp_gen::c;
 use quaject_esp_ir::{ir, lower, text, verify};
 use quaject_esp_opt::groups::fuse_all;
@@ -104,13 +107,18 @@ pub struct Options {
     pub manual: Manual,
     /// How large the code of fused processes and of fast paths may become.
     pub limits: Limits,
+    /// Whether passes run, beside those that make the mode's form.
+    pub optimiser: Optimiser,
+    /// After which passes the program is printed.
+    pub dump: Dump,
 }
 
 impl Options {
     /// The program as it is written.
     pub fn new(emit: Emit) -> Options {
         let (mode, cuts, manual) = (Mode::Process, Cuts::Loops, Manual::Called);
-        Options { emit, mode, checked: false, cuts, manual, limits: Limits::default() }
+        let (limits, optimiser, dump) = (Limits::default(), Optimiser::default(), Dump::default());
+        Options { emit, mode, checked: false, cuts, manual, limits, optimiser, dump }
     }
 }
 
@@ -149,6 +157,8 @@ pub struct Outputs {
     pub attempts: Vec<Attempt>,
     /// What became of fast paths in [`Mode::FastPath`] and [`Mode::Auto`].
     pub extractions: Vec<Extraction>,
+    /// The program after the passes that were asked for.
+    pub dumped: Vec<Dumped>,
 }
 
 /// Text or code made of the IR.
@@ -199,40 +209,57 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
     let Some(ir) = lower::lower_within(program, &sources, most_instructions) else {
         return Compiled { sources, diagnostics, outputs: Err(NoOutput::TooLarge { most_instructions }) };
     };
-    let mut ir = verified(ir);
+    let optimiser = match fast_paths.iter().any(|path| path.function.is_some()) {
+        // C functions know the variables of processes by name.
+        true => Optimiser::Off,
+        false => options.optimiser,
+    };
+    let (checked, dump) = (options.checked, &options.dump);
+    let mut work = Optimising { program: ir, checked, optimiser, dump, dumped: Vec::new() };
+    work.done("lower", 0);
+    work.each(0);
     let mut attempts = Vec::new();
     let mut extractions = Vec::new();
     match options.mode {
         Mode::Process | Mode::FastPath => {}
         Mode::Automata | Mode::Auto => {
-            let (fused, made) = fuse_all(&ir, options.checked, options.limits);
-            ir = verified(fused);
-            attempts = made;
+            let alone = work.program.processes.len();
+            (work.program, attempts) = fuse_all(&work.program, checked, options.limits);
+            work.done("fuse", 0);
+            work.each(alone);
         }
     }
     match options.mode {
         Mode::Process | Mode::Automata => {}
         Mode::FastPath | Mode::Auto => {
-            let specifications = paths::specifications(&fast_paths, &ir, &sources);
-            let Options { checked, cuts, manual, limits, .. } = *options;
-            let made = extract(&ir, &specifications, path::Options { checked, cuts, manual, limits });
-            ir = verified(made.program);
+            let specifications = paths::specifications(&fast_paths, &work.program, &sources);
+            let (cuts, manual, limits) = (options.cuts, options.manual, options.limits);
+            let made = extract(&work.program, &specifications, path::Options { checked, cuts, manual, limits });
+            work.program = made.program;
+            work.done("paths", 0);
             extractions = made.extractions;
         }
     }
+    work.last();
+    let Optimising { program: ir, dumped, .. } = work;
     let emitted = match &options.emit {
         Emit::Ir => Emitted::Nothing,
         Emit::IrText => Emitted::IrText(text::print(&ir)),
         Emit::C(options) => Emitted::C(Box::new(c::generate(&ir, options))),
     };
-    Compiled { sources, diagnostics, outputs: Ok(Outputs { ir, emitted, attempts, extractions }) }
+    Compiled { sources, diagnostics, outputs: Ok(Outputs { ir, emitted, attempts, extractions, dumped }) }
 }
 
 /// The program, verified in debug builds.
 fn verified(ir: ir::Program) -> ir::Program {
+    expect_well_formed(&ir);
+    ir
+}
+
+/// Verifies a program in debug builds.
+fn expect_well_formed(ir: &ir::Program) {
     if cfg!(debug_assertions) {
-        let errors = verify::verify(&ir);
+        let errors = verify::verify(ir);
         assert!(errors.is_empty(), "passes make well-formed programs: {errors:?}");
     }
-    ir
 }

@@ -21,7 +21,7 @@ const MOST_STATES: usize = 4_000;
 /// How a program becomes code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// Each process on its own.
+    /// Each process on its own, after the passes of the optimiser.
     Process,
     /// Processes that channels connect as one.
     Automata,
@@ -35,12 +35,12 @@ pub enum Mode {
 /// What is wrong with it, if it is not well-formed.
 pub fn transform(seed: u64, program: &Program, mode: Mode) -> Result<Option<Program>, String> {
     let made = match mode {
-        Mode::Process => return Ok(Some(program.clone())),
+        Mode::Process => Some(quaject_esp::optimise(program.clone(), false)),
         Mode::Automata => {
-            let (made, attempts) = fuse_all(program, false, limits());
+            let (made, attempts) = fuse_all(&before(seed, program), false, limits());
             attempts.iter().any(|attempt| attempt.is_fused()).then_some(made)
         }
-        Mode::FastPath => with_path(seed, program, Checks::Off).map(|made| made.program),
+        Mode::FastPath => with_path(seed, &before(seed, program), Checks::Off).map(|made| made.program),
     };
     match made.as_ref().and_then(|made| Some((made, verify(made).into_iter().next()?))) {
         Some((made, error)) => {
@@ -48,6 +48,11 @@ pub fn transform(seed: u64, program: &Program, mode: Mode) -> Result<Option<Prog
         }
         None => Ok(made),
     }
+}
+
+/// What other forms are made of: half of the programs go through the passes first.
+fn before(seed: u64, program: &Program) -> Program {
+    if seed.is_multiple_of(2) { quaject_esp::optimise(program.clone(), false) } else { program.clone() }
 }
 
 /// The program with a random fast path; none if that one cannot be made.

@@ -4,7 +4,7 @@ use super::run::{checks, manual, options, tell_manual};
 use super::{compile, keep_apart};
 use crate::arguments::{Build, EmitForm, StyleChoice};
 use crate::terminal::{Status, Stop, Terminal, deliver, print, say};
-use quaject_esp::{Emit, Emitted, Options, Outputs};
+use quaject_esp::{Dump, Dumped, Emit, Emitted, Optimiser, Options, Outputs};
 use quaject_esp_gen::{RUNTIME_HEADER, c};
 use quaject_esp_ir::step::Checks;
 use quaject_esp_run::Trouble;
@@ -23,13 +23,21 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
         .file_stem()
         .filter(|stem| *stem != "-")
         .map_or_else(|| "program".to_string(), |stem| stem.to_string_lossy().into_owned());
-    let compilation = |emit| options(emit, &arguments.coding, arguments.checked);
+    let compilation = |emit| {
+        let dump = Dump { passes: arguments.dump.clone() };
+        options(emit, &arguments.coding, arguments.checked).map(|options| Options {
+            optimiser: Optimiser::On,
+            dump,
+            ..options
+        })
+    };
     let fast_paths = &arguments.coding.fast_paths;
     match arguments.emit {
         EmitForm::Ir => {
             let (_, outputs) = compile(terminal, &arguments.file, fast_paths, &compilation(Emit::IrText)?)?;
             let Emitted::IrText(text) = &outputs.emitted else { unreachable!("asked for text") };
-            deliver(arguments.output.as_deref(), text)?;
+            let dumped: String = outputs.dumped.iter().map(dumped).collect();
+            deliver(arguments.output.as_deref(), if arguments.dump.is_empty() { text } else { &dumped })?;
         }
         EmitForm::Promela => return super::promela::emit(terminal, &arguments, checks(arguments.checked)),
         EmitForm::C => {
@@ -82,12 +90,18 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
     Ok(Status::Done)
 }
 
+/// The program after a pass.
+fn dumped(dumped: &Dumped) -> String {
+    format!("== {}, round {}\n{}\n", dumped.pass, dumped.round + 1, dumped.text)
+}
+
 /// Refuses options of other forms: whoever gives one expects it to do something.
 fn refuse_idle_options(arguments: &Build) -> Result<(), Stop> {
     let options = [
         ("--style", arguments.style.is_some(), EmitForm::C, "c"),
         ("--prefix", arguments.prefix.is_some(), EmitForm::C, "c"),
         ("--extern", !arguments.externs.is_empty(), EmitForm::Exe, "exe"),
+        ("--dump", !arguments.dump.is_empty(), EmitForm::Ir, "ir"),
         ("--model", arguments.model.is_some(), EmitForm::Promela, "promela"),
     ];
     match options.iter().find(|(_, is_given, form, _)| *is_given && arguments.emit != *form) {

@@ -3,7 +3,7 @@
 use super::{compile, keep_apart, refused};
 use crate::arguments::{self, Coding, ModeChoice, Run, RunOptions};
 use crate::terminal::{Status, Stop, Terminal, say};
-use quaject_esp::{Compiled, Emit, Limits, Manual, Mode, Options, Outputs, Refusal};
+use quaject_esp::{Compiled, Emit, Limits, Manual, Mode, Optimiser, Options, Outputs, Refusal};
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_ir::step::Checks;
 use quaject_esp_run::disk::open_program;
@@ -35,7 +35,14 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
     }
     keep_apart(&arguments.file, arguments.record.as_deref())?;
     let manual = manual(&arguments.options.externs);
-    let compilation = Options { manual, ..options(Emit::Ir, &arguments.coding, arguments.options.checked)? };
+    let optimiser = match (settings.engine, arguments.coding.mode) {
+        // The reference; and what is recorded is replayed by it.
+        (Engine::Interpreter, ModeChoice::Process) => Optimiser::Off,
+        _ if arguments.record.is_some() => Optimiser::Off,
+        (Engine::Interpreter | Engine::C | Engine::Jit | Engine::Best, _) => Optimiser::On,
+    };
+    let compilation = options(Emit::Ir, &arguments.coding, arguments.options.checked)?;
+    let compilation = Options { manual, optimiser, ..compilation };
     let (sources, outputs) = compile(terminal, &arguments.file, &arguments.coding.fast_paths, &compilation)?;
     tell_manual(&outputs);
     let program = &outputs.ir;

@@ -170,7 +170,7 @@ impl Analysis<'_> {
         let Base::Slot(slot) = place.base else { return Vec::new() };
         match (self.units(slot), place.path.first()) {
             (count, Some(Step::Field(field))) if count > 1 => vec![Unit::Slot(slot, *field)],
-            (count, Some(Step::Field(_) | Step::Element(_) | Step::Payload(_)) | None) => {
+            (count, Some(Step::Field(_) | Step::Element(_) | Step::Inside(_) | Step::Payload(_)) | None) => {
                 (0..count).map(|unit| Unit::Slot(slot, unit)).collect()
             }
         }

@@ -297,7 +297,7 @@ impl<'p, 'a> Code<'p, 'a> {
                 let (name, part) = &self.types().aggregate(*id).parts[tag as usize];
                 (format!("{text}.as.{}", member(name)), part.expect("a tag whose payload is used has one"))
             }
-            (Step::Field(_) | Step::Payload(_) | Step::Element(_), _) => {
+            (Step::Field(_) | Step::Payload(_) | Step::Element(_) | Step::Inside(_), _) => {
                 unreachable!("the verifier has checked that paths fit their types")
             }
         }
@@ -378,12 +378,20 @@ impl<'p, 'a> Code<'p, 'a> {
                     }
                     (format!("{text}.at[{}]", self.subscript(*index)), *element)
                 }
+                (Step::Inside(index), Type::Array { element, .. }) => {
+                    (format!("{text}.at[{}]", self.subscript(*index)), *element)
+                }
+                (Step::Inside(index), Type::Bytes { .. }) => {
+                    (format!("{text}.data[{}]", self.subscript(*index)), TypeTable::U8)
+                }
                 (Step::Element(index), Type::Bytes { .. }) => {
                     let bad = format!("{} >= {text}.length", self.index(*index));
                     self.check(&bad, Fault::Bounds, location);
                     (format!("{text}.data[{}]", self.subscript(*index)), TypeTable::U8)
                 }
-                (Step::Field(_) | Step::Payload(_) | Step::Element(_), _) => self.step(&text, ty, *step),
+                (Step::Field(_) | Step::Payload(_) | Step::Element(_) | Step::Inside(_), _) => {
+                    self.step(&text, ty, *step)
+                }
             };
         }
         Lvalue { text, ty }

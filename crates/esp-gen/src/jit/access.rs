@@ -96,7 +96,7 @@ where
         let mut address = Address { base, index: None, distance: self.known.slots[slot.0 as usize] };
         let mut path = Place { base: place.base, path: Vec::new() };
         for step in &place.path {
-            if matches!(step, Step::Element(_)) {
+            if matches!(step, Step::Element(_) | Step::Inside(_)) {
                 address = self.plain(address);
             }
             let ty = self.type_of(&path);
@@ -105,11 +105,11 @@ where
                     address.distance += self.known.extents.field(self.known.program, ty, field);
                 }
                 (Step::Payload(_), _) => address.distance += 4,
-                (Step::Element(index), ir::Type::Array { length, element }) => {
+                (Step::Element(index) | Step::Inside(index), ir::Type::Array { length, element }) => {
                     let size = self.known.extents.size(*element);
                     self.element(&mut address, index, *length as usize, size)?;
                 }
-                (Step::Element(index), _) => {
+                (Step::Element(index) | Step::Inside(index), _) => {
                     let known = if path.path.is_empty() { self.known.constant_slots.string(slot) } else { None };
                     match known.map(<[u8]>::len) {
                         Some(length) => {

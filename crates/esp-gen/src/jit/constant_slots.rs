@@ -61,7 +61,8 @@ fn look(flow: &Flow<'_>, block: BlockId, found: &mut [Found]) {
                 }
             }
             // What is read was written before, in the same block.
-            Op::Load(place) if matches!(place.path[..], [Step::Element(_)] | []) && reads(place, &written) => {}
+            Op::Load(place)
+                if matches!(place.path[..], [Step::Element(_) | Step::Inside(_)] | []) && reads(place, &written) => {}
             Op::Length(place) if place.path.is_empty() && reads(place, &written) => {}
             op => {
                 let mut op = op.clone();

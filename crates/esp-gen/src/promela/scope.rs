@@ -261,7 +261,9 @@ impl<'a> Scope<'a> {
         for step in &place.path {
             spot = match step {
                 Step::Field(number) | Step::Payload(number) => spot.part(types, *number),
-                Step::Element(index) => spot.element(types, &self.value(*index), Some(&self.kind(*index))),
+                Step::Element(index) | Step::Inside(index) => {
+                    spot.element(types, &self.value(*index), Some(&self.kind(*index)))
+                }
             }
             .expect("the verifier types every place");
         }

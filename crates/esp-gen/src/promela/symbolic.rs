@@ -197,7 +197,7 @@ impl<'a> Walk<'a, '_> {
             Base::Object(value) => !known.contains_key(&value),
         };
         base && place.path.iter().all(|step| match step {
-            Step::Element(value) => !known.contains_key(value),
+            Step::Element(value) | Step::Inside(value) => !known.contains_key(value),
             Step::Field(_) | Step::Payload(_) => true,
         })
     }

@@ -597,7 +597,7 @@ impl Builder<'_, '_, '_> {
 fn is_indexed(place: &Place) -> bool {
     place.path.iter().any(|step| match step {
         Step::Element(_) => true,
-        Step::Field(_) | Step::Payload(_) => false,
+        Step::Field(_) | Step::Payload(_) | Step::Inside(_) => false,
     })
 }
 

@@ -113,7 +113,8 @@ impl Reader<'_> {
             if self.eat(".") {
                 path.push(Step::Field(self.number("a field's number")?));
             } else if self.eat("[") {
-                path.push(Step::Element(self.value()?));
+                let step = if self.eat_word("inside") { Step::Inside } else { Step::Element };
+                path.push(step(self.value()?));
                 self.sign("]")?;
             } else if self.eat("|") {
                 path.push(Step::Payload(self.number("a tag's number")?));

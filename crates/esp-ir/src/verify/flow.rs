@@ -141,7 +141,7 @@ fn place_values(place: &Place) -> impl Iterator<Item = Value> + '_ {
         Base::Slot(_) => None,
     };
     let indices = place.path.iter().filter_map(|step| match step {
-        Step::Element(value) => Some(*value),
+        Step::Element(value) | Step::Inside(value) => Some(*value),
         Step::Field(_) | Step::Payload(_) => None,
     });
     base.into_iter().chain(indices)

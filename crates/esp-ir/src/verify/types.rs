@@ -72,7 +72,7 @@ impl Verifier<'_> {
     pub(super) fn place(&mut self, place: &Place) -> Option<TypeId> {
         for step in &place.path {
             match step {
-                crate::ir::Step::Element(index) => self.expect(*index, Class::Int),
+                crate::ir::Step::Element(index) | crate::ir::Step::Inside(index) => self.expect(*index, Class::Int),
                 crate::ir::Step::Field(_) | crate::ir::Step::Payload(_) => {}
             }
         }

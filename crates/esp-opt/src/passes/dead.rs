@@ -76,7 +76,7 @@ pub(super) fn remove(body: &mut Body, checked: bool) -> bool {
 }
 
 /// Whether an instruction does more than give its result: it writes, faults, or takes an object.
-fn has_effect(op: &Op, checked: bool) -> bool {
+pub(super) fn has_effect(op: &Op, checked: bool) -> bool {
     match op {
         Op::Constant(_) | Op::Convert(_) | Op::OwnId | Op::ReplicaNumber(_) | Op::IsUnique(_) | Op::FreeObjects(_) => {
             false

@@ -297,7 +297,7 @@ impl<'b> Round<'b> {
                 Key::Binary(*op, a, b)
             }
             Op::Load(place) => match (literal, &place.path[..]) {
-                (Some(literal), [Step::Element(at)]) => Key::Byte(literal, number(at)),
+                (Some(literal), [Step::Element(at) | Step::Inside(at)]) => Key::Byte(literal, number(at)),
                 _ => return result.0,
             },
             _ => return result.0,
@@ -374,7 +374,7 @@ pub(super) fn literal_bytes(body: &Body) -> FxHashMap<Value, &[u8]> {
                     }
                 }
                 (Op::Load(place), Some(result)) => {
-                    if let (Base::Slot(slot), [Step::Element(_)]) = (place.base, &place.path[..])
+                    if let (Base::Slot(slot), [Step::Element(_) | Step::Inside(_)]) = (place.base, &place.path[..])
                         && let Some(literal) = held.get(&slot)
                     {
                         loads.insert(result, *literal);

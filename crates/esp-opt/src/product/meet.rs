@@ -484,7 +484,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             (Step::Field(part) | Step::Payload(part), Type::Record(id) | Type::Union(id)) => {
                 types.aggregate(*id).parts[part as usize].1.expect("only parts that have a type are reached")
             }
-            (Step::Element(_), Type::Array { length: _, element }) => *element,
+            (Step::Element(_) | Step::Inside(_), Type::Array { length: _, element }) => *element,
             (step, other) => unreachable!("{step:?} does not lead into {other:?}"),
         };
         place.path.push(step);

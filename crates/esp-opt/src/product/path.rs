@@ -335,6 +335,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         };
         let steps = place.path.iter().map(|step| match step {
             Step::Element(value) => Step::Element(self.value(path, member, *value)),
+            Step::Inside(value) => Step::Inside(self.value(path, member, *value)),
             Step::Field(_) | Step::Payload(_) => *step,
         });
         Place { base, path: steps.collect() }
@@ -580,7 +581,7 @@ pub(super) fn tag_steps(place: &Place) -> Option<TagPlace> {
     let steps = place.path.iter().map(|step| match step {
         Step::Field(field) => Some(2 * field),
         Step::Payload(tag) => Some(2 * tag + 1),
-        Step::Element(_) => None,
+        Step::Element(_) | Step::Inside(_) => None,
     });
     Some((slot, steps.collect::<Option<Vec<u32>>>()?))
 }
@@ -594,7 +595,7 @@ fn forget(state: &mut State, place: &Place) -> Option<TagPlace> {
         .map_while(|step| match step {
             Step::Field(field) => Some(2 * field),
             Step::Payload(tag) => Some(2 * tag + 1),
-            Step::Element(_) => None,
+            Step::Element(_) | Step::Inside(_) => None,
         })
         .collect();
     state.forget_tags(slot, &known);

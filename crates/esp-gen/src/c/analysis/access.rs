@@ -45,7 +45,7 @@ impl<'a> Access<'a> {
         }
         for step in &place.path {
             match step {
-                Step::Element(value) => self.values.push(*value),
+                Step::Element(value) | Step::Inside(value) => self.values.push(*value),
                 Step::Field(_) | Step::Payload(_) => {}
             }
         }

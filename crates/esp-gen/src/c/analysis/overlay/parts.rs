@@ -37,7 +37,7 @@ pub(super) fn overlap(a: &[Step], b: &[Step]) -> bool {
             (Step::Field(a), Step::Field(b)) if a != b => return false,
             // The payloads of a union are in the same place.
             (Step::Payload(a), Step::Payload(b)) if a != b => return true,
-            (Step::Field(_) | Step::Payload(_) | Step::Element(_), _) => {}
+            (Step::Field(_) | Step::Payload(_) | Step::Element(_) | Step::Inside(_), _) => {}
         }
     }
     true
@@ -47,7 +47,7 @@ pub(super) fn overlap(a: &[Step], b: &[Step]) -> bool {
 pub(super) fn is_static(place: &Place) -> bool {
     place.path.iter().all(|step| match step {
         Step::Field(_) | Step::Payload(_) => true,
-        Step::Element(_) => false,
+        Step::Element(_) | Step::Inside(_) => false,
     })
 }
 

@@ -1,0 +1,105 @@
+//! Indices that are always inside, because of their range, or because the same one has been checked on every way there:
+//! what they are indices of need not be asked again. Nothing moves, so that faults are where they were.
+
+use super::numbering::literal_bytes;
+use crate::facts::Fact;
+use crate::ranges::{Ranges, ranges_by_place};
+use quaject_esp_ir::dominators::Dominators;
+use quaject_esp_ir::ir::{Base, Body, Place, Step, Type, TypeTable, Value};
+use quaject_esp_ir::typing::place_type;
+use quaject_esp_ir::visit::op_places;
+use rustc_hash::FxHashMap;
+
+/// Marks them; whether there were any.
+pub(super) fn prove(body: &mut Body, types: &TypeTable, checked: bool) -> bool {
+    let is_index = |place: &Place| place.path.iter().any(|step| matches!(step, Step::Element(_)));
+    let mut has_any = false;
+    for instruction in body.blocks.iter().flat_map(|block| &block.instructions) {
+        op_places(&mut instruction.op.clone(), &mut |place| has_any |= is_index(place));
+    }
+    if !has_any {
+        return false;
+    }
+    let known = ranges_by_place(body, types, checked);
+    let literals: FxHashMap<Value, i128> =
+        literal_bytes(body).into_iter().map(|(value, literal)| (value, literal.len() as i128)).collect();
+    let dominators = Dominators::new(body);
+    // Per index: the blocks where it has been checked, and against what.
+    let mut seen: FxHashMap<Value, Vec<(usize, i128)>> = FxHashMap::default();
+    let mut any = false;
+    for index in dominators.order().to_vec() {
+        for position in 0..body.blocks[index].instructions.len() {
+            let mut instruction = body.blocks[index].instructions[position].clone();
+            let literal = instruction.result.and_then(|result| literals.get(&result)).copied();
+            let mut proof = Proof {
+                body,
+                types,
+                known: &known,
+                dominators: &dominators,
+                seen: &seen,
+                block: index,
+                checks: Vec::new(),
+                any: false,
+            };
+            op_places(&mut instruction.op, &mut |place| proof.place(place, literal));
+            let Proof { checks, any: is_changed, .. } = proof;
+            // Of two places of one instruction, nobody says which is looked at first.
+            for (value, length) in checks {
+                seen.entry(value).or_default().push((index, length));
+            }
+            if is_changed {
+                any = true;
+                body.blocks[index].instructions[position] = instruction;
+            }
+        }
+    }
+    any
+}
+
+struct Proof<'a> {
+    body: &'a Body,
+    types: &'a TypeTable,
+    known: &'a Ranges,
+    dominators: &'a Dominators,
+    seen: &'a FxHashMap<Value, Vec<(usize, i128)>>,
+    block: usize,
+    /// The checks that stay in this instruction.
+    checks: Vec<(Value, i128)>,
+    any: bool,
+}
+
+impl Proof<'_> {
+    /// Looks at a place's indices in order; `literal` is the length of the literal that lies there.
+    fn place(&mut self, place: &mut Place, literal: Option<i128>) {
+        for number in 0..place.path.len() {
+            let Step::Element(index) = place.path[number] else { continue };
+            let whole = Place { base: place.base, path: place.path[..number].to_vec() };
+            let length = match place_type(self.types, self.body, &whole).map(|ty| self.types.get(ty)) {
+                Some(Type::Array { length, .. }) => i128::from(*length),
+                // How long they are is known only of a literal.
+                _ => match (literal, place.base, number) {
+                    (Some(length), Base::Slot(_), 0) => length,
+                    _ => continue,
+                },
+            };
+            if self.is_inside(index, length) {
+                place.path[number] = Step::Inside(index);
+                self.any = true;
+            } else {
+                self.checks.push((index, length));
+            }
+        }
+    }
+
+    fn is_inside(&self, index: Value, length: i128) -> bool {
+        if length <= 0 {
+            return false;
+        }
+        let inside = Fact::between(0, length - 1);
+        let before = |(block, checked): &(usize, i128)| {
+            *checked <= length && (*block == self.block || self.dominators.dominates(*block, self.block))
+        };
+        self.known.at(self.block, index).is_some_and(|fact| fact.implies(&inside))
+            || self.seen.get(&index).is_some_and(|seen| seen.iter().any(before))
+    }
+}

@@ -1,0 +1,34 @@
+//! Values that can only be one number, as the ranges of what they are computed from say: they become constants. So
+//! comparisons that an earlier one has decided are gone, and with them their branches.
+
+use super::dead::has_effect;
+use crate::facts::Fact;
+use crate::ranges::ranges;
+use quaject_esp_ir::ir::{Body, Op, Type, TypeTable};
+
+/// Makes constants of them; whether there were any.
+pub(super) fn decide(body: &mut Body, types: &TypeTable, checked: bool) -> bool {
+    let known = ranges(body, types, checked);
+    let mut any = false;
+    for instruction in body.blocks.iter_mut().flat_map(|block| &mut block.instructions) {
+        let Some(result) = instruction.result else { continue };
+        let is_number = match types.get(body.values[result.0 as usize].ty) {
+            Type::Int(_) | Type::Bool => true,
+            Type::Error
+            | Type::Pid(_)
+            | Type::Bytes { .. }
+            | Type::Array { .. }
+            | Type::Record(_)
+            | Type::Union(_)
+            | Type::Boxed(_) => false,
+        };
+        if !is_number || matches!(instruction.op, Op::Constant(_)) || has_effect(&instruction.op, checked) {
+            continue;
+        }
+        if let Some(constant) = known[result.0 as usize].as_ref().and_then(Fact::as_constant) {
+            instruction.op = Op::Constant(constant);
+            any = true;
+        }
+    }
+    any
+}
