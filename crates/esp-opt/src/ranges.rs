@@ -35,7 +35,7 @@ impl Ranges {
 
 /// The same as [`ranges`], with what is so in one place only.
 pub(crate) fn ranges_by_place(body: &Body, types: &TypeTable, checked: bool) -> Ranges {
-    let search = searched(body, types, checked);
+    let search = searched(body, types, checked, &[]);
     let (known, mut at) = (search.known, search.at);
     // What a block computes is not what it computed the last time round.
     for (block, narrowed) in body.blocks.iter().zip(&mut at) {
@@ -47,13 +47,14 @@ pub(crate) fn ranges_by_place(body: &Body, types: &TypeTable, checked: bool) -> 
     Ranges { known, at }
 }
 
-/// Per value: what is always so; none of values that are never computed.
-pub(crate) fn ranges(body: &Body, types: &TypeTable, checked: bool) -> Vec<Option<Fact>> {
-    searched(body, types, checked).known
+/// Per value: what is always so; none of values that are never computed. `given` is what is so of the entry block's
+/// parameters, as far as something is.
+pub(crate) fn ranges(body: &Body, types: &TypeTable, checked: bool, given: &[Option<Fact>]) -> Vec<Option<Fact>> {
+    searched(body, types, checked, given).known
 }
 
-fn searched<'a>(body: &'a Body, types: &'a TypeTable, checked: bool) -> Search<'a> {
-    let mut search = Search::new(body, types, checked);
+fn searched<'a>(body: &'a Body, types: &'a TypeTable, checked: bool, given: &'a [Option<Fact>]) -> Search<'a> {
+    let mut search = Search::new(body, types, checked, given);
     while search.has_changed {
         search.has_changed = false;
         for block in search.order.clone() {
@@ -75,6 +76,7 @@ struct Search<'a> {
     body: &'a Body,
     types: &'a TypeTable,
     checked: bool,
+    given: &'a [Option<Fact>],
     /// The blocks that are reached, each after one that leads to it.
     order: Vec<BlockId>,
     /// Per value: the comparison that it is the result of.
@@ -93,7 +95,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(body: &'a Body, types: &'a TypeTable, checked: bool) -> Search<'a> {
+    fn new(body: &'a Body, types: &'a TypeTable, checked: bool, given: &'a [Option<Fact>]) -> Search<'a> {
         let mut comparisons = vec![None; body.values.len()];
         let mut landmarks = BTreeSet::new();
         let mut is_set_by_edges = vec![false; body.values.len()];
@@ -118,6 +120,7 @@ impl<'a> Search<'a> {
             body,
             types,
             checked,
+            given,
             order: order(body),
             comparisons,
             is_set_by_edges,
@@ -168,9 +171,10 @@ impl<'a> Search<'a> {
         let body = self.body;
         let block = &body.blocks[id.0 as usize];
         // What a message or a region brings can be anything.
-        for parameter in &block.parameters {
+        for (position, parameter) in block.parameters.iter().enumerate() {
             if !self.is_set_by_edges[parameter.0 as usize] {
-                self.grow(*parameter, Some(self.whole(*parameter)));
+                let given = if id == BlockId(0) { self.given.get(position).cloned().flatten() } else { None };
+                self.grow(*parameter, Some(given.unwrap_or_else(|| self.whole(*parameter))));
             }
         }
         for instruction in &block.instructions {
@@ -357,7 +361,7 @@ mod tests {
                 block(Vec::new(), Vec::new(), Terminator::End),
             ],
         };
-        let known = ranges(&body, &TypeTable::new(), false);
+        let known = ranges(&body, &TypeTable::new(), false, &[]);
         assert_eq!(known[2], Some(Fact::between(0, i128::from(i32::MAX))));
         assert_eq!(known[5], Some(Fact::between(1, i128::from(i32::MAX))));
     }
@@ -406,7 +410,7 @@ mod tests {
                 ),
             ],
         };
-        let known = ranges(&body, &TypeTable::new(), false);
+        let known = ranges(&body, &TypeTable::new(), false, &[]);
         assert_eq!(known[3], Some(Fact::between(0, 255)));
         assert_eq!(known[7], Some(Fact::between(1, 255)));
     }
@@ -438,7 +442,7 @@ mod tests {
                 ),
             ],
         };
-        let known = ranges(&body, &TypeTable::new(), false);
+        let known = ranges(&body, &TypeTable::new(), false, &[]);
         assert_eq!(known[1], Some(Fact::between(0, 7)));
         assert_eq!(known[3], Some(Fact::between(1, 8)));
     }

@@ -238,6 +238,61 @@ fn filters() {
     }
 }
 
+/// What is enciphered is deciphered; at a byte 33 one of the two begins its key anew, so that they count alike no longer.
+const KEYS: &str = r#"
+const END = -1;
+const KEY = "\x11\x22\x44\x08";
+channel inputC(bytes[<=16]) external out;
+channel readC(int); channel cipherC(int); channel plainC(int);
+channel outputC(int) external in;
+process read { in(inputC, $data); for i in 0..data.len { out(readC, int(data[i])); } out(readC, END); }
+process encipher {
+  var at = 0;
+  while {
+    in(readC, $byte);
+    if (byte == END) break;
+    out(cipherC, byte ^ KEY[at]);
+    at = (at + 1) % 4;
+  }
+  out(cipherC, END);
+}
+process decipher {
+  var at = 0;
+  while {
+    in(cipherC, $byte);
+    if (byte == END) break;
+    out(plainC, byte ^ KEY[at]);
+    if ((byte ^ KEY[at]) == 33) { #anew at = 0; } else { at = (at + 1) % 4; }
+  }
+  out(plainC, END);
+}
+process write {
+  var sum = 0;
+  while { in(plainC, $byte); if (byte == END) break; sum = 31 * sum + byte; }
+  out(outputC, sum);
+}
+"#;
+
+const KEYS_PATH: &str = "
+fastpath keys {
+  process read     { statement readC/out@1 as R, readC/out@2; start R; follows R*; }
+  process encipher { statement readC; start readC; exit readC; }
+  process decipher { statement cipherC, #anew; start cipherC; exit cipherC; }
+  process write    { statement plainC; start plainC; exit plainC; }
+}";
+
+#[test]
+fn values_that_count_alike_are_compared_once() {
+    let outputs = compiled(KEYS, KEYS_PATH, Mode::FastPath, Cuts::Loops);
+    let made = outputs.extractions[0].result.as_ref().expect("the path can be made");
+    assert!(made.exits.iter().any(|exit| exit.why == Why::Unequal), "{}", outputs.extractions[0].text(&outputs.ir));
+    for (text, uses) in [("abcdefghijklmnop", Uses::Mostly), ("!bcdefg!ijkl!!op", Uses::Sometimes)] {
+        for length in 0..=text.len() {
+            same(KEYS, KEYS_PATH, &inputs("inputC", &[&format!("{:?}", &text[..length])], ""), 3, uses);
+        }
+    }
+}
+
 /// The same program, with the same states, whose entry tests always fail.
 fn without_entries(program: &Program) -> Program {
     let mut program = program.clone();

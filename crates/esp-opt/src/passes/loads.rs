@@ -9,17 +9,17 @@ use quaject_esp_ir::typing::place_type;
 use quaject_esp_ir::visit::{op_values, terminator_values};
 use rustc_hash::FxHashMap;
 
-/// Removes them; whether there were any.
-pub(super) fn remove(body: &mut Body, types: &TypeTable, checked: bool) -> bool {
-    // Ranges follow edges; where a path is left, values go along that are on none.
-    if body.blocks.iter().any(|block| matches!(block.terminator, Terminator::Enter(_) | Terminator::Leave(_))) {
+/// Removes them; whether there were any. `given` is what is so of the entry block's parameters.
+pub(super) fn remove(body: &mut Body, types: &TypeTable, checked: bool, given: &[Option<Fact>]) -> bool {
+    // Ranges follow edges; where a path is left that this body enters, values go along that are on none.
+    if body.blocks.iter().any(|block| matches!(block.terminator, Terminator::Enter(_))) {
         return false;
     }
     let lengths = unused(body, types);
     if lengths.is_empty() {
         return false;
     }
-    let known = ranges(body, types, checked);
+    let known = ranges(body, types, checked, given);
     let is_inside = |instruction: &Instruction| {
         let Some((index, length)) = instruction.result.and_then(|result| lengths.get(&result)) else { return false };
         let fact = known[index.0 as usize].as_ref();

@@ -13,6 +13,9 @@ mod ranges;
 mod stores;
 mod strength;
 
+pub(crate) use numbering::{Number, numbers_if};
+
+use crate::facts::Fact;
 use quaject_esp_ir::graph::merge_and_number;
 use quaject_esp_ir::ir::{Body, MemoryMode, Terminator, TypeTable};
 
@@ -95,7 +98,12 @@ fn is_on_paths(body: &Body) -> bool {
 }
 
 /// Tidies a body that was emitted path by path.
-pub(crate) fn clean(mut body: Body, types: &TypeTable, checked: bool) -> Body {
+pub(crate) fn clean(body: Body, types: &TypeTable, checked: bool) -> Body {
+    clean_with(body, types, checked, &[])
+}
+
+/// The same, with what is always so of the entry block's parameters, as far as something is.
+pub(crate) fn clean_with(mut body: Body, types: &TypeTable, checked: bool, given: &[Option<Fact>]) -> Body {
     loop {
         // What stands in one block is seen together.
         body = merge_and_number(body);
@@ -107,7 +115,7 @@ pub(crate) fn clean(mut body: Body, types: &TypeTable, checked: bool) -> Body {
             continue;
         }
         // Ranges take longer than all others; what has gone by then need not be looked at.
-        if !loads::remove(&mut body, types, checked) {
+        if !loads::remove(&mut body, types, checked, given) {
             return body;
         }
     }

@@ -13,9 +13,11 @@ use rustc_hash::FxHashMap;
 
 /// Rounds after which a body is left as it is: loops in loops take a few.
 const MOST_ROUNDS: usize = 64;
+/// How many operations above each other are looked at on every way to a block.
+const MOST_DEEP: usize = 4;
 
 /// Equal values have equal numbers: that of one of them, as an index.
-type Number = u32;
+pub(crate) type Number = u32;
 /// Of a value that has not been looked at yet: equal to any.
 const ANY: Number = Number::MAX;
 
@@ -37,7 +39,9 @@ enum Key<'b> {
 /// Replaces values by equal ones that were computed before; whether there were any.
 pub(super) fn unify(body: &mut Body) -> bool {
     let dominators = Dominators::new(body);
-    let Some(Numbered { numbers, constants, mut merged }) = number(body, &dominators) else { return false };
+    let Some(Numbered { numbers, constants, mut merged }) = number(body, &dominators, &FxHashMap::default()) else {
+        return false;
+    };
     let epochs = epochs(body, &dominators);
     let mut leaders = Leaders { of: FxHashMap::default(), epochs: &epochs, dominators: &dominators };
     let mut replacements = Replacements::new(body.values.len());
@@ -86,6 +90,12 @@ pub(super) fn unify(body: &mut Body) -> bool {
         become_parameter(body, block, result, arriving);
     }
     any
+}
+
+/// Numbers of a body's values, if each of these values were the one beside it: equal values have equal numbers. None if
+/// it takes too many rounds.
+pub(crate) fn numbers_if(body: &Body, alike: &FxHashMap<Value, Value>) -> Option<Vec<Number>> {
+    number(body, &Dominators::new(body), alike).map(|numbered| numbered.numbers)
 }
 
 /// What arrives along an edge.
@@ -179,8 +189,8 @@ struct Numbered {
     merged: FxHashMap<Value, Vec<(usize, Number)>>,
 }
 
-/// Numbers every value, unless it takes too many rounds.
-fn number(body: &Body, dominators: &Dominators) -> Option<Numbered> {
+/// Numbers every value, unless it takes too many rounds. Of values that nothing arrives at, some are taken for others.
+fn number(body: &Body, dominators: &Dominators, alike: &FxHashMap<Value, Value>) -> Option<Numbered> {
     let bytes = literal_bytes(body);
     let mut incoming: Vec<Vec<(usize, Vec<Value>)>> = vec![Vec::new(); body.blocks.len()];
     let mut defined = vec![0; body.values.len()];
@@ -193,9 +203,10 @@ fn number(body: &Body, dominators: &Dominators) -> Option<Numbered> {
         block.parameters.iter().chain(results).for_each(|value| defined[value.0 as usize] = *index);
     }
     let mut numbers = vec![ANY; body.values.len()];
+    let (mut known_before, mut had_changed) = (FxHashMap::default(), true);
     for _ in 0..MOST_ROUNDS {
         let (known, keys) = (FxHashMap::default(), vec![None; body.values.len()]);
-        let mut round = Round { body, dominators, defined: &defined, known, keys };
+        let mut round = Round { body, dominators, defined: &defined, alike, known, known_before, keys };
         let mut changed = false;
         for index in dominators.order() {
             let (block, incoming) = (&body.blocks[*index], &incoming[*index]);
@@ -212,7 +223,8 @@ fn number(body: &Body, dominators: &Dominators) -> Option<Numbered> {
                 changed |= std::mem::replace(&mut numbers[result.0 as usize], number) != number;
             }
         }
-        if !changed {
+        // What the round before knew was so of these numbers only if that did not change any either.
+        if !changed && !had_changed {
             let (mut constants, mut merged) = (FxHashMap::default(), FxHashMap::default());
             for (index, key) in round.keys.into_iter().enumerate() {
                 match key {
@@ -228,6 +240,7 @@ fn number(body: &Body, dominators: &Dominators) -> Option<Numbered> {
             }
             return Some(Numbered { numbers, constants, merged });
         }
+        (known_before, had_changed) = (round.known, changed);
     }
     None
 }
@@ -248,7 +261,11 @@ struct Round<'b> {
     dominators: &'b Dominators,
     /// The block of each value.
     defined: &'b [usize],
+    /// What is taken for another value.
+    alike: &'b FxHashMap<Value, Value>,
     known: FxHashMap<Key<'b>, Number>,
+    /// What the round before knew, which is all that is known of blocks that come later and lead back.
+    known_before: FxHashMap<Key<'b>, Number>,
     /// What the value of a number is computed from.
     keys: Vec<Option<Key<'b>>>,
 }
@@ -267,7 +284,7 @@ impl<'b> Round<'b> {
         let mut known = arriving.iter().copied().filter(|number| *number != ANY);
         match known.next() {
             // The world gives it its value.
-            None => parameter.0,
+            None => self.alike.get(&parameter).unwrap_or(&parameter).0,
             Some(first) if known.all(|number| number == first) => first,
             Some(_) => self.of(parameter, Key::Parameter(block, arriving)),
         }
@@ -290,6 +307,9 @@ impl<'b> Round<'b> {
                 }
                 if let Some(undone) = self.undone_on_all_ways(*op, standing, a, b) {
                     return self.of(result, Key::Parameter(standing.block, undone));
+                }
+                if let Some(number) = self.computed_on_all_ways(*op, standing, a, b) {
+                    return number;
                 }
                 if op.commutes() && b < a {
                     (a, b) = (b, a);
@@ -329,25 +349,58 @@ impl<'b> Round<'b> {
         if standing.edges < 2 || ![BinaryOp::BitXor, BinaryOp::Add, BinaryOp::Subtract].contains(&op) {
             return None;
         }
-        let on_way = |edge| self.undone(op, self.before(a, standing, edge)?, self.before(b, standing, edge)?);
+        let on_way = |edge| self.undone(op, self.before(a, standing, edge, 0)?, self.before(b, standing, edge, 0)?);
         (0..standing.edges).map(on_way).collect()
     }
 
+    /// What meets where several ways do, if on each of them it is what this operation would give there.
+    fn computed_on_all_ways(&self, op: BinaryOp, standing: Standing<'_>, a: Number, b: Number) -> Option<Number> {
+        if standing.edges < 2 {
+            return None;
+        }
+        let on_way = |edge| self.computed_before(op, a, b, standing, edge, 0);
+        let ways: Vec<Number> = (0..standing.edges).map(on_way).collect::<Option<_>>()?;
+        self.known.get(&Key::Parameter(standing.block, ways)).copied()
+    }
+
+    /// What an operation would have given on an edge that leads to a block.
+    fn computed_before(
+        &self,
+        op: BinaryOp,
+        a: Number,
+        b: Number,
+        standing: Standing<'_>,
+        edge: usize,
+        depth: usize,
+    ) -> Option<Number> {
+        let (mut a, mut b) = (self.before(a, standing, edge, depth)?, self.before(b, standing, edge, depth)?);
+        if op.commutes() && b < a {
+            (a, b) = (b, a);
+        }
+        let key = Key::Binary(op, a, b);
+        self.known.get(&key).or_else(|| self.known_before.get(&key)).copied()
+    }
+
     /// What a number of a block was on an edge that leads there.
-    fn before(&self, number: Number, standing: Standing<'_>, edge: usize) -> Option<Number> {
+    fn before(&self, number: Number, standing: Standing<'_>, edge: usize, depth: usize) -> Option<Number> {
         let Standing { numbers, block, .. } = standing;
         match &self.keys[number as usize] {
             Some(Key::Parameter(other, arriving)) if *other == block => {
                 return Some(arriving[edge]).filter(|number| *number != ANY);
             }
             Some(Key::Byte(literal, at)) => {
-                let at = self.before(*at, standing, edge)?;
+                let at = self.before(*at, standing, edge, depth)?;
                 return self.known.get(&Key::Byte(literal, at)).copied();
             }
             Some(Key::Convert(ty, a)) => {
-                let a = self.before(*a, standing, edge)?;
+                let a = self.before(*a, standing, edge, depth)?;
                 return self.known.get(&Key::Convert(*ty, a)).copied();
             }
+            Some(Key::Binary(op, a, b)) if self.defined[number as usize] == block && depth < MOST_DEEP => {
+                return self.computed_before(*op, *a, *b, standing, edge, depth + 1);
+            }
+            // It is the same everywhere.
+            Some(Key::Constant(..)) => return Some(number),
             _ => {}
         }
         // What is computed in the block itself may have been another value on the way there.

@@ -8,7 +8,7 @@ use quaject_esp_ir::ir::{Body, Op, Type, TypeTable};
 
 /// Makes constants of them; whether there were any.
 pub(super) fn decide(body: &mut Body, types: &TypeTable, checked: bool) -> bool {
-    let known = ranges(body, types, checked);
+    let known = ranges(body, types, checked, &[]);
     let mut any = false;
     for instruction in body.blocks.iter_mut().flat_map(|block| &mut block.instructions) {
         let Some(result) = instruction.result else { continue };

@@ -19,7 +19,7 @@ enum Cheaper {
 
 /// Replaces them; whether there were any.
 pub(super) fn reduce(body: &mut Body, types: &TypeTable, checked: bool) -> bool {
-    let known = ranges(body, types, checked);
+    let known = ranges(body, types, checked, &[]);
     let mut replacements = Replacements::new(body.values.len());
     let mut any = false;
     for index in 0..body.blocks.len() {

@@ -6,21 +6,26 @@
 //!   specification, per process   statements, start, follows, exit
 //!   split      blocks of the members end where a path may be left
 //!   product    the members' code along the path, on the product explorer
+//!   entry      what is known of values when it begins
+//!   alike      values that stay equal if they are when it begins
 //!   bound      no loop of it runs for ever
 //!   insert     the code, its entry test, and who is taken along
 //! ```
 
+mod alike;
 mod bound;
+mod entry;
 mod insert;
 mod manual;
 mod passed_by;
 pub(crate) mod split;
 
+use crate::facts::Fact;
 use crate::fuse::Limits;
 use crate::fuse::Refusal;
 use crate::passes;
 use crate::product::{Course, Group, follow};
-use quaject_esp_ir::ir::{Body, LabelId, Location, ProcessId, Program, SiteId};
+use quaject_esp_ir::ir::{Body, LabelId, Location, ProcessId, Program, SiteId, SlotId, Value};
 use smol_str::SmolStr;
 
 pub use bound::Cuts;
@@ -142,6 +147,8 @@ pub enum Why {
     Stops(usize),
     /// Nobody can run.
     Stuck,
+    /// Values that would have stayed equal differ where the path begins.
+    Unequal,
 }
 
 impl Why {
@@ -154,6 +161,7 @@ impl Why {
             Why::World(member) => format!("abort: the world is not ready for {}", names[member]),
             Why::Stops(member) => format!("abort: {} faults, yields or ends", names[member]),
             Why::Stuck => "abort: nobody can run".to_string(),
+            Why::Unequal => "abort: values differ that the path takes for equal".to_string(),
         }
     }
 }
@@ -269,7 +277,19 @@ fn one(source: &Program, result: &mut Program, of: &Specification, options: Opti
     if let Some(function) = &of.function {
         return manual(source, result, &group, &course, of, function, options.manual);
     }
-    let followed = follow(&group, &course, options.limits)?;
+    let mut followed = follow(&group, &course, options.limits)?;
+    let starts = starts(source, &group, &course);
+    let compared =
+        alike::compare(&followed.body, &followed.ends, &starts, &source.types, options.checked, &followed.given);
+    // It is left where it begins then, which is not always possible.
+    if let Some((body, end)) = compared
+        && passed_by::passed_by(source, of, &body).is_ok()
+    {
+        followed.body = body;
+        followed.exits.push(Exit { why: Why::Unequal, at: followed.ends[end].at.clone() });
+        followed.exits.sort();
+    }
+    entry::sharpen(&mut followed.body, &source.types, &followed.given, &lengths(source, &group, &course));
     let made = Made {
         nodes: followed.nodes,
         exits: followed.exits.clone(),
@@ -281,11 +301,33 @@ fn one(source: &Program, result: &mut Program, of: &Specification, options: Opti
     };
     let has_choice = followed.has_choice;
     let body = bound::bound(followed.body, &followed.ends, of.bound, options.cuts);
-    let body = clean(body, source, options.checked);
+    let body = clean(body, source, options.checked, &followed.given);
     passed_by::passed_by(source, of, &body)?;
     let instructions = body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
     insert::insert(result, &group, &course, of, body, has_choice);
     Ok(Made { instructions, ..made })
+}
+
+/// Per parameter of a path's entry block: the constants it begins with in its process.
+fn starts(source: &Program, group: &Group<'_>, course: &Course) -> Vec<alike::Starts> {
+    let mut starts = Vec::new();
+    for member in group.placement(course) {
+        let of_process = alike::starts(&source.processes[member.process.0 as usize].body);
+        starts.extend(member.values.iter().map(|value| of_process.get(value).cloned().unwrap_or_default()));
+    }
+    starts
+}
+
+/// Per parameter of a path's entry block: the slot it is the length of, if it is one of some slot.
+fn lengths(source: &Program, group: &Group<'_>, course: &Course) -> Vec<Option<SlotId>> {
+    let mut lengths = Vec::new();
+    for member in group.placement(course) {
+        let body = &source.processes[member.process.0 as usize].body;
+        let slot = |value: &Value| entry::length_of(body, *value, member.start.0);
+        let here = |slot: SlotId| SlotId(slot.0 + member.first_slot);
+        lengths.extend(member.values.iter().map(|value| slot(value).map(here)));
+    }
+    lengths
 }
 
 /// A path that is a C function.
@@ -313,11 +355,11 @@ fn manual(
 }
 
 /// Tidies a path's code; its slots keep their numbers.
-fn clean(mut body: Body, source: &Program, checked: bool) -> Body {
+fn clean(mut body: Body, source: &Program, checked: bool, given: &[Option<Fact>]) -> Body {
     let names: Vec<Option<SmolStr>> = body.slots.iter().map(|slot| slot.name.clone()).collect();
     // Passes drop slots that have no name and are not used.
     body.slots.iter_mut().for_each(|slot| slot.name = Some(SmolStr::default()));
-    let mut body = passes::clean(body, &source.types, checked);
+    let mut body = passes::clean_with(body, &source.types, checked, given);
     for (slot, name) in body.slots.iter_mut().zip(names) {
         slot.name = name;
     }

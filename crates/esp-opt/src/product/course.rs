@@ -11,6 +11,7 @@
 
 use super::group::Group;
 use super::word::{Reached, Words};
+use crate::facts::Fact;
 use crate::fuse::Refusal;
 use crate::path::{Element, Exit, Part, Point, Specification};
 use quaject_esp_ir::ir::{AltOrder, Block, BlockId, Body, Guard, Location, Op, Operation, SiteId, Terminator, Value};
@@ -223,6 +224,8 @@ impl Progress {
 pub(crate) struct Followed {
     /// Its code, as it was emitted.
     pub(crate) body: Body,
+    /// What is always so of its entry block's parameters.
+    pub(crate) given: Vec<Option<Fact>>,
     /// Nodes.
     pub(crate) nodes: usize,
     /// Per node: where it is, and how it is left.
@@ -236,7 +239,7 @@ pub(crate) struct Followed {
 }
 
 /// A node, to be left there if it was reached too often.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct NodeEnd {
     /// Its block.
     pub(crate) block: BlockId,
@@ -246,4 +249,6 @@ pub(crate) struct NodeEnd {
     pub(crate) stub: BlockId,
     /// The constant that the count begins with.
     pub(crate) first_count: Value,
+    /// Where in the text everybody is there.
+    pub(crate) at: Vec<Location>,
 }

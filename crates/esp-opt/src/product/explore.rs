@@ -151,7 +151,7 @@ pub(crate) fn follow(group: &Group<'_>, course: &Course, limits: Limits) -> Resu
         let mut explorer = Explorer::new(group, Some(course), limits, learned);
         explorer.effort = effort;
         explorer.check_size()?;
-        let first_count = explorer.start(course)?;
+        let (first_count, given) = explorer.start(course)?;
         effort = explorer.left();
         if explorer.is_outdated {
             learned = explorer.learned;
@@ -161,6 +161,7 @@ pub(crate) fn follow(group: &Group<'_>, course: &Course, limits: Limits) -> Resu
         return Ok(Followed {
             nodes: explorer.list.len(),
             body: explorer.out.body,
+            given,
             ends,
             exits: explorer.exits.into_iter().collect(),
             states: explorer.states.into_iter().collect(),
@@ -196,14 +197,14 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     /// Explores along a fast path. The entry block takes the members' values in order; the constant in it that the
-    /// count of iterations begins with.
-    fn start(&mut self, course: &Course) -> Result<Value, Refusal> {
+    /// count of iterations begins with, and what is always so of those values.
+    fn start(&mut self, course: &Course) -> Result<(Value, Vec<Option<Fact>>), Refusal> {
         let (mut members, mut parameters, mut facts) = (Vec::new(), Vec::new(), BTreeMap::new());
         for (number, member) in self.group.members.iter().enumerate() {
             let (block, _) = course.start(number);
             let at = if number == 0 { At::Running(block) } else { At::Waiting(block) };
             let mut values = BTreeMap::new();
-            let ranges = ranges(member.body, self.group.types(), self.group.checked);
+            let ranges = ranges(member.body, self.group.types(), self.group.checked, &[]);
             for value in &member.live[block.0 as usize].values {
                 let data = &member.body.values[value.0 as usize];
                 let parameter = self.out.value(data.ty, data.name.clone());
@@ -213,6 +214,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             }
             members.push(MemberState { at, values, last: BTreeMap::new() });
         }
+        let given = parameters.iter().map(|parameter| facts.get(parameter).cloned()).collect();
         let entry = self.out.block(parameters);
         let count = self.out.value(TypeTable::U32, None);
         self.out.emit(entry, Some(count), Op::Constant(0), Location::default());
@@ -222,7 +224,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             state: State { progress, facts, count: Some(count), ..State::new(members) },
         })?;
         self.walk()?;
-        Ok(count)
+        Ok((count, given))
     }
 
     /// How a node is left if it was reached too often.
@@ -230,11 +232,12 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let mut path = self.enter(node);
         path.block = self.out.block(Vec::new());
         let order: Vec<usize> = path.state.progress.order(self.group.members.len());
+        let at = self.places(&path);
         let terminator = self.leaving(&mut path, &order);
         self.out.finish(path.block, terminator, Location::default());
         let Node { block, count, .. } = &self.list[node];
         let count = count.expect("nodes of a path count");
-        NodeEnd { block: *block, count, stub: path.block, first_count }
+        NodeEnd { block: *block, count, stub: path.block, first_count, at }
     }
 
     fn explore(&mut self) -> Result<(), Refusal> {

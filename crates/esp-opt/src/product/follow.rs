@@ -380,7 +380,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     /// Where in the text everybody is.
-    fn places(&self, path: &Path) -> Vec<Location> {
+    pub(super) fn places(&self, path: &Path) -> Vec<Location> {
         (0..self.group.members.len()).map(|member| self.place_of(path, member)).collect()
     }
 

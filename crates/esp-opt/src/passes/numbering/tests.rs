@@ -99,3 +99,29 @@ fn nothing_is_kept_over_a_wait() {
     assert_eq!(text.matches("= add").count(), 2, "{text}");
     assert!(text.contains("keep v1, keep v1"), "{text}");
 }
+
+/// A number and one more, on two ways; where they meet it is counted on, by as much on each way.
+fn counted(first: u32, second: u32, meets: u32) -> String {
+    tidied(&format!(
+        "block1(v0: int):\n  v1: int = constant {first}\n  v2: int = constant {second}\n  \
+         v3: int = constant {meets}\n  v4: int = constant 7\n  v5: bool = less v1, v0\n  branch v5, block2, block3\n\
+         block2:\n  v6: int = add v0, v1\n  v7: int = and v6, v4\n  jump block4(v0, v7)\n\
+         block3:\n  v8: int = or v0, v4\n  v9: int = add v8, v2\n  v10: int = and v9, v4\n  jump block4(v8, v10)\n\
+         block4(v11: int, v12: int):\n  v13: int = add v11, v3\n  v14: int = and v13, v4\n  wait fair\n    \
+         out site1 o ready(keep v12, keep v14) -> block5 @0:2:1\nblock5:\n  end\n"
+    ))
+}
+
+#[test]
+fn what_was_computed_on_all_ways_is_not_computed_again() {
+    let text = counted(1, 1, 1);
+    assert_eq!(text.matches("= and").count(), 2, "{text}");
+}
+
+#[test]
+fn what_was_computed_on_one_way_is_computed() {
+    for (first, second, meets) in [(1, 2, 1), (2, 1, 1), (1, 1, 2)] {
+        let text = counted(first, second, meets);
+        assert_eq!(text.matches("= and").count(), 3, "{first}, {second}, {meets}: {text}");
+    }
+}
