@@ -1,6 +1,8 @@
 //! What the contenders share: the data, the result they print, and the filters written as plain loops, against which
 //! every contender is checked. The checksum is crc32fast's, not ours.
 
+pub mod stages;
+
 /// Bytes of the array that is read again and again.
 pub const LENGTH: usize = 10_000;
 /// Bytes of the array that is written, over and over.

@@ -135,10 +135,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The peer at its best: link-time optimisation makes it about 1.5 times faster.
     let peers = std::env::current_exe()?.with_file_name("peers");
     let mut cargo = Command::new("cargo");
-    cargo.args(["build", "--release", "--quiet", "--bin", "embassy", "--target-dir"]).arg(&peers);
+    cargo.args(["build", "--release", "--quiet", "--bin", "embassy", "--bin", "tokio", "--target-dir"]).arg(&peers);
     cargo.env("CARGO_PROFILE_RELEASE_LTO", "fat").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "1");
     succeed(cargo.env("CARGO_PROFILE_RELEASE_PANIC", "abort").current_dir(here))?;
     let embassy = peers.join("release/embassy");
+    for compiler in ["g++", "clang++"] {
+        let mut command = Command::new(compiler);
+        command.args(["-std=c++20", "-O2", "-o"]).arg(place.join(format!("coroutines{compiler}")));
+        succeed(command.arg(here.join("coroutines.cpp")))?;
+    }
 
     let generated = |mode: &'static str, build: &'static str| {
         let place = place.clone();
@@ -178,6 +183,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         Contender::new("by hand, clang -O3", peer(place.join("handclang-O3")), 1000),
         Contender::new("embassy-sync, one task", async_peer("joined"), 100),
         Contender::new("embassy-sync, a task each", async_peer("tasks"), 100),
+        Contender::new("C++20 coroutines, g++ -O2", peer(place.join("coroutinesg++")), 300),
+        Contender::new("C++20 coroutines, clang++ -O2", peer(place.join("coroutinesclang++")), 300),
+        Contender::new("tokio, capacity 1", peer(peers.join("release/tokio")), 3),
         Contender::new("Go, unbuffered", peer(go), 3),
     ];
     let mut ratios = Vec::new();
@@ -227,6 +235,12 @@ fn main() -> Result<(), Box<dyn Error>> {
             "  best fast path : best by hand {:.2}, processes : fast path {:.2}",
             of_program[2],
             best("processes") / best("fast path")
+        );
+        println!(
+            "  by automaton: C++20 coroutines {:.1}, tokio {:.0}, Go {:.0}",
+            best("C++20") / best("automata"),
+            best("tokio") / best("automata"),
+            best("Go") / best("automata")
         );
         let sizes: Vec<String> = MODES
             .iter()

@@ -6,130 +6,27 @@ use embassy_futures::block_on;
 use embassy_futures::join::{join, join5};
 use embassy_sync::blocking_mutex::raw::NoopRawMutex;
 use embassy_sync::channel::Channel;
-use quaject_bench_filters_process::{KEY, LENGTH, WINDOW, data, result};
+use quaject_bench_filters_process::stages::{Sink, Source, crc32, evener, pes, read, rld, rle, swap, write};
+use quaject_bench_filters_process::{LENGTH, WINDOW, data, result};
 use std::time::Instant;
 
-type Pipe = Channel<NoopRawMutex, i32, 1>;
-const END: i32 = -1;
+struct Pipe(Channel<NoopRawMutex, i32, 1>);
 
-async fn read(data: &[u8], times: u32, to: &Pipe) {
-    for _ in 0..times {
-        for byte in data {
-            to.send(i32::from(*byte)).await;
-        }
+impl Pipe {
+    fn new() -> Pipe {
+        Pipe(Channel::new())
     }
-    to.send(END).await;
 }
 
-async fn evener(from: &Pipe, to: &Pipe) {
-    let mut odd = false;
-    loop {
-        let byte = from.receive().await;
-        if byte == END {
-            break;
-        }
-        to.send(byte).await;
-        odd = !odd;
+impl Source for &Pipe {
+    async fn receive(&mut self) -> i32 {
+        self.0.receive().await
     }
-    if odd {
-        to.send(0).await;
-    }
-    to.send(END).await;
 }
 
-async fn swap(from: &Pipe, to: &Pipe) {
-    loop {
-        let first = from.receive().await;
-        if first == END {
-            break;
-        }
-        let second = from.receive().await;
-        if second == END {
-            to.send(first).await;
-            break;
-        }
-        to.send(second).await;
-        to.send(first).await;
-    }
-    to.send(END).await;
-}
-
-async fn crc32(from: &Pipe, to: &Pipe) {
-    let mut table = [0u32; 256];
-    for (index, entry) in table.iter_mut().enumerate() {
-        *entry = (0..8).fold(index as u32, |rest, _| if rest & 1 != 0 { (rest >> 1) ^ 0xedb8_8320 } else { rest >> 1 });
-    }
-    let mut crc = 0xffff_ffffu32;
-    loop {
-        let byte = from.receive().await;
-        if byte == END {
-            break;
-        }
-        crc = table[((crc ^ byte as u32) & 0xff) as usize] ^ (crc >> 8);
-        to.send(byte).await;
-    }
-    for byte in (!crc).to_le_bytes() {
-        to.send(i32::from(byte)).await;
-    }
-    to.send(END).await;
-}
-
-async fn rle(from: &Pipe, to: &Pipe) {
-    let (mut count, mut last) = (0, 0);
-    loop {
-        let byte = from.receive().await;
-        if count > 0 && (byte != last || count == 255) {
-            to.send(count).await;
-            to.send(last).await;
-            count = 0;
-        }
-        if byte == END {
-            break;
-        }
-        last = byte;
-        count += 1;
-    }
-    to.send(END).await;
-}
-
-async fn pes(from: &Pipe, to: &Pipe) {
-    let mut at = 0;
-    loop {
-        let byte = from.receive().await;
-        if byte == END {
-            break;
-        }
-        to.send(byte ^ i32::from(KEY[at])).await;
-        at = (at + 1) % 8;
-    }
-    to.send(END).await;
-}
-
-async fn rld(from: &Pipe, to: &Pipe) {
-    loop {
-        let count = from.receive().await;
-        if count == END {
-            break;
-        }
-        let value = from.receive().await;
-        if value == END {
-            break;
-        }
-        for _ in 0..count {
-            to.send(value).await;
-        }
-    }
-    to.send(END).await;
-}
-
-async fn write(from: &Pipe, written: &mut [u8], count: &mut u32) {
-    loop {
-        let byte = from.receive().await;
-        if byte == END {
-            break;
-        }
-        written[*count as usize % WINDOW] = byte as u8;
-        *count += 1;
+impl Sink for &Pipe {
+    async fn send(&mut self, byte: i32) {
+        self.0.send(byte).await;
     }
 }
 
