@@ -231,11 +231,14 @@ pub(crate) enum ModeChoice {
     /// Each on its own, scheduled while the program runs
     #[default]
     Process,
+    /// Likewise, but that a receiver that stops goes straight back to its sender, where a channel has one of each (with
+    /// C; machine code runs such a program as `process` does)
+    Direct,
     /// Likewise, but for fast paths, which run as code of one process
     Fastpath,
     /// Those that channels connect as one state machine, where that can be done
     Automata,
-    /// Whatever is fastest and fits: state machines, else fast paths, else each on its own
+    /// Whatever is fastest and fits: state machines, else fast paths, else each on its own, handing over directly
     Auto,
 }
 
@@ -373,10 +376,15 @@ pub(crate) struct Fmt {
 ///
 /// Boxes are processes, pills are channels, yellow pills are external channels; an
 /// arrow into a channel is an `out`, one out of it an `in`.
+///
+/// With --mode automata, fastpath or auto, what processes have become: boxes are the
+/// places where a state machine waits or a fast path begins, white pills are the exits
+/// of fast paths, yellow pills their aborts.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  \
     qj graph main.esp -o main.svg\n  \
-    qj graph main.esp > main.svg")]
+    qj graph main.esp > main.svg\n  \
+    qj graph main.esp --mode automata -o states.svg")]
 pub(crate) struct Graph {
     /// The program; `-` is standard input
     #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
@@ -384,6 +392,8 @@ pub(crate) struct Graph {
     /// Where to write the picture, instead of standard output
     #[arg(short, long, value_name = "FILE.svg", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) coding: Coding,
 }
 
 /// Run programs that lie beside their input and expected output

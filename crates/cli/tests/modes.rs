@@ -61,7 +61,7 @@ fn faults_of_fused_processes_are_told_as_of_the_processes() {
         let folder = Folder::with(&[("a.esp", program)]);
         let run = |arguments: &str| folder.qj(arguments).stdin(input).output().expect("qj runs");
         let plain = run("run a.esp");
-        for mode in ["automata", "auto"] {
+        for mode in ["direct", "automata", "auto"] {
             for engine in FORMS {
                 let fused = run(&format!("run a.esp --mode {mode} --engine {engine}"));
                 assert_eq!(said(&fused), said(&plain), "{engine} {mode}: {program}");
@@ -74,6 +74,58 @@ fn faults_of_fused_processes_are_told_as_of_the_processes() {
         assert_eq!(said(&executable), said(&plain), "executable: {program}");
         assert_eq!(executable.stdout, plain.stdout, "executable: {program}");
     }
+}
+
+/// Receivers that never wait again for who has sent to them; all end with status 7, if that one goes on.
+const RECEIVERS_THAT_GO_ON: [(&str, &str); 6] = [
+    ("it yields", "channel c(int);\nprocess S { out(c, 1); exit(7); }\nprocess R { in(c, _); while { yield; } }\n"),
+    (
+        "it sends by a channel with two writers",
+        "channel c(int);\nchannel g(int);\nprocess S { out(c, 1); exit(7); }\nprocess R { in(c, _); while { out(g, 1); } }\n\
+         process W { out(g, 2); }\nprocess Q { while { in(g, _); } }\n",
+    ),
+    (
+        "it receives by a channel with two writers",
+        "channel c(int);\nchannel g(int);\nprocess S { out(c, 1); exit(7); }\nprocess R { in(c, _); while { in(g, _); } }\n\
+         process W { while { out(g, 2); } }\nprocess Q { while { out(g, 3); } }\n",
+    ),
+    (
+        "it sends, and is gone back to",
+        "channel c(int);\nchannel g(int);\nprocess S { out(c, 1); exit(7); }\nprocess R { in(c, _); while { out(g, 1); } }\n\
+         process Q { while { in(g, _); } }\n",
+    ),
+    (
+        "it meets a writer that waits",
+        "channel c(int);\nchannel g(int);\nprocess Q { while { out(g, 1); } }\nprocess S { out(c, 1); exit(7); }\n\
+         process R { in(c, _); while { in(g, _); } }\n",
+    ),
+    (
+        "it has called others, which go on too",
+        "channel c(int);\nchannel d(int);\nprocess S { out(c, 1); exit(7); }\nprocess R { in(c, _); out(d, 1); while { yield; } }\n\
+         process Q { in(d, _); while { yield; } }\n",
+    ),
+];
+
+#[test]
+fn who_has_been_called_back_does_not_starve_who_called() {
+    for (what, program) in RECEIVERS_THAT_GO_ON {
+        let folder = Folder::with(&[("a.esp", program)]);
+        for engine in FORMS {
+            let run = folder.qj(&format!("run a.esp --mode direct --engine {engine}")).output().expect("qj runs");
+            assert_eq!(run.status.code(), Some(7), "{what}, {engine}: {}", String::from_utf8_lossy(&run.stderr));
+        }
+    }
+}
+
+#[test]
+fn the_report_says_which_channels_are_handed_over() {
+    let program = "channel i(int) external out;\nchannel c(int);\nchannel g(int);\nchannel o(int) external in;\n\
+        process S { while { in(i, $x); out(c, x); } }\nprocess R { while { in(c, $x); out(g, x); } }\n\
+        process W { out(g, 2); }\nprocess Q { while { in(g, $x); out(o, x); } }\n";
+    let folder = Folder::with(&[("a.esp", program)]);
+    let build = folder.qj("build a.esp --mode direct --emit c --report").output().expect("qj runs");
+    let said = String::from_utf8_lossy(&build.stdout);
+    assert!(said.contains("  c: direct\n  g: by the ready list, as several processes write it\n"), "{said}");
 }
 
 const PAIRS: &str = "channel i(int) external out;\nchannel c(int);\nchannel o(int) external in;\n\
@@ -113,4 +165,54 @@ fn options_without_meaning_are_refused() {
         );
         assert!(!folder.path("r.txt").exists());
     }
+}
+
+#[test]
+fn what_processes_have_become_is_drawn() {
+    let folder = Folder::with(&[("a.esp", PAIRS)]);
+    let graph = |arguments: &str| {
+        let graph = folder.qj(&format!("graph a.esp {arguments}")).output().expect("qj runs");
+        assert!(graph.status.success(), "{arguments}: {}", String::from_utf8_lossy(&graph.stderr));
+        String::from_utf8_lossy(&graph.stdout).into_owned()
+    };
+    assert_eq!(graph(""), graph("--mode process"));
+    assert_eq!(graph(""), graph("--mode direct"));
+    let automata = graph("--mode automata");
+    assert!(["read_pair", ">in i<", ">out o<"].iter().all(|word| automata.contains(word)), "{automata}");
+    assert!(!automata.contains(">in c<"), "{automata}");
+    let fast = graph("--mode fastpath");
+    assert!(["fast path sums", ">abort: the world", ">in i, else<"].iter().all(|word| fast.contains(word)), "{fast}");
+    let nothing = "error: nothing was made of the processes that could be drawn\n\
+        help: `qj build --emit c --report` with this mode says why\n";
+    folder.qj("graph a.esp --mode automata --growth 0").assert().code(1).stderr_eq(nothing);
+}
+
+#[test]
+fn the_program_is_printed_after_any_pass() {
+    let folder = Folder::with(&[("a.esp", PAIRS)]);
+    let dump = |arguments: &str| {
+        let build = folder.qj(&format!("build a.esp --emit ir {arguments}")).output().expect("qj runs");
+        assert!(build.status.success(), "{arguments}: {}", String::from_utf8_lossy(&build.stderr));
+        String::from_utf8_lossy(&build.stdout).into_owned()
+    };
+    let lowered = dump("--dump lower");
+    assert!(lowered.starts_with("== lower, round 1\nesp-ir 1\n") && !lowered.contains("== join"), "{lowered}");
+    let all = dump("--mode auto --dump all");
+    for pass in ["lower", "join", "copies", "constants", "numbering", "ranges", "strength", "counts", "stores", "dead"]
+    {
+        assert!(all.contains(&format!("== {pass}, round 1\n")), "{pass}: {all}");
+    }
+    let place = |pass: &str| all.find(&format!("== {pass}, round 1\n")).unwrap_or_else(|| panic!("{pass}: {all}"));
+    assert!(place("dead") < place("fuse") && place("fuse") < place("paths") && place("paths") < place("bounds"));
+    let two = dump("--dump ranges --dump dead");
+    assert!(two.starts_with("== ranges") && two.contains("== dead") && !two.contains("== lower"), "{two}");
+    let unknown = folder.qj("build a.esp --emit ir --dump folding").output().expect("qj runs");
+    let said = String::from_utf8_lossy(&unknown.stderr);
+    assert_eq!(unknown.status.code(), Some(2), "{said}");
+    assert!(said.contains("possible values: lower, join, copies, constants,"), "{said}");
+    folder
+        .qj("build a.esp --emit c --dump dead")
+        .assert()
+        .code(2)
+        .stderr_eq("error: `--dump` has no meaning here\nhelp: it is for `--emit ir`\n");
 }

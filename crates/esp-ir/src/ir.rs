@@ -61,6 +61,19 @@ pub struct Program {
     pub processes: Vec<Process>,
     /// Fast paths, whose code is part of their first process.
     pub paths: Vec<FastPath>,
+    /// Who runs when a receiver that has gone on stops.
+    pub hand_off: HandOff,
+}
+
+/// Who runs when a receiver that has gone on stops. Any order is one that the semantics allow; back ends may fall back
+/// to the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum HandOff {
+    /// Whoever is the first of the ready list, which its sender has joined: the order of the reference.
+    #[default]
+    Queued,
+    /// Its sender, as if the receiver were a function that the sender has called.
+    Direct,
 }
 
 /// A fast path: code in one process, the trigger, that does for a while what several instances do ("Fast Paths in

@@ -236,6 +236,10 @@ impl Printer<'_> {
                 MemoryMode::Manual => "manual",
             }
         );
+        match program.hand_off {
+            HandOff::Queued => {}
+            HandOff::Direct => put!(text, "hand_off direct\n"),
+        }
         for file in &program.files {
             put!(text, "file {}\n", quoted(file));
         }

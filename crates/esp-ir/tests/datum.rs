@@ -2,7 +2,7 @@
 
 use quaject_esp_ir::datum::{Datum, conforms, parse_message, print_message};
 use quaject_esp_ir::ir::{
-    Body, IntType, Location, MemoryMode, PoolId, Process, ProcessId, Program, Type, TypeId, TypeTable,
+    Body, HandOff, IntType, Location, MemoryMode, PoolId, Process, ProcessId, Program, Type, TypeId, TypeTable,
 };
 use quaject_esp_syntax::types::{Aggregate, Pool};
 
@@ -27,6 +27,7 @@ fn program() -> Program {
         functions: vec![],
         processes: vec![process("P", 1, false), process("Q", 3, true), process("R", 2, true)],
         paths: Vec::new(),
+        hand_off: HandOff::default(),
     }
 }
 

@@ -150,6 +150,7 @@ mod tests {
             functions: Vec::new(),
             processes: Vec::new(),
             paths: Vec::new(),
+            hand_off: quaject_esp_ir::ir::HandOff::default(),
         }
     }
 

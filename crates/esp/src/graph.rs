@@ -1,45 +1,9 @@
-//! A picture of a program: processes and channels as SVG. Knows what to draw and how it looks; where things stand
-//! is `layout`'s.
+//! A picture of a program: processes and channels. Knows what to draw; how it looks is `picture`'s.
 
 use crate::describe::type_name;
-use crate::layout::{self, Graph, Point, Rectangle};
+use crate::picture::{Node, Shape, draw, shortened};
 use quaject_esp_syntax::hir::{Boundary, Channel, Direction, Process, ProcessId, Program, Sharing};
 use std::fmt::Write;
-
-/// One box or pill of the picture.
-struct Node<'a> {
-    what: What<'a>,
-    /// Its words.
-    label: String,
-    /// Smaller words under them.
-    note: String,
-    /// What a pointer that rests on it is told.
-    tip: String,
-}
-
-enum What<'a> {
-    Process(&'a Process),
-    Channel(&'a Channel),
-}
-
-/// Width of a character of the label and of the note, heights of lines and the room around words, in pixels.
-const LABEL_ADVANCE: f64 = 8.0;
-const NOTE_ADVANCE: f64 = 6.3;
-const LABEL_LINE: f64 = 18.0;
-const NOTE_LINE: f64 = 14.0;
-const PADDING: f64 = 11.0;
-const MARGIN: f64 = 24.0;
-/// How far the box behind a replicated process peeks out.
-const STACK: f64 = 4.0;
-/// Notes longer than this are cut: the whole text is in the tip.
-const NOTE_CHARACTERS: usize = 30;
-
-const STYLE: &str = "\
-text{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;text-anchor:middle}\
-.label{font-size:13px;fill:#17202a}.note{font-size:10.5px;fill:#5d6d7e}\
-.process{fill:#e8f1fb;stroke:#2e6da4;stroke-width:1.4}.channel{fill:#ffffff;stroke:#7b8794;stroke-width:1.1}\
-.world{fill:#fff4d9;stroke:#b7791f;stroke-width:1.4}.shared{stroke-dasharray:5 3}\
-.arrow{fill:none;stroke:#56606b;stroke-width:1.3}.head{fill:#56606b}";
 
 /// Draws the processes of a program, its channels, and who writes and reads them. Pills in yellow are external.
 pub fn graph(program: &Program) -> String {
@@ -64,38 +28,20 @@ pub fn graph(program: &Program) -> String {
             }
         }
     }
-    let graph = Graph { sizes: nodes.iter().map(size).collect(), edges };
-    let layout = layout::place(&graph);
-
-    let (width, height) = (layout.size.0 + 2.0 * MARGIN, layout.size.1 + 2.0 * MARGIN);
-    let mut svg = String::new();
-    let _ = write!(
-        svg,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
-         viewBox=\"{0:.0} {0:.0} {width:.0} {height:.0}\">\n<style>{STYLE}</style>\n\
-         <rect x=\"{0:.0}\" y=\"{0:.0}\" width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n",
-        -MARGIN
-    );
-    for route in &layout.routes {
-        arrow(&mut svg, route);
-    }
-    for (node, rectangle) in nodes.iter().zip(&layout.nodes) {
-        shape(&mut svg, node, rectangle);
-    }
-    svg.push_str("</svg>\n");
-    svg
+    draw(&nodes, edges)
 }
 
-fn process_node(process: &Process) -> Node<'_> {
+fn process_node(process: &Process) -> Node {
     let (note, tip) = if process.replicated {
         (format!("{} instances", process.replicas), format!("process {}[{}]", process.name, process.replicas))
     } else {
         (String::new(), format!("process {}", process.name))
     };
-    Node { what: What::Process(process), label: process.name.to_string(), note, tip }
+    let shape = if process.replicated { Shape::Stack } else { Shape::Box };
+    Node { class: "process", shape, label: process.name.to_string(), note, tip }
 }
 
-fn channel_node<'a>(program: &'a Program, channel: &'a Channel) -> Node<'a> {
+fn channel_node(program: &Program, channel: &Channel) -> Node {
     let name_of = |process: ProcessId| program.processes[process.0 as usize].name.as_str();
     let types: Vec<String> = channel.payload.iter().map(|ty| type_name(&program.types, &name_of, *ty)).collect();
     let note = types.join(", ");
@@ -112,90 +58,11 @@ fn channel_node<'a>(program: &'a Program, channel: &'a Channel) -> Node<'a> {
     if let Some(driver) = &channel.driver {
         let _ = write!(tip, " = \"{driver}\"");
     }
-    let cut = note.chars().count() > NOTE_CHARACTERS;
-    let note = if cut { note.chars().take(NOTE_CHARACTERS - 1).chain(['…']).collect() } else { note };
-    Node { what: What::Channel(channel), label: channel.name.to_string(), note, tip }
-}
-
-/// The room a node's words need.
-fn size(node: &Node<'_>) -> (f64, f64) {
-    let label = node.label.chars().count() as f64 * LABEL_ADVANCE;
-    let note = node.note.chars().count() as f64 * NOTE_ADVANCE;
-    let lines = if node.note.is_empty() { LABEL_LINE } else { LABEL_LINE + NOTE_LINE };
-    let least = match node.what {
-        What::Process(_) => 34.0,
-        What::Channel(_) => 22.0,
+    let class = match (channel.boundary, channel.sharing) {
+        (Boundary::Internal, Sharing::Ports) => "channel",
+        (Boundary::Internal, Sharing::Shared) => "channel shared",
+        (Boundary::ToWorld | Boundary::FromWorld, Sharing::Ports) => "world",
+        (Boundary::ToWorld | Boundary::FromWorld, Sharing::Shared) => "world shared",
     };
-    (label.max(note) + 2.0 * PADDING, (lines + PADDING).max(least))
-}
-
-fn arrow(svg: &mut String, route: &[Point]) {
-    let (Some(first), Some(last)) = (route.first(), route.last()) else { return };
-    let _ = write!(svg, "<path class=\"arrow\" d=\"M{:.1} {:.1}", first.x, first.y);
-    // The arrow's head is as long as this; the line ends inside it.
-    const HEAD: f64 = 8.0;
-    let before = route.iter().rev().nth(1).unwrap_or(first);
-    let flow = if last.x >= before.x { 1.0 } else { -1.0 };
-    for (index, (from, to)) in route.iter().zip(route.iter().skip(1)).enumerate() {
-        let end = if index + 2 == route.len() { to.x - flow * HEAD / 2.0 } else { to.x };
-        if from.y == to.y {
-            let _ = write!(svg, " L{end:.1} {:.1}", to.y);
-        } else {
-            let bend = (from.x + end) / 2.0;
-            let _ = write!(svg, " C{bend:.1} {:.1} {bend:.1} {:.1} {end:.1} {:.1}", from.y, to.y, to.y);
-        }
-    }
-    let (x, y) = (last.x, last.y);
-    let back = x - flow * HEAD;
-    let (above, below) = (y - 3.6, y + 3.6);
-    let _ =
-        writeln!(svg, "\"/><path class=\"head\" d=\"M{x:.1} {y:.1} L{back:.1} {above:.1} L{back:.1} {below:.1}Z\"/>");
-}
-
-fn shape(svg: &mut String, node: &Node<'_>, place: &Rectangle) {
-    let (class, corner) = match node.what {
-        What::Process(_) => ("process", 5.0),
-        What::Channel(channel) => {
-            let class = match (channel.boundary, channel.sharing) {
-                (Boundary::Internal, Sharing::Ports) => "channel",
-                (Boundary::Internal, Sharing::Shared) => "channel shared",
-                (Boundary::ToWorld | Boundary::FromWorld, Sharing::Ports) => "world",
-                (Boundary::ToWorld | Boundary::FromWorld, Sharing::Shared) => "world shared",
-            };
-            (class, place.height / 2.0)
-        }
-    };
-    let _ = write!(svg, "<g><title>{}</title>", escape(&node.tip));
-    let mut rectangle = |offset: f64| {
-        let _ = write!(
-            svg,
-            "<rect class=\"{class}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{:.1}\" rx=\"{corner:.1}\"/>",
-            place.left + offset,
-            place.top - offset,
-            place.width,
-            place.height
-        );
-    };
-    if let What::Process(process) = node.what
-        && process.replicated
-    {
-        rectangle(STACK);
-    }
-    rectangle(0.0);
-    let x = place.left + place.width / 2.0;
-    let middle = place.top + place.height / 2.0;
-    // Text stands on its baseline, a third of its size below its middle.
-    let (label, note) = if node.note.is_empty() { (middle + 4.5, 0.0) } else { (middle - 2.0, middle + 12.5) };
-    let _ = write!(svg, "<text class=\"label\" x=\"{x:.1}\" y=\"{label:.1}\">{}</text>", escape(&node.label));
-    if !node.note.is_empty() {
-        let _ = write!(svg, "<text class=\"note\" x=\"{x:.1}\" y=\"{note:.1}\">{}</text>", escape(&node.note));
-    }
-    svg.push_str("</g>\n");
-}
-
-fn escape(text: &str) -> String {
-    // XML has no way to write these at all.
-    let is_none = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r') || matches!(c, '\u{fffe}' | '\u{ffff}');
-    let text = text.replace(is_none, "\u{fffd}");
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+    Node { class, shape: Shape::Pill, label: channel.name.to_string(), note: shortened(&note), tip }
 }

@@ -10,7 +10,9 @@ mod layout;
 mod models;
 mod optimise;
 mod paths;
+mod picture;
 mod profile;
+mod states;
 mod suggest;
 
 pub use adaptive::{Formed, form};
@@ -26,6 +28,7 @@ pub use quaject_esp_opt::fuse::{Limits, Refusal};
 pub use quaject_esp_opt::groups::{Attempt, Outcome};
 pub use quaject_esp_opt::path::{Cuts, Exit, Extraction, Made, Manual, Why};
 pub use quaject_esp_syntax::check::Loader;
+pub use states::{NoPicture, states};
 pub use suggest::{NoSuggestion, Suggestion, suggest};
 
 use optimise::Optimising;
@@ -84,11 +87,13 @@ pub enum Mode {
     /// Every process on its own, scheduled as the program runs.
     #[default]
     Process,
+    /// Likewise, but that a receiver that stops goes back to its sender, where a channel has one of each.
+    Direct,
     /// Likewise, but that the fast paths which the program names run as code of one process.
     FastPath,
     /// Processes that channels connect become one, wherever that can be done.
     Automata,
-    /// Likewise; where it cannot be done, fast paths run as code of one process, and all else on its own.
+    /// Likewise; where it cannot be done, fast paths run as code of one process, and all else as in `Direct`.
     Auto,
 }
 
@@ -202,7 +207,7 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
     match options.mode {
         Mode::FastPath | Mode::Auto => {}
         // Their predicates are not computed either.
-        Mode::Process | Mode::Automata => program.fast_paths.clear(),
+        Mode::Process | Mode::Direct | Mode::Automata => program.fast_paths.clear(),
     }
     let fast_paths = program.fast_paths.clone();
     let most_instructions = most_instructions(&sources);
@@ -221,7 +226,7 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
     let mut attempts = Vec::new();
     let mut extractions = Vec::new();
     match options.mode {
-        Mode::Process | Mode::FastPath => {}
+        Mode::Process | Mode::Direct | Mode::FastPath => {}
         Mode::Automata | Mode::Auto => {
             let alone = work.program.processes.len();
             (work.program, attempts) = fuse_all(&work.program, checked, options.limits);
@@ -230,7 +235,7 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
         }
     }
     match options.mode {
-        Mode::Process | Mode::Automata => {}
+        Mode::Process | Mode::Direct | Mode::Automata => {}
         Mode::FastPath | Mode::Auto => {
             let specifications = paths::specifications(&fast_paths, &work.program, &sources);
             let (cuts, manual, limits) = (options.cuts, options.manual, options.limits);
@@ -240,6 +245,10 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
             extractions = made.extractions;
         }
     }
+    work.program.hand_off = match options.mode {
+        Mode::Direct | Mode::Auto => ir::HandOff::Direct,
+        Mode::Process | Mode::FastPath | Mode::Automata => ir::HandOff::Queued,
+    };
     work.last();
     let Optimising { program: ir, dumped, .. } = work;
     let emitted = match &options.emit {

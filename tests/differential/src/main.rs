@@ -1,4 +1,4 @@
-//! `quaject-differential FROM TO [process|automata|fastpath] [COMPILER [OPTION ...]]`: proves a range of seeds and prints
+//! `quaject-differential FROM TO [process|direct|automata|fastpath] [COMPILER [OPTION ...]]`: proves a range of seeds and prints
 //! what it found.
 //! `quaject-differential SEED` prints the program of a seed.
 
@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         [start, end] => {
             let mode = match words.peek().map(String::as_str) {
                 Some("process") => Some(Mode::Process),
+                Some("direct") => Some(Mode::Direct),
                 Some("automata") => Some(Mode::Automata),
                 Some("fastpath") => Some(Mode::FastPath),
                 Some(_) | None => None,
@@ -44,7 +45,9 @@ fn main() -> ExitCode {
             if found.failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         _ => {
-            eprintln!("usage: quaject-differential SEED | FROM TO [process|automata|fastpath] [COMPILER [OPTION ...]]");
+            eprintln!(
+                "usage: quaject-differential SEED | FROM TO [process|direct|automata|fastpath] [COMPILER [OPTION ...]]"
+            );
             ExitCode::from(2)
         }
     }

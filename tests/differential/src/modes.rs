@@ -5,7 +5,7 @@ use crate::generate::{Outcome as Visible, Sample};
 use crate::interpret::Shown;
 use crate::world::{CALLS, ScriptedWorld};
 use fastrand::Rng;
-use quaject_esp_ir::ir::{Fault, Location, Program, SiteId};
+use quaject_esp_ir::ir::{Fault, HandOff, Location, Program, SiteId};
 use quaject_esp_ir::report::Outcome;
 use quaject_esp_ir::step::{Checks, Effect, Machine, State};
 use quaject_esp_ir::text::print;
@@ -23,6 +23,8 @@ const MOST_STATES: usize = 4_000;
 pub enum Mode {
     /// Each process on its own, after the passes of the optimiser.
     Process,
+    /// Likewise; receivers that stop go back to their senders.
+    Direct,
     /// Processes that channels connect as one.
     Automata,
     /// Random fast paths.
@@ -36,6 +38,10 @@ pub enum Mode {
 pub fn transform(seed: u64, program: &Program, mode: Mode) -> Result<Option<Program>, String> {
     let made = match mode {
         Mode::Process => Some(quaject_esp::optimise(program.clone(), false)),
+        Mode::Direct => {
+            let optimised = quaject_esp::optimise(program.clone(), false);
+            Some(Program { hand_off: HandOff::Direct, ..optimised })
+        }
         Mode::Automata => {
             let (made, attempts) = fuse_all(&before(seed, program), false, limits());
             attempts.iter().any(|attempt| attempt.is_fused()).then_some(made)

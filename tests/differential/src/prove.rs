@@ -93,7 +93,7 @@ fn batch(plan: &Plan, folder: &std::path::Path, seeds: std::ops::Range<u64>) -> 
         Ok(results) => {
             for ((sample, program, made), result) in compiled.iter().zip(results) {
                 // Passes change no choice: what C did is something that the program as it is written can do.
-                let like = if plan.mode == Mode::Process { program } else { made };
+                let like = if matches!(plan.mode, Mode::Process | Mode::Direct) { program } else { made };
                 let compared = result.and_then(|ran| compare_runs(sample, like, &ran));
                 let likeness = compared.and_then(|(likeness, shown)| {
                     if plan.mode == Mode::Process {

@@ -1,16 +1,40 @@
 //! `qj graph`
 
-use crate::arguments::Graph;
+use super::run::options;
+use crate::arguments::{Graph, ModeChoice};
 use crate::terminal::{Status, Stop, Terminal, deliver};
+use quaject_esp::{Emit, NoPicture, Optimiser, Options};
+use quaject_esp_run::Trouble;
 use quaject_esp_run::disk::open_program;
 
 pub(crate) fn graph(terminal: &Terminal, arguments: Graph) -> Result<Status, Stop> {
     super::keep_apart(&arguments.file, arguments.output.as_deref())?;
-    let (source, mut disk) = open_program(&arguments.file, &[]).map_err(Stop::at)?;
-    let checked = quaject_esp::check(source, &mut disk);
-    terminal.diagnostics(&checked.sources, &checked.diagnostics);
-    let Some(program) = checked.program else { return Ok(Status::Wrong) };
-    let picture = quaject_esp::graph(&program);
+    let picture = match arguments.coding.mode {
+        ModeChoice::Process | ModeChoice::Direct => {
+            // What is refused of modes is refused of this picture, too.
+            options(Emit::Ir, &arguments.coding, false)?;
+            let (source, mut disk) = open_program(&arguments.file, &arguments.coding.fast_paths).map_err(Stop::at)?;
+            let checked = quaject_esp::check(source, &mut disk);
+            terminal.diagnostics(&checked.sources, &checked.diagnostics);
+            let Some(program) = checked.program else { return Ok(Status::Wrong) };
+            quaject_esp::graph(&program)
+        }
+        ModeChoice::Fastpath | ModeChoice::Automata | ModeChoice::Auto => states(terminal, &arguments)?,
+    };
     deliver(arguments.output.as_deref(), &picture)?;
     Ok(Status::Done)
+}
+
+/// What processes have become.
+fn states(terminal: &Terminal, arguments: &Graph) -> Result<String, Stop> {
+    let compilation = Options { optimiser: Optimiser::On, ..options(Emit::Ir, &arguments.coding, false)? };
+    let (_, outputs) = super::compile(terminal, &arguments.file, &arguments.coding.fast_paths, &compilation)?;
+    quaject_esp::states(&outputs.ir, &outputs.extractions).map_err(|reason| {
+        Stop::at(match reason {
+            NoPicture::Nothing => Trouble::new("nothing was made of the processes that could be drawn")
+                .help("`qj build --emit c --report` with this mode says why"),
+            NoPicture::TooLarge { states, most } => Trouble::new(format!("more than {most} states, at least {states}"))
+                .help("`--growth` makes smaller ones; `qj build --emit c --report` counts them"),
+        })
+    })
 }

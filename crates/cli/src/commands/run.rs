@@ -144,6 +144,7 @@ pub(super) fn tell_manual(outputs: &Outputs) {
 pub(crate) fn options(emit: Emit, coding: &Coding, checked: bool) -> Result<Options, Stop> {
     let mode = match coding.mode {
         ModeChoice::Process => Mode::Process,
+        ModeChoice::Direct => Mode::Direct,
         ModeChoice::Fastpath => Mode::FastPath,
         ModeChoice::Automata => Mode::Automata,
         ModeChoice::Auto => Mode::Auto,
@@ -152,7 +153,7 @@ pub(crate) fn options(emit: Emit, coding: &Coding, checked: bool) -> Result<Opti
     match (coding.growth, mode) {
         (None, _) => {}
         (Some(growth), Mode::Automata | Mode::Auto) => limits.growth = growth,
-        (Some(_), Mode::Process | Mode::FastPath) => {
+        (Some(_), Mode::Process | Mode::Direct | Mode::FastPath) => {
             let trouble = Trouble::usage("`--growth` has no meaning here");
             return Err(Stop::at(trouble.help("it is for `--mode automata` and `--mode auto`")));
         }

@@ -34,6 +34,7 @@ pub(crate) fn pc_bits(plan: &Plan<'_>) -> u32 {
             .chain(process.waits.iter().filter_map(|wait| wait.resume_pc))
             .chain(process.yields.values().copied())
             .chain(process.resumes.values().copied())
+            .chain(plan.direct.pcs.values().copied())
             .chain([process.start_pc])
     });
     bits(top.max().unwrap_or(0))

@@ -3,6 +3,7 @@
 //! world, but that a waiting `pri alt` looks there first.
 
 use super::code::{Code, Lvalue, Scope, line};
+use super::direct::{call, push_self, release_unless_calling as release};
 use super::helpers::{Depth, Helper};
 use super::matching::{
     Source, condition_takes_objects, dead_message, leave, open_condition, payload_takes_objects, processes,
@@ -21,9 +22,28 @@ fn is_slow(plan: &Plan<'_>, channel: usize) -> bool {
     plan.retries() && plan.channel_has_boxes(channel)
 }
 
+/// Who gives a message.
+enum Sender<'a> {
+    /// This instance, which a search has found; its program counter is set.
+    Found(&'a str),
+    /// This instance, at this end.
+    Known(&'a str, End),
+    /// The one at this end, which goes on when the receiver stops.
+    Calls(End),
+}
+
 /// Everything alike at the end of a rendezvous: who queues, who goes on with the message in `c_m`.
-fn meet(code: &mut Code<'_, '_>, channel: usize, sender: &str, sender_pc: Option<u32>, bind: &dyn Fn(&str) -> String) {
+fn meet(code: &mut Code<'_, '_>, channel: usize, sender: &Sender<'_>, bind: &dyn Fn(&str) -> String) {
     let plan = code.plan;
+    if let Sender::Calls(end) = sender {
+        call(code, *end, bind);
+        return;
+    }
+    let (sender, sender_pc) = match sender {
+        Sender::Found(instance) => (*instance, None),
+        Sender::Known(instance, end) => (*instance, Some(resume_pc(plan, *end))),
+        Sender::Calls(_) => unreachable!("it was seen to above"),
+    };
     let set_pc = |code: &mut Code<'_, '_>| {
         if let Some(pc) = sender_pc {
             line!(code, "t->pc[{sender}] = {pc};");
@@ -101,7 +121,7 @@ pub(crate) fn receive(code: &mut Code<'_, '_>, end: End, channel: usize) {
             line!(code, "{}_m = v_;", data.name);
         }
         leave(code, end);
-        meet(code, channel, "s_", None, &jump);
+        meet(code, channel, &Sender::Found("s_"), &jump);
         code.close("}");
         code.close("}");
         if passes {
@@ -146,7 +166,11 @@ pub(crate) fn receive(code: &mut Code<'_, '_>, end: End, channel: usize) {
             leave(code, *writer);
             code.scope = Scope::Process(end.process);
             leave(code, end);
-            meet(code, channel, &sender, Some(resume_pc(plan, *writer)), &jump);
+            let sender = match plan.direct.is_called_only_by(end.process, *writer) {
+                true => Sender::Calls(*writer),
+                false => Sender::Known(&sender, *writer),
+            };
+            meet(code, channel, &sender, &jump);
         });
         if open.is_some() {
             code.close("}");
@@ -219,6 +243,11 @@ pub(crate) fn raise_chosen(code: &mut Code<'_, '_>, end: End) {
     }
 }
 
+/// The instance that runs, as a sender.
+fn sender<'a>(plan: &Plan<'_>, own: &'a str, end: End) -> Sender<'a> {
+    if plan.direct.pcs.contains_key(&end) { Sender::Calls(end) } else { Sender::Known(own, end) }
+}
+
 /// An `out` meets a waiting reader.
 pub(crate) fn send(code: &mut Code<'_, '_>, end: End, channel: usize, payload: &Payload) {
     let plan = code.plan;
@@ -229,7 +258,6 @@ pub(crate) fn send(code: &mut Code<'_, '_>, end: End, channel: usize, payload: &
     }
     let details = &plan.processes[end.process].waits[end.wait];
     let parked = details.parks_first();
-    let pc = resume_pc(plan, end);
     let fill = |code: &mut Code<'_, '_>, to: &str| match payload {
         Payload::Ready(parts) => {
             ready_message(code, end, parts, to, if parked { Source::Parked } else { Source::Local });
@@ -272,7 +300,8 @@ pub(crate) fn send(code: &mut Code<'_, '_>, end: End, channel: usize, payload: &
                 code.scope = Scope::Process(end.process);
                 leave(code, end);
                 let name = plan.branch_name(*reader);
-                meet(code, channel, &own, Some(pc), &|how: &str| format!("goto {name}_{how};"));
+                release(code, end);
+                meet(code, channel, &sender(plan, &own, end), &|how: &str| format!("goto {name}_{how};"));
                 code.scope = Scope::Process(reader.process);
             });
             if open.is_some() {
@@ -357,7 +386,8 @@ pub(crate) fn send(code: &mut Code<'_, '_>, end: End, channel: usize, payload: &
     }
     leave(code, end);
     let name = data.name.clone();
-    meet(code, channel, &own, Some(pc), &|how: &str| format!("goto {name}_{how};"));
+    release(code, end);
+    meet(code, channel, &sender(plan, &own, end), &|how: &str| format!("goto {name}_{how};"));
     code.close("}");
     code.close("}");
     if passes {
@@ -533,7 +563,7 @@ pub(crate) fn continuations(code: &mut Code<'_, '_>, end: End) {
             keep_all(code, end, patterns, &source, Parked::Yes);
             release_moved(code, channel, &message);
             line!(code, "t->pc[{own}] = {};", resume_pc(plan, end));
-            push(code, &own);
+            push_self(code, end.process);
             match plan.program.channels[channel].policy {
                 Policy::Sender => code.line("goto carry_on;"),
                 Policy::Receiver | Policy::Queue => code.line("goto dispatch;"),

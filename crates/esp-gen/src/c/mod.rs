@@ -16,6 +16,7 @@
 pub(crate) mod analysis;
 mod arithmetic;
 mod code;
+mod direct;
 mod faults;
 mod functions;
 mod header;

@@ -7,13 +7,14 @@
 //! ```
 
 use super::code::{Code, line};
+use super::direct::push_self;
 use super::helpers::{Depth, Helper};
 use super::matching::{Source, dead_message, leave, open_condition, ready_message};
 use super::meeting::{Parked, keep_all, raise_chosen, release_moved};
 use super::path_functions::pause;
 use super::pattern::{conditions, parts};
 use super::plan::{End, Plan};
-use super::process::{go_on, go_straight_on, push, reopen, resume_pc, trace};
+use super::process::{go_on, go_straight_on, reopen, resume_pc, trace};
 use crate::layout::View;
 use quaject_esp_ir::ir::*;
 
@@ -85,7 +86,7 @@ pub(crate) fn elapse(code: &mut Code<'_, '_>, end: End, timer: usize, taker: Tak
         Taker::Itself => {
             code.open("if (polling) {");
             line!(code, "t->pc[{own}] = {pc};");
-            push(code, &own);
+            push_self(code, end.process);
             code.line("goto poll_next;");
             code.close("}");
             go_on(code, end.process, plan.branch(end).then, pc);
@@ -134,7 +135,7 @@ pub(crate) fn receive_from_world(code: &mut Code<'_, '_>, end: End, channel: usi
         }
         Taker::Itself => {
             reopen(code);
-            push(code, &own);
+            push_self(code, end.process);
             code.line("if (polling) goto poll_next;");
             code.line("goto dispatch;");
         }
@@ -195,7 +196,7 @@ pub(crate) fn send_to_world(code: &mut Code<'_, '_>, end: End, channel: usize, p
         }
         Taker::Itself => {
             reopen(code);
-            push(code, &own);
+            push_self(code, end.process);
             if plan.sans_io() {
                 code.line("if (++put_ == out->head.limit) goto again;");
             }

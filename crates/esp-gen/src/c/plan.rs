@@ -3,6 +3,7 @@
 
 use super::Options;
 use super::analysis::{Home, Homes, Pins, SlotHome, homes, local_homes};
+use super::direct::{Direct, direct};
 use super::names::{Names, OWN_NAMES};
 use super::path_functions::{PathFunction, path_functions};
 use super::paths::pins;
@@ -134,6 +135,8 @@ pub(crate) struct Plan<'a> {
     world_types: Vec<String>,
     /// Meetings that an alt asks for before it passes by a `pri alt`: who waits, and who asks.
     pub(crate) asked: BTreeSet<(End, End)>,
+    /// Senders that their receivers go back to.
+    pub(crate) direct: Direct,
 }
 
 pub(crate) fn branch_channel(branch: &Branch) -> Option<(ChannelId, Direction)> {
@@ -207,12 +210,14 @@ impl<'a> Plan<'a> {
             types,
             world_types,
             asked: BTreeSet::new(),
+            direct: Direct::default(),
         };
         plan.find_lent();
         plan.find_ends();
         plan.find_deferring();
         plan.asked = plan.asked_ends();
-        plan.find_resumed(pc);
+        let pc = plan.find_resumed(pc);
+        plan.direct = direct(&plan, pc);
         plan
     }
 
@@ -287,10 +292,11 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Gives waits that may meet a `pri alt` which sends to the world instead a program counter to come back to.
-    fn find_resumed(&mut self, mut pc: u32) {
+    /// Gives waits that may meet a `pri alt` which sends to the world instead a program counter to come back to; the next
+    /// one that is free.
+    fn find_resumed(&mut self, mut pc: u32) -> u32 {
         if !self.sans_io() {
-            return;
+            return pc;
         }
         for process in 0..self.processes.len() {
             for wait in 0..self.processes[process].waits.len() {
@@ -300,6 +306,7 @@ impl<'a> Plan<'a> {
                 }
             }
         }
+        pc
     }
 
     /// Whether some wait can be come back to in the midst of its search.

@@ -14,6 +14,7 @@
 
 use super::analysis::{Home, SlotHome, used_slots};
 use super::code::{Code, Scope, line};
+use super::direct::{go_back, push_self, stop, stopped};
 use super::functions::switch;
 use super::matching::{blocked_bits, open_condition};
 use super::meeting::{continuations, receive, send};
@@ -25,13 +26,26 @@ use super::{TraceMode, paths};
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeSet;
 
-/// Operations of one turn.
-pub(crate) const TURN_OPERATIONS: u32 = 64;
-/// Turns between two looks at the world.
-pub(crate) const POLL_TURNS: u32 = 64;
-/// Turns of one call of the step, rounded up to the next look at the world: then the caller is asked to step again,
-/// so that a program that computes for ever leaves it in control.
-pub(crate) const STEP_TURNS: u32 = 16384;
+/// How long who runs may go on.
+pub(crate) struct Turns {
+    /// Operations of one turn.
+    pub(crate) operations: u32,
+    /// Turns between two looks at the world.
+    pub(crate) until_poll: u32,
+    /// Turns of one call of the step, rounded up to the next look at the world: then the caller is asked to step again,
+    /// so that a program that computes for ever leaves it in control.
+    pub(crate) until_leave: u32,
+}
+
+const QUEUED: Turns = Turns { operations: 64, until_poll: 64, until_leave: 16384 };
+
+/// A turn is that of a chain of processes, and begins a while after it was left. The world is looked at as often.
+const DIRECT: Turns = Turns { operations: 1024, until_poll: 4, until_leave: 1024 };
+
+/// The turns of a program.
+pub(crate) fn turns(plan: &Plan<'_>) -> &'static Turns {
+    if plan.direct.pcs.is_empty() { &QUEUED } else { &DIRECT }
+}
 
 /// Writes one process.
 pub(crate) fn write(code: &mut Code<'_, '_>, process: usize) {
@@ -48,6 +62,7 @@ pub(crate) fn write(code: &mut Code<'_, '_>, process: usize) {
     write_blocks(code, process, &blocks);
     code.unmark();
     go_on_paths(code, process);
+    stopped(code, process);
     if code.text.contains(&format!("goto {name}_fault;")) {
         line!(code, "{name}_fault:");
         line!(code, "t->instance = {};", plan.own_id(process));
@@ -172,7 +187,7 @@ fn terminator(code: &mut Code<'_, '_>, process: usize, id: BlockId, next: Option
             code.edge(edge);
             reopen(code);
             line!(code, "t->pc[{}] = {};", plan.own_id(process), data.yields[&id]);
-            push(code, &plan.own_id(process));
+            push_self(code, process);
             code.line("goto dispatch;");
         }
         Terminator::Enter(enter) => paths::enter(code, process, enter, &mut |code, edge| go(code, process, edge, None)),
@@ -184,7 +199,7 @@ fn terminator(code: &mut Code<'_, '_>, process: usize, id: BlockId, next: Option
         Terminator::End => {
             reopen(code);
             line!(code, "t->pc[{}] = 0;", plan.own_id(process));
-            code.line("goto dispatch;");
+            stop(code, process);
         }
         Terminator::Fault(fault) => {
             let text = code.raise(*fault, block.location);
@@ -231,6 +246,7 @@ fn arrive(code: &mut Code<'_, '_>, process: usize, wait: usize) {
     reopen(code);
     line!(code, "{name}_try:");
     code.line(";");
+    go_back(code, process, wait, &|code| park(code, process, wait));
     search(code, process, wait);
     if let Some(otherwise) = data.otherwise {
         if details.defers && details.polled {
@@ -253,7 +269,7 @@ fn arrive(code: &mut Code<'_, '_>, process: usize, wait: usize) {
             ends.iter().for_each(|end| park_payload(code, *end));
         }
         park(code, process, wait);
-        code.line("goto dispatch;");
+        stop(code, process);
     }
     if details.defers {
         line!(code, "{name}_later:");
@@ -454,7 +470,7 @@ pub(crate) fn go_on(code: &mut Code<'_, '_>, process: usize, block: BlockId, pc:
     let plan = code.plan;
     code.open("if (--left == 0) {");
     line!(code, "t->pc[{}] = {pc};", plan.own_id(process));
-    push(code, &plan.own_id(process));
+    push_self(code, process);
     code.line("goto dispatch;");
     code.close("}");
     go_straight_on(code, process, block);

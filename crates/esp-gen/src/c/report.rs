@@ -3,7 +3,7 @@
 
 use super::header::{bits, frame_members, pc_bits, ready_capacity};
 use super::plan::Plan;
-use super::process::{POLL_TURNS, TURN_OPERATIONS};
+use super::process::turns;
 use crate::layout::{View, reference_bytes, structure};
 use quaject_esp_ir::ir::{Boundary, Operation};
 use std::fmt;
@@ -29,6 +29,13 @@ pub struct Report {
     pub most_writers: u32,
     /// Whether the program has external channels or times.
     pub looks_outside: bool,
+    /// Most operations of one turn.
+    pub turn_operations: u32,
+    /// Most turns between two looks at the world.
+    pub turns_until_poll: u32,
+    /// Of channels between processes, if the program asks for it: whether a receiver that stops goes back to its sender,
+    /// or why not.
+    pub direct: Vec<(String, Option<&'static str>)>,
 }
 
 /// Memory of one process.
@@ -125,6 +132,9 @@ pub(crate) fn make(plan: &Plan<'_>) -> Report {
         longest_alt: waits().map(|wait| wait.branches.len()).max().unwrap_or(0),
         most_writers: plan.channels.iter().map(|channel| channel.writer_instances).max().unwrap_or(0),
         looks_outside,
+        turn_operations: turns(plan).operations,
+        turns_until_poll: turns(plan).until_poll,
+        direct: plan.direct.channels.iter().map(|(name, why)| (name.clone(), *why)).collect(),
     }
 }
 
@@ -168,10 +178,19 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.memory(f)?;
+        if !self.direct.is_empty() {
+            writeln!(f, "hand-off")?;
+        }
+        for (channel, why) in &self.direct {
+            match why {
+                None => writeln!(f, "  {channel}: direct")?,
+                Some(why) => writeln!(f, "  {channel}: by the ready list, as {why}")?,
+            }
+        }
         let others = self.instances.saturating_sub(1);
         writeln!(f, "fairness")?;
         writeln!(f, "  a ready instance runs after at most {others} other turns")?;
-        writeln!(f, "  a turn has at most {} quanta", TURN_OPERATIONS + 1)?;
+        writeln!(f, "  a turn has at most {} quanta", self.turn_operations + 1)?;
         if self.longest_alt > 1 {
             writeln!(
                 f,
@@ -183,7 +202,7 @@ impl fmt::Display for Report {
             writeln!(f, "  a writer waits for at most {} others on its port", self.most_writers - 1)?;
         }
         if self.looks_outside {
-            writeln!(f, "  an event outside is seen within {POLL_TURNS} turns")?;
+            writeln!(f, "  an event outside is seen within {} turns", self.turns_until_poll)?;
         }
         Ok(())
     }

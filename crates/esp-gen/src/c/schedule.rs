@@ -9,9 +9,7 @@ use super::helpers::Helpers;
 use super::hooks::hooks;
 use super::meeting::deliver;
 use super::plan::Plan;
-use super::process::{
-    POLL_TURNS, STEP_TURNS, TURN_OPERATIONS, declare, dispatch, needs_undo, poll_table, write as process,
-};
+use super::process::{declare, dispatch, needs_undo, poll_table, turns, write as process};
 use super::{TraceMode, rest};
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeSet;
@@ -71,6 +69,7 @@ pub(crate) fn write<'p>(plan: &'p Plan<'_>, faults: &'p Faults, helpers: &'p Hel
     text.push_str(&functions.outside);
     text.push_str(&rest::write(plan));
     init(plan, &mut text);
+    text.push_str(&super::direct::releases(plan));
     text.push_str(&step);
     entries(plan, &mut text);
     put!(text, "\n#undef READY_MASK\n#undef IO\n#undef SENDER_FAULT\n#undef FAULT_CHANNEL");
@@ -264,7 +263,8 @@ fn init(plan: &Plan<'_>, text: &mut String) {
             plan.instances
         );
     }
-    put!(text, "    t->tail = {};\n    t->due = {POLL_TURNS};\n    t->wake = ESP_NEVER;", plan.instances);
+    let until_poll = turns(plan).until_poll;
+    put!(text, "    t->tail = {};\n    t->due = {until_poll};\n    t->wake = ESP_NEVER;", plan.instances);
     for (index, pool) in plan.program.types.pools().iter().enumerate() {
         let name = &plan.pools[index];
         let reference = if pool.capacity <= 65535 { "uint16_t" } else { "uint32_t" };
@@ -281,7 +281,7 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
     let sans_io = plan.sans_io();
     code.line("uint32_t head = t->head, tail = t->tail, left = 0, at = 0;");
     code.line("uint32_t self ESP_UNUSED = 0, where = 0, due ESP_UNUSED = t->due, poll_at ESP_UNUSED = 0, poll_after ESP_UNUSED = 0, put_ ESP_UNUSED = 0;");
-    line!(code, "const uint32_t last = head + {STEP_TURNS}u;");
+    line!(code, "const uint32_t last = head + {}u;", turns(plan).until_leave);
     code.line("esp_pid from ESP_UNUSED = 0, to ESP_UNUSED = 0;");
     code.line("uint32_t to_branch ESP_UNUSED = 0;");
     code.line("bool polling ESP_UNUSED = false;");
@@ -337,7 +337,7 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
     if plan.asks_again() {
         code.line("t->asked_again = 0;");
     }
-    line!(code, "left = {TURN_OPERATIONS};");
+    line!(code, "left = {};", turns(plan).operations);
     code.line("enter:");
     match plan.options.trace {
         TraceMode::Callback if plan.is_direct() => {}
@@ -377,7 +377,7 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
     code.line("goto enter;");
     if plan.polls() {
         code.line("poll:");
-        line!(code, "due = head + {POLL_TURNS};");
+        line!(code, "due = head + {};", turns(plan).until_poll);
         code.line("polling = true;");
         line!(code, "poll_after = t->waiting_next[{}];", plan.instances);
         code.line("poll_next:");
@@ -440,7 +440,7 @@ fn ask_again(code: &mut Code<'_, '_>) {
     for wait in plan.processes.iter().flat_map(|process| &process.waits).filter(|wait| wait.asks_again) {
         line!(code, "case {}:", wait.pc);
     }
-    line!(code, "    left = {TURN_OPERATIONS};");
+    line!(code, "    left = {};", turns(plan).operations);
     code.line("    goto resume;");
     code.line("default:");
     code.line("    break;");

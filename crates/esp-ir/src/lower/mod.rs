@@ -79,6 +79,7 @@ fn lower_with<'p>(
         functions,
         processes,
         paths: Vec::new(),
+        hand_off: ir::HandOff::default(),
         types: context.types.clone(),
     }
 }

@@ -82,6 +82,7 @@ impl<'a> Reader<'a> {
             functions: Vec::new(),
             processes: Vec::new(),
             paths: Vec::new(),
+            hand_off: HandOff::default(),
         };
         Reader {
             lexer,
@@ -166,6 +167,10 @@ impl<'a> Reader<'a> {
                     "manual" => MemoryMode::Manual,
                     _ => return self.fail("`auto` or `manual` before"),
                 };
+            }
+            "hand_off" => {
+                self.keyword("direct")?;
+                self.program.hand_off = HandOff::Direct;
             }
             "file" => {
                 let file = self.string()?;

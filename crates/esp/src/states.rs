@@ -1,0 +1,178 @@
+//! A picture of what processes have become in a mode: the states of fused processes, and of fast paths with their exits
+//! and aborts. Shows what is in the flow IR, so that it says nothing the code does not do.
+
+use crate::picture::{self, Node};
+use quaject_esp_ir::graph::successors;
+use quaject_esp_ir::ir::{BlockId, Body, Location, Operation, PathId, Process, Program, Terminator};
+use quaject_esp_ir::report::location_text;
+use quaject_esp_opt::path::{Exit, Extraction, Made};
+use std::collections::BTreeMap;
+
+/// States of one picture: more are told, not drawn.
+const MOST_STATES: usize = 400;
+
+/// There is no picture: nothing was made, or it has too many states.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum NoPicture {
+    /// No process is fused, and there is no fast path.
+    Nothing,
+    /// There are so many states.
+    TooLarge {
+        /// How many.
+        states: usize,
+        /// How many may be drawn.
+        most: usize,
+    },
+}
+
+/// Draws the fused processes and fast paths of a program.
+///
+/// # Errors
+/// Why there is no picture.
+pub fn states(program: &Program, extractions: &[Extraction]) -> Result<String, NoPicture> {
+    let mut picture = Picture { program, nodes: Vec::new(), edges: Vec::new() };
+    for process in program.processes.iter().filter(|process| !process.members.is_empty()) {
+        let first = picture.add(Node::state(&process.name, "begins"));
+        picture.code(&process.body, BlockId(0), first, &[]);
+    }
+    for process in &program.processes {
+        for block in &process.body.blocks {
+            let Terminator::Enter(enter) = &block.terminator else { continue };
+            picture.path(process, enter.path, enter.then, extractions);
+        }
+    }
+    match picture.nodes.len() {
+        0 => Err(NoPicture::Nothing),
+        states if states > MOST_STATES => Err(NoPicture::TooLarge { states, most: MOST_STATES }),
+        _ => Ok(picture::draw(&picture.nodes, picture.edges)),
+    }
+}
+
+struct Picture<'a> {
+    program: &'a Program,
+    nodes: Vec<Node>,
+    edges: Vec<(usize, usize)>,
+}
+
+impl Picture<'_> {
+    fn add(&mut self, node: Node) -> usize {
+        self.nodes.push(node);
+        self.nodes.len() - 1
+    }
+
+    fn connect(&mut self, from: usize, to: usize) {
+        if from != to && !self.edges.contains(&(from, to)) {
+            self.edges.push((from, to));
+        }
+    }
+
+    fn path(&mut self, trigger: &Process, path: PathId, then: BlockId, extractions: &[Extraction]) {
+        let name = &self.program.paths[path.0 as usize].name;
+        let made = extractions.iter().find(|extraction| extraction.name == *name);
+        let (exits, members): (&[Exit], &[String]) = match made {
+            Some(Extraction { result: Ok(Made { exits, .. }), members, .. }) => (exits, members),
+            Some(_) | None => (&[], &[]),
+        };
+        let first = self.add(Node::state(&format!("fast path {name}"), "entered"));
+        let exits: Vec<(Location, usize)> = exits
+            .iter()
+            .map(|exit| {
+                let why = exit.why.text(members);
+                let at: Vec<String> = members
+                    .iter()
+                    .zip(&exit.at)
+                    .map(|(member, at)| format!("{member} at {}", location_text(self.program, *at)))
+                    .collect();
+                let tip = format!("{why}: {}", at.join(", "));
+                (exit.at.first().copied().unwrap_or_default(), Node::end(&why, &tip))
+            })
+            .collect::<Vec<(Location, Node)>>()
+            .into_iter()
+            .map(|(at, node)| (at, self.add(node)))
+            .collect();
+        self.code(&trigger.body, then, first, &exits);
+    }
+
+    /// Draws the code from a block on. `exits` are where the trigger goes on after a path.
+    fn code(&mut self, body: &Body, from: BlockId, first: usize, exits: &[(Location, usize)]) {
+        let mut states: BTreeMap<BlockId, usize> = BTreeMap::new();
+        let mut work = vec![(from, first)];
+        while let Some((from, state)) = work.pop() {
+            if self.nodes.len() > MOST_STATES {
+                return;
+            }
+            let mut seen = vec![false; body.blocks.len()];
+            let mut way = vec![from];
+            let mut is_first = true;
+            while let Some(block) = way.pop() {
+                if std::mem::replace(&mut seen[block.0 as usize], true) {
+                    continue;
+                }
+                let stops =
+                    matches!(body.blocks[block.0 as usize].terminator, Terminator::Wait(_) | Terminator::Leave(_));
+                if stops && !(is_first && states.contains_key(&block)) {
+                    self.arrive(body, block, state, exits, &mut states, &mut work);
+                } else {
+                    way.extend(onward(body, block));
+                }
+                is_first = false;
+            }
+        }
+    }
+
+    /// Comes from a state to a block that waits, or where a path is left.
+    fn arrive(
+        &mut self,
+        body: &Body,
+        block: BlockId,
+        from: usize,
+        exits: &[(Location, usize)],
+        states: &mut BTreeMap<BlockId, usize>,
+        work: &mut Vec<(BlockId, usize)>,
+    ) {
+        let code = &body.blocks[block.0 as usize];
+        if let Terminator::Leave(leave) = &code.terminator {
+            let to = &body.blocks[leave.trigger.to.0 as usize];
+            let at = |location: Location| exits.iter().filter(move |(exit, _)| *exit == location);
+            let own = at(to.location).chain(to.instructions.first().into_iter().flat_map(|first| at(first.location)));
+            let own: Vec<usize> = own.map(|(_, node)| *node).collect();
+            // Of two exits to one place the code does not say which is which: all are drawn.
+            let all = exits.iter().map(|(_, node)| *node).filter(|_| own.is_empty());
+            own.iter().copied().chain(all).for_each(|exit| self.connect(from, exit));
+            return;
+        }
+        let state = match states.get(&block) {
+            Some(state) => *state,
+            None => {
+                let state = self.add(self.wait(code));
+                states.insert(block, state);
+                work.push((block, state));
+                state
+            }
+        };
+        self.connect(from, state);
+    }
+
+    fn wait(&self, block: &quaject_esp_ir::ir::Block) -> Node {
+        let Terminator::Wait(wait) = &block.terminator else { unreachable!("states are waits") };
+        let operations: Vec<String> = wait
+            .branches
+            .iter()
+            .map(|branch| match &branch.operation {
+                Operation::In { channel, .. } => format!("in {}", self.program.channels[channel.0 as usize].name),
+                Operation::Out { channel, .. } => format!("out {}", self.program.channels[channel.0 as usize].name),
+                Operation::After { .. } => "after".to_string(),
+            })
+            .chain(wait.otherwise.map(|_| "else".to_string()))
+            .collect();
+        Node::state(&operations.join(", "), &location_text(self.program, block.location))
+    }
+}
+
+/// The blocks that come after one, without regions.
+fn onward(body: &Body, block: BlockId) -> Vec<BlockId> {
+    match &body.blocks[block.0 as usize].terminator {
+        Terminator::Wait(wait) => wait.branches.iter().map(|branch| branch.then).chain(wait.otherwise).collect(),
+        terminator => successors(terminator),
+    }
+}
