@@ -216,3 +216,45 @@ fn the_program_is_printed_after_any_pass() {
         .code(2)
         .stderr_eq("error: `--dump` has no meaning here\nhelp: it is for `--emit ir`\n");
 }
+
+#[test]
+fn what_is_in_vain_in_a_fast_path_is_named() {
+    let program = PAIRS.replace("follows (i c)*", "follows (c c)*");
+    let folder = Folder::with(&[("a.esp", &program), ("b.esp", PAIRS)]);
+    let run =
+        |file: &str| folder.qj(&format!("run {file} --mode fastpath")).stdin("1\n2\n3\n4\n").output().expect("qj runs");
+    let (vain, right) = (run("a.esp"), run("b.esp"));
+    let said = String::from_utf8_lossy(&vain.stderr);
+    let warnings = "warning: fast path sums: no run of it comes to the statement of read at a.esp:4:35\n\
+        warning: fast path sums: no run of it comes to the statement of pair at a.esp:5:24\n";
+    assert_eq!(said, warnings);
+    assert_eq!(String::from_utf8_lossy(&right.stderr), "");
+    assert_eq!(vain.stdout, right.stdout);
+}
+
+/// Programs of thousands of processes, and budgets of nothing: an answer within bounded work, the same program.
+#[test]
+fn thousands_of_processes_and_no_budget_are_answered() {
+    let count = 1_000;
+    let channels: String = (0..=count).map(|number| format!("channel c{number}(int);\n")).collect();
+    let middle: String = (0..count)
+        .map(|number| format!("process p{number} {{ while {{ in(c{number}, $x); out(c{}, x + 1); }} }}\n", number + 1))
+        .collect();
+    let program = format!(
+        "channel i(int) external out;\nchannel o(int) external in;\n{channels}\
+         process first {{ while {{ in(i, $x); out(c0, x); }} }}\n{middle}\
+         process last {{ while {{ in(c{count}, $x); out(o, x); }} }}\n"
+    );
+    let folder = Folder::with(&[("a.esp", &program)]);
+    for mode in ["process", "direct", "automata", "automata --growth 0", "auto"] {
+        let run = folder.qj(&format!("run a.esp --mode {mode} --engine jit"));
+        run.stdin("1\n2\n").assert().success().stdout_eq("1001\n1002\n");
+    }
+    let report = folder.qj("build a.esp --mode auto --emit c --report -o out").output().expect("qj runs");
+    let said = String::from_utf8_lossy(&report.stdout);
+    assert!(said.contains("divided: ") && said.contains("fused: "), "{said}");
+    let growth =
+        folder.qj("build a.esp --mode automata --growth 0 --emit c --report -o out").output().expect("qj runs");
+    let said = String::from_utf8_lossy(&growth.stdout);
+    assert!(said.contains("more than 0 instructions") && !said.contains("\nfused: "), "{said}");
+}

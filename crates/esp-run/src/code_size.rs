@@ -22,6 +22,10 @@ pub fn measure_code(program: &Program, options: &Options, report: &mut Report) {
     }
 }
 
+/// Bytes of C that a compiler is given to measure code: it takes longer than in proportion, minutes for thousands of
+/// processes, as they are one function.
+const MOST_BYTES: usize = 1_000_000;
+
 /// Bytes of code, by whose it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CodeSizes {
@@ -56,6 +60,12 @@ pub fn measure(program: &Program, options: &Options, flags: &[&str]) -> Result<C
     // Debuggers lead to the C, whose lines have owners; code is the same.
     let options = Options { lines: LineMarks::None, header_name: HEADER_NAME.to_string(), ..options.clone() };
     let generated = c::generate(program, &options);
+    let bytes = generated.source.len();
+    if bytes > MOST_BYTES {
+        return Err(Trouble::new(format!(
+            "{bytes} bytes of C would take a compiler too long; at most {MOST_BYTES} are measured"
+        )));
+    }
     let workshop = Workshop::open()?;
     workshop.write("quaject/esp.h", RUNTIME_HEADER)?;
     workshop.write(HEADER_NAME, &generated.header)?;

@@ -49,6 +49,9 @@ fn compile(
     let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source, &mut disk, options);
     terminal.diagnostics(&sources, &diagnostics);
     let outputs = outputs.map_err(|reason| refused(file, reason))?;
+    for extraction in &outputs.extractions {
+        extraction.in_vain(&outputs.ir).iter().for_each(|line| say(&format!("warning: {line}\n")));
+    }
     for refused in &outputs.extractions {
         match refused.result {
             // A path of processes that are fused is not needed.

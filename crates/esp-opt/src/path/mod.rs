@@ -26,6 +26,7 @@ use crate::fuse::Refusal;
 use crate::passes;
 use crate::product::{Course, Group, follow};
 use quaject_esp_ir::ir::{Body, LabelId, Location, ProcessId, Program, SiteId, SlotId, Value};
+use quaject_esp_ir::report::location_text;
 use smol_str::SmolStr;
 
 pub use bound::Cuts;
@@ -194,9 +195,21 @@ pub struct Made {
     pub instructions: usize,
     /// The C function that is the path: nothing is known of what it does.
     pub function: Option<SmolStr>,
+    /// Statements of `follows` and `exit` that no run comes to on the path: by member, with their places.
+    pub unreached: Vec<(usize, Location)>,
 }
 
 impl Extraction {
+    /// What is in vain in it, for people: one line for each statement that is never come to.
+    pub fn in_vain(&self, program: &Program) -> Vec<String> {
+        let Ok(Made { unreached, .. }) = &self.result else { return Vec::new() };
+        let line = |(member, at): &(usize, Location)| {
+            let (name, of) = (&self.name, &self.members[*member]);
+            format!("fast path {name}: no run of it comes to the statement of {of} at {}", location_text(program, *at))
+        };
+        unreached.iter().map(line).collect()
+    }
+
     /// What became of it, for people.
     pub fn text(&self, program: &Program) -> String {
         let names = self.members.join(", ");
@@ -298,6 +311,11 @@ fn one(source: &Program, result: &mut Program, of: &Specification, options: Opti
         bound: of.bound,
         instructions: 0,
         function: None,
+        unreached: followed
+            .unreached
+            .iter()
+            .map(|(member, point)| (*member, place(source, of, *member, *point)))
+            .collect(),
     };
     let has_choice = followed.has_choice;
     let body = bound::bound(followed.body, &followed.ends, of.bound, options.cuts);
@@ -351,7 +369,17 @@ fn manual(
     let instructions = body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
     insert::insert(result, group, course, of, body, false);
     let (exits, states) = (Vec::new(), Vec::new());
-    Ok(Made { nodes: 0, exits, states, decline: None, bound: 0, instructions, function: Some(function.clone()) })
+    let (function, unreached) = (Some(function.clone()), Vec::new());
+    Ok(Made { nodes: 0, exits, states, decline: None, bound: 0, instructions, function, unreached })
+}
+
+/// Where a statement of a part stands; of a label, its process.
+fn place(program: &Program, of: &Specification, member: usize, point: Point) -> Location {
+    let process = &program.processes[process_of(program, of.members[member].instance).0 as usize];
+    match point {
+        Point::Site(site) => process.sites[site.0 as usize].location,
+        Point::Label(_) => process.location,
+    }
 }
 
 /// Tidies a path's code; its slots keep their numbers.

@@ -15,6 +15,7 @@ use crate::facts::Fact;
 use crate::fuse::Refusal;
 use crate::path::{Element, Exit, Part, Point, Specification};
 use quaject_esp_ir::ir::{AltOrder, Block, BlockId, Body, Guard, Location, Op, Operation, SiteId, Terminator, Value};
+use std::collections::BTreeSet;
 
 /// A specification made ready for a group.
 pub(crate) struct Course {
@@ -82,6 +83,22 @@ impl Course {
     /// The first block on the path of the trigger, or the block of the wait that another member starts at; its branch.
     pub(crate) fn start(&self, member: usize) -> (BlockId, u32) {
         (self.parts[member].first, self.parts[member].branch)
+    }
+
+    /// The statements of `follows` and `exit` that words neither went on with nor ended at.
+    pub(super) fn unreached(
+        &self,
+        spelled: &BTreeSet<(usize, Point)>,
+        ended: &BTreeSet<(usize, Point)>,
+    ) -> Vec<(usize, Point)> {
+        let mut unreached = BTreeSet::new();
+        for (member, part) in self.parts.iter().enumerate() {
+            let steps = part.words.elements.iter().map(|element| (member, element.point));
+            unreached.extend(steps.filter(|step| !spelled.contains(step) && !ended.contains(step)));
+            let ends = part.exit.iter().map(|element| (member, element.point));
+            unreached.extend(ends.filter(|end| !ended.contains(end)));
+        }
+        unreached.into_iter().collect()
     }
 
     /// The predicate of the trigger's start.
@@ -236,6 +253,8 @@ pub(crate) struct Followed {
     pub(crate) states: Vec<Vec<Location>>,
     /// Whether it makes a choice.
     pub(crate) has_choice: bool,
+    /// Statements of `follows` and `exit` that no run comes to on the path, by member.
+    pub(crate) unreached: Vec<(usize, Point)>,
 }
 
 /// A node, to be left there if it was reached too often.

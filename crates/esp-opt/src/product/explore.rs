@@ -10,7 +10,7 @@ use super::residue::Residue;
 use super::state::{At, Detail, Key, Known, MemberState, Standing, State};
 use crate::facts::Fact;
 use crate::fuse::{Limits, Measure, Refusal};
-use crate::path::Exit;
+use crate::path::{Exit, Point};
 use crate::ranges::ranges;
 use components::components;
 use quaject_esp_ir::ir::{BlockId, Body, Edge, Location, Op, ProcessId, Slot, SlotId, Terminator, TypeTable, Value};
@@ -59,6 +59,9 @@ pub(super) struct Explorer<'g, 'p> {
     pub(super) exits: BTreeSet<Exit>,
     pub(super) states: BTreeSet<Vec<Location>>,
     pub(super) has_choice: bool,
+    /// Of a fast path: the statements that words went on with, by member, and those that they ended at.
+    pub(super) spelled: BTreeSet<(usize, Point)>,
+    pub(super) ended: BTreeSet<(usize, Point)>,
 }
 
 /// What a round has found out for the next.
@@ -158,7 +161,9 @@ pub(crate) fn follow(group: &Group<'_>, course: &Course, limits: Limits) -> Resu
             continue;
         }
         let ends = (0..explorer.list.len()).map(|node| explorer.node_end(node, first_count)).collect();
+        let unreached = course.unreached(&explorer.spelled, &explorer.ended);
         return Ok(Followed {
+            unreached,
             nodes: explorer.list.len(),
             body: explorer.out.body,
             given,
@@ -193,6 +198,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
             exits: BTreeSet::new(),
             states: BTreeSet::new(),
             has_choice: false,
+            spelled: BTreeSet::new(),
+            ended: BTreeSet::new(),
         }
     }
 

@@ -108,11 +108,16 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
         let holds = |test: Option<u32>| test.is_none_or(|test| tested.contains(&(test, true)));
         if part.exit.iter().any(|exit| exit.point == point && holds(exit.test)) {
+            self.ended.insert((member, point));
             return Step::Exit;
         }
         let next = part.words.next(&stage.word, point);
         stage.word = next.into_iter().filter(|number| holds(part.words.elements[*number as usize].test)).collect();
-        if stage.word.is_empty() { Step::Off } else { Step::On }
+        if stage.word.is_empty() {
+            return Step::Off;
+        }
+        self.spelled.insert((member, point));
+        Step::On
     }
 
     /// Whether a member's path can go on with an operation, with this partner if it has one.
@@ -162,6 +167,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 Some(_) | None => word.push(number),
             }
             yield_to = yield_to.or(element.yield_to);
+        }
+        if !word.is_empty() || !stage.pending.is_empty() {
+            self.spelled.insert((member, Point::Site(site)));
         }
         stage.word = word;
         yield_to
@@ -219,7 +227,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 exit.test.is_none_or(|test| tested.contains(&(test, true)))
                     && sites().any(|site| exit.point == Point::Site(site))
             };
-            if part.exit.iter().any(ends) {
+            let ended: Vec<Point> = part.exit.iter().filter(|exit| ends(exit)).map(|exit| exit.point).collect();
+            if !ended.is_empty() {
+                self.ended.extend(ended.into_iter().map(|point| (member, point)));
                 if member > 0 && block == part.first {
                     path.state.progress.members[member] = Stage::default();
                 } else {
