@@ -1,5 +1,5 @@
 //! Random programs whose local code runs as machine code: every choice, every message and the end are those of the
-//! interpreter, whole and in small parts, with and without checks, as processes and fused.
+//! interpreter, whole and in small parts, with and without checks, as processes, after the optimiser's passes, and fused.
 
 use quaject_differential::generate::{Sample, generate};
 use quaject_differential::interpret::{Local, compile, run_locally};
@@ -25,9 +25,26 @@ fn check(sample: &Sample, program: &Program) -> Result<(), String> {
     Ok(())
 }
 
+/// The program after the passes, as machine code and interpreted: what it does is what the program as it is written does,
+/// interpreted.
+fn check_optimised(sample: &Sample, program: &Program) -> Result<(), String> {
+    for checks in [Checks::Off, Checks::On] {
+        let optimised = quaject_esp::optimise(program.clone(), checks == Checks::On);
+        let wanted = run_locally(sample, program, checks, Local::Interpreted, BUDGETS[0]);
+        for local in [Local::Native, Local::Interpreted] {
+            let found = run_locally(sample, &optimised, checks, local, BUDGETS[0]);
+            if found != wanted {
+                return Err(format!("{checks:?}, {local:?}:\n{found:?}\nas written:\n{wanted:?}"));
+            }
+        }
+    }
+    Ok(())
+}
+
 fn check_both(sample: &Sample) -> Result<(), String> {
     let program = compile(sample)?;
     check(sample, &program)?;
+    check_optimised(sample, &program).map_err(|error| format!("optimised: {error}"))?;
     let (fused, attempts) = fuse_all(&program, false, Limits { nodes: 1000, instructions: 2_000, ..Limits::default() });
     if attempts.iter().any(|attempt| attempt.is_fused()) {
         check(sample, &fused).map_err(|error| format!("fused: {error}"))?;
