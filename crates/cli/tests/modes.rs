@@ -3,6 +3,7 @@
 mod support;
 
 use std::process::Output;
+use std::time::Duration;
 use support::Folder;
 
 const FORMS: [&str; 3] = ["interp", "c", "jit"];
@@ -111,7 +112,9 @@ fn who_has_been_called_back_does_not_starve_who_called() {
     for (what, program) in RECEIVERS_THAT_GO_ON {
         let folder = Folder::with(&[("a.esp", program)]);
         for engine in FORMS {
-            let run = folder.qj(&format!("run a.esp --mode direct --engine {engine}")).output().expect("qj runs");
+            // Who starves would wait for ever.
+            let run = folder.qj(&format!("run a.esp --mode direct --engine {engine}")).timeout(Duration::from_secs(60));
+            let run = run.output().expect("qj runs");
             assert_eq!(run.status.code(), Some(7), "{what}, {engine}: {}", String::from_utf8_lossy(&run.stderr));
         }
     }
