@@ -84,6 +84,13 @@ fn engines_agree(folder: &str, compile: impl Fn(&Sample) -> Result<Program, Stri
         let [wanted, found] = [Local::Interpreted, Local::Native]
             .map(|local| run_locally(sample, program, Checks::Off, local, 20_000_000));
         assert_eq!(found, wanted, "{}", path.display());
+        if program.paths.is_empty() {
+            let optimised = quaject_esp::optimise(program.clone(), false);
+            for local in [Local::Interpreted, Local::Native] {
+                let found = run_locally(sample, &optimised, Checks::Off, local, 20_000_000);
+                assert_eq!(found, wanted, "{}, optimised", path.display());
+            }
+        }
         let likeness = result.and_then(|ran| compare(sample, program, &ran));
         assert_eq!(likeness, Ok(Likeness::Same), "{}", path.display());
     }

@@ -26,6 +26,8 @@ pub enum Kind {
     Mutable,
     /// A parameter or a loop's counter.
     Constant,
+    /// A number that is always below this one, so that it can be an index of arrays that are as long.
+    Index(u32),
     /// Its object has been released; it is not used any more.
     Gone,
 }
@@ -163,11 +165,37 @@ impl Body {
                 paths.push(whole);
             }
             for _ in 0..2 {
-                level = level.iter().flat_map(|(path, ty)| parts(rng, shared, path, ty)).collect();
+                level = level.iter().flat_map(|(path, ty)| self.parts(rng, shared, path, ty)).collect();
                 paths.extend(level.iter().cloned());
             }
         }
         paths
+    }
+
+    fn parts(&self, rng: &mut Rng, shared: &Shared, path: &str, ty: &Ty) -> Vec<(String, Ty)> {
+        match ty {
+            Ty::Int(_) | Ty::Bool | Ty::Union(_) => Vec::new(),
+            Ty::Bytes(_) => vec![(format!("{path}.len"), Ty::Int(IntType::I32))],
+            Ty::Array(length, element) => {
+                vec![(format!("{path}[{}]", self.index(rng, *length)), (**element).clone())]
+            }
+            Ty::Record(id) => shared.types.records[*id]
+                .iter()
+                .enumerate()
+                .map(|(index, field)| (format!("{path}.f{index}"), field.clone()))
+                .collect(),
+            Ty::Boxed(id) => self.parts(rng, shared, path, &shared.types.boxed[*id].content),
+        }
+    }
+
+    /// An index into an array of this length.
+    fn index(&self, rng: &mut Rng, length: u32) -> String {
+        let is_inside = |variable: &&Variable| matches!(variable.kind, Kind::Index(below) if below <= length);
+        let known: Vec<&Variable> = self.scope.iter().filter(is_inside).collect();
+        if known.is_empty() || rng.u32(0..3) == 0 {
+            return rng.u32(0..length).to_string();
+        }
+        known[rng.usize(0..known.len())].name.clone()
     }
 
     /// Something of this type that can be read as it stands.
@@ -393,6 +421,11 @@ impl Body {
 
     /// Declares a variable of the type.
     pub fn declare(&mut self, rng: &mut Rng, shared: &Shared, ty: &Ty) {
+        if let Ty::Array(length, _) = ty
+            && rng.bool()
+        {
+            self.declare_index(rng, shared, *length);
+        }
         let name = self.fresh();
         let printed = shared.types.print(ty);
         let can_be_mutable = match ty {
@@ -408,6 +441,15 @@ impl Body {
             self.line(&format!("var {name}: {printed} = {value};"));
             self.push(name, ty.clone(), Kind::Plain);
         }
+    }
+
+    /// A number that is known only at run time, and below this one.
+    fn declare_index(&mut self, rng: &mut Rng, shared: &Shared, length: u32) {
+        let name = self.fresh();
+        let condition = self.expr(rng, shared, &Ty::Bool, 2, Context::Bare);
+        self.line(&format!("var {name} = {};", rng.u32(0..length)));
+        self.line(&format!("if ({condition}) {name} = {};", rng.u32(0..length)));
+        self.push(name, Ty::Int(IntType::I32), Kind::Index(length));
     }
 
     /// A value for a mutable variable.
@@ -525,7 +567,7 @@ impl Body {
     fn links(&mut self, rng: &mut Rng, shared: &Shared, depth: u32) {
         let is_held = |variable: &Variable| match (&variable.ty, variable.kind) {
             (Ty::Boxed(_), Kind::Plain | Kind::Mutable) => true,
-            (Ty::Boxed(_), Kind::Constant | Kind::Gone) => false,
+            (Ty::Boxed(_), Kind::Constant | Kind::Index(_) | Kind::Gone) => false,
             (Ty::Int(_) | Ty::Bool | Ty::Bytes(_) | Ty::Array(..) | Ty::Record(_) | Ty::Union(_), _) => false,
         };
         let held: Vec<usize> = (0..self.scope.len()).filter(|index| is_held(&self.scope[*index])).collect();
@@ -610,7 +652,7 @@ impl Body {
                         Ty::Boxed(_) => step == 0,
                         Ty::Int(_) | Ty::Bool | Ty::Bytes(_) | Ty::Array(..) | Ty::Record(_) | Ty::Union(_) => true,
                     })
-                    .flat_map(|(path, ty)| parts(rng, shared, path, ty))
+                    .flat_map(|(path, ty)| self.parts(rng, shared, path, ty))
                     .filter(|(path, _)| !path.ends_with(".len"))
                     .collect();
                 targets.extend(level.iter().cloned());
@@ -673,7 +715,7 @@ impl Body {
         if rng.bool() {
             self.line(&format!("for {name} in 0..{rounds} {{"));
             self.scoped(|body| {
-                body.push(name.clone(), Ty::Int(IntType::I32), Kind::Constant);
+                body.push(name.clone(), Ty::Int(IntType::I32), Kind::Index(rounds));
                 body.inside_loop(rng, shared, depth);
             });
         } else {
@@ -866,20 +908,6 @@ pub fn field_type(width: u32) -> IntType {
         9..=16 => IntType::U16,
         17..=32 => IntType::U32,
         _ => IntType::U64,
-    }
-}
-
-fn parts(rng: &mut Rng, shared: &Shared, path: &str, ty: &Ty) -> Vec<(String, Ty)> {
-    match ty {
-        Ty::Int(_) | Ty::Bool | Ty::Union(_) => Vec::new(),
-        Ty::Bytes(_) => vec![(format!("{path}.len"), Ty::Int(IntType::I32))],
-        Ty::Array(length, element) => vec![(format!("{path}[{}]", rng.u32(0..*length)), (**element).clone())],
-        Ty::Record(id) => shared.types.records[*id]
-            .iter()
-            .enumerate()
-            .map(|(index, field)| (format!("{path}.f{index}"), field.clone()))
-            .collect(),
-        Ty::Boxed(id) => parts(rng, shared, path, &shared.types.boxed[*id].content),
     }
 }
 
