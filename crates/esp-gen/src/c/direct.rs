@@ -45,6 +45,18 @@ impl Direct {
     fn callers(&self, process: usize) -> &[End] {
         self.callers.get(&process).map_or(&[], Vec::as_slice)
     }
+
+    /// Whether a process may be among the callers of its own callers.
+    fn may_call_itself(&self, process: usize) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut work: Vec<usize> = self.callers(process).iter().map(|end| end.process).collect();
+        while let Some(caller) = work.pop() {
+            if seen.insert(caller) {
+                work.extend(self.callers(caller).iter().map(|end| end.process));
+            }
+        }
+        seen.contains(&process)
+    }
 }
 
 /// Finds them. `pc` is the first free program counter.
@@ -171,7 +183,12 @@ pub(crate) fn go_back(code: &mut Code<'_, '_>, process: usize, wait: usize, park
 /// A sender that was called goes on.
 fn go_on(code: &mut Code<'_, '_>, sender: End) {
     let plan = code.plan;
-    trace(code, "'r'", &plan.own_id(sender.process), "0", "0", "0");
+    let own = plan.own_id(sender.process);
+    // While it runs, who runs by its call may call it and ask who has.
+    if plan.direct.may_call_itself(sender.process) {
+        line!(code, "t->pc[{own}] = {};", resume_pc(plan, sender));
+    }
+    trace(code, "'r'", &own, "0", "0", "0");
     line!(code, "goto {}_{};", plan.processes[sender.process].name, plan.branch(sender).then.0);
 }
 
