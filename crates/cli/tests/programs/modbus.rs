@@ -112,6 +112,11 @@ fn exceptions_are_those_of_the_specification() {
         (&[ADDRESS, 3, 0, 127, 0, 2], &[ADDRESS, 0x83, 2]),
         (&[ADDRESS, 5, 0, 0, 0x12, 0x34], &[ADDRESS, 0x85, 3]),
         (&[ADDRESS, 16, 0, 0, 0, 2, 3, 1, 2, 3], &[ADDRESS, 0x90, 3]),
+        // A silence has ended them before their values came.
+        (&[ADDRESS, 15, 0, 0, 0, 100, 13], &[ADDRESS, 0x8f, 3]),
+        (&[ADDRESS, 15, 0, 0, 0, 100, 13, 1, 2], &[ADDRESS, 0x8f, 3]),
+        (&[ADDRESS, 16, 0, 0, 0, 2, 4], &[ADDRESS, 0x90, 3]),
+        (&[ADDRESS, 16, 0, 0, 0, 2, 4, 1, 2, 3], &[ADDRESS, 0x90, 3]),
         (&[ADDRESS, 99, 0, 0, 0, 0], &[ADDRESS, 0x80 | 99, 1]),
     ];
     for engine in engines() {
