@@ -6,6 +6,7 @@ mod bench;
 mod codegen;
 mod corpus;
 mod install;
+mod malformed;
 mod run;
 mod test;
 mod tools;
@@ -26,6 +27,8 @@ cargo xtask test --quick           likewise, with small sizes
 cargo xtask bench                  list the benchmarks
 cargo xtask bench NAME [ARG...]    run bench/NAME, with its peers built from the package registries
 cargo xtask corpus DIR             compare packet filters with bpf_filter on DIR's captures and expressions
+cargo xtask malformed [PROGRAM] [--packets N]
+                                   send ten million, or N, malformed packets to each program of examples/, or to one
 cargo xtask codegen                write the emitters that machines/*.spec generate
 cargo xtask install --prefix DIR   build a release and install qj, man pages, completions, headers, examples
 cargo xtask tools                  install what the tests need, and no more
@@ -40,6 +43,7 @@ enum Task {
     Test(Suite),
     Codegen,
     Corpus { folder: PathBuf, arguments: Vec<std::ffi::OsString> },
+    Malformed { program: Option<String>, packets: u64 },
     ListBenches,
     Bench { name: String, arguments: Vec<std::ffi::OsString> },
     Install { prefix: PathBuf },
@@ -62,6 +66,7 @@ fn main() -> ExitCode {
         Task::Test(suite) => test::run(suite),
         Task::Codegen => codegen::run(),
         Task::Corpus { folder, arguments } => corpus::run(&folder, &arguments),
+        Task::Malformed { program, packets } => malformed::run(program.as_deref(), packets),
         Task::ListBenches => bench::list(),
         Task::Bench { name, arguments } => bench::run(&name, &arguments),
         Task::Install { prefix } => install::run(&prefix),
@@ -95,6 +100,17 @@ fn read_arguments() -> Result<Task, lexopt::Error> {
             Some(other) => Err(other.unexpected()),
             None => Err("corpus needs DIR, a folder with captures and expressions".into()),
         },
+        "malformed" => {
+            let (mut program, mut packets) = (None, malformed::PACKETS);
+            while let Some(argument) = parser.next()? {
+                match argument {
+                    Value(name) if program.is_none() => program = Some(name.string()?),
+                    Long("packets") => packets = parser.value()?.parse()?,
+                    other => return Err(other.unexpected()),
+                }
+            }
+            Ok(Task::Malformed { program, packets })
+        }
         "bench" => match parser.next()? {
             None => Ok(Task::ListBenches),
             Some(Value(name)) => Ok(Task::Bench { name: name.string()?, arguments: parser.raw_args()?.collect() }),

@@ -55,6 +55,16 @@ impl Effort {
     }
 }
 
+/// The number in an environment variable by which a task of `xtask` says how long a long run shall be; none: as [`Effort`]
+/// has it.
+///
+/// # Panics
+/// When the variable holds no number.
+pub fn wanted_number(variable: &str) -> Option<u64> {
+    let text = env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} is `{text}`; it may be a number")))
+}
+
 /// Skips the rest of a long test in a quick run: `if quick_run("a million programs") { return; }`
 pub fn quick_run(what: &str) -> bool {
     match Effort::wanted() {

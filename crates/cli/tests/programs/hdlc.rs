@@ -6,7 +6,7 @@ use crc::{CRC_16_IBM_SDLC, Crc};
 const FCS: Crc<u16> = Crc::<u16>::new(&CRC_16_IBM_SDLC);
 
 /// What RFC 1662 puts onto the line for these frames, one flag between two of them.
-fn encode(frames: &[Vec<u8>]) -> Vec<u8> {
+pub(super) fn encode(frames: &[Vec<u8>]) -> Vec<u8> {
     let mut line = Vec::new();
     for frame in frames {
         let mut octets = frame.clone();

@@ -5,6 +5,7 @@ mod filters;
 mod go_chan;
 mod hdlc;
 mod line_editor;
+mod malformed;
 mod modbus;
 mod mqtt;
 mod nat;

@@ -8,7 +8,7 @@ use rmodbus::client::ModbusRequest;
 use rmodbus::server::ModbusFrame;
 use rmodbus::server::storage::ModbusStorage;
 
-const ADDRESS: u8 = 17;
+pub(super) const ADDRESS: u8 = 17;
 
 /// The same tables as examples/modbus/slave.esp.
 type Storage = ModbusStorage<256, 256, 128, 128>;
@@ -43,7 +43,7 @@ fn answer(storage: &mut Storage, request: &[u8]) -> Vec<u8> {
 }
 
 /// A request of a random function over a range that often ends beyond the tables.
-fn request(random: &mut Random) -> Vec<u8> {
+pub(super) fn request(random: &mut Random) -> Vec<u8> {
     let unit = match random.below(10) {
         0 => 18,
         1 => 0,
@@ -76,7 +76,7 @@ fn request(random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-fn with_crc(mut frame: Vec<u8>) -> Vec<u8> {
+pub(super) fn with_crc(mut frame: Vec<u8>) -> Vec<u8> {
     let crc = Crc::<u16>::new(&CRC_16_MODBUS).checksum(&frame);
     frame.extend(crc.to_le_bytes());
     frame

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-const HOST: &str = "examples/tcpip/host.esp";
+pub(super) const HOST: &str = "examples/tcpip/host.esp";
 
 /// Sizes around those of a segment, and around the buffers of a connection.
 const SIZES: &[usize] = &[0, 1, 1_459, 1_460, 1_461, 11_680, 23_361, 65_536, 1_048_576];
@@ -165,7 +165,7 @@ fn http_does_not_mind_whose_tcp_it_is() {
     }
 }
 
-const OURS: [u8; 6] = [2, 0, 0, 0, 0, 2];
+pub(super) const OURS: [u8; 6] = [2, 0, 0, 0, 0, 2];
 const ADDRESS: [u8; 4] = [10, 77, 0, 2];
 const FIN: u8 = 1;
 const SYN: u8 = 2;
@@ -191,11 +191,11 @@ pub(super) fn damage(random: &mut Random, bytes: &mut [u8], first: usize, rarely
     }
 }
 
-fn ethernet(kind: u16, content: &[u8]) -> Vec<u8> {
+pub(super) fn ethernet(kind: u16, content: &[u8]) -> Vec<u8> {
     [&OURS[..], &[2, 0, 0, 0, 0, 1], &kind.to_be_bytes(), content].concat()
 }
 
-fn ip(random: &mut Random, from: [u8; 4], protocol: u8, content: &[u8]) -> Vec<u8> {
+pub(super) fn ip(random: &mut Random, from: [u8; 4], protocol: u8, content: &[u8]) -> Vec<u8> {
     let length = (20 + content.len()) as u16;
     let mut header =
         [&[0x45, 0][..], &length.to_be_bytes(), &[0, 0, 0, 0, 64, protocol, 0, 0], &from, &ADDRESS].concat();
@@ -225,20 +225,45 @@ fn first_number(from: [u8; 4], port: u16, local: u16) -> u32 {
 }
 
 /// A peer that knows the numbers of its connection and says anything, mostly in a sensible order.
-struct Peer {
-    address: [u8; 4],
-    port: u16,
-    local: u16,
+pub(super) struct Peer {
+    pub(super) address: [u8; 4],
+    pub(super) port: u16,
+    pub(super) local: u16,
     open: bool,
     seq: u32,
+    /// The host's first number, if it is another than at time 0.
+    first: Option<u32>,
 }
 
 impl Peer {
+    /// One of those who call the host.
+    pub(super) fn number(n: usize) -> Peer {
+        Peer {
+            address: [10, 77, 0, [1, 3, 9][n % 3]],
+            port: 1_000 + n as u16 / 6,
+            local: [80, 7, 80, 81][n % 4],
+            open: false,
+            seq: 0,
+            first: None,
+        }
+    }
+
+    /// The host says something: peers that hear it go on where it is.
+    pub(super) fn hear(&mut self, flags: u8, seq: u32, ack: u32) {
+        if flags & SYN != 0 {
+            self.first = Some(seq);
+        }
+        if flags & (ACK | RST) == ACK {
+            (self.open, self.seq) = (true, ack);
+        }
+    }
+
     fn segment(&mut self, random: &mut Random) -> Vec<u8> {
         let (mut flags, mut data, mut options, mut seq) = (ACK, Vec::new(), Vec::new(), self.seq);
         // What an answer to a request makes sensible: its header, segments, the whole, the end.
         let acked = [1, 1, 42, 578, 1_114, 1_502, 5_042, 5_043][random.below(8) as usize];
-        let mut ack = first_number(self.address, self.port, self.local).wrapping_add(acked);
+        let first = self.first.unwrap_or_else(|| first_number(self.address, self.port, self.local));
+        let mut ack = first.wrapping_add(acked);
         let action = if self.open { random.below(24) } else { 0 };
         match action {
             0 => {
@@ -292,13 +317,13 @@ impl Peer {
     }
 }
 
-fn arp_question(random: &mut Random, address: [u8; 4]) -> Vec<u8> {
+pub(super) fn arp_question(random: &mut Random, address: [u8; 4]) -> Vec<u8> {
     let operation = 1 + random.below(2) as u8;
     let start = [0, 1, 8, 0, 6, 4, 0, operation, 2, 0, 0, 0, 0, 1];
     ethernet(0x0806, &[&start[..], &address, &[0; 6], &ADDRESS].concat())
 }
 
-fn ping(content: &[u8]) -> Vec<u8> {
+pub(super) fn ping(content: &[u8]) -> Vec<u8> {
     let mut message = [&[8, 0, 0, 0, 0, 1, 0, 1][..], content].concat();
     let sum = checksum(&[&message]);
     message[2..4].copy_from_slice(&sum);
@@ -306,7 +331,7 @@ fn ping(content: &[u8]) -> Vec<u8> {
 }
 
 /// One frame, and whatever may have happened to it.
-fn frame(random: &mut Random, peers: &mut [Peer]) -> Vec<u8> {
+pub(super) fn frame(random: &mut Random, peers: &mut [Peer]) -> Vec<u8> {
     let which = random.below(peers.len() as u64) as usize;
     let from = peers[which].address;
     let mut frame = match random.below(20) {
@@ -352,15 +377,7 @@ fn whatever_arrives_the_host_goes_on() {
         let mut served = 0;
         for seed in 1..=seeds {
             let mut random = Random(seed);
-            let mut peers: Vec<Peer> = (0..24)
-                .map(|n| Peer {
-                    address: [10, 77, 0, [1, 3, 9][n % 3]],
-                    port: 1_000 + n as u16 / 6,
-                    local: [80, 7, 80, 81][n % 4],
-                    open: false,
-                    seq: 0,
-                })
-                .collect();
+            let mut peers: Vec<Peer> = (0..24).map(Peer::number).collect();
             let mut frames: Vec<Vec<u8>> = (0..1_000).map(|_| frame(&mut random, &mut peers)).collect();
             let address = peers[0].address;
             frames.push(arp_question(&mut Random(1), address));

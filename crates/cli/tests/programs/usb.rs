@@ -15,14 +15,14 @@ const STALL: i32 = -32;
 const CALLED_OFF: i32 = -104;
 
 /// A device that can be taken.
-struct Device {
-    port: u16,
-    process: Child,
+pub(super) struct Device {
+    pub(super) port: u16,
+    pub(super) process: Child,
     complaints: File,
 }
 
 impl Device {
-    fn start(engine: &str) -> Device {
+    pub(super) fn start(engine: &str) -> Device {
         let port = free_ports(1);
         let complaints = tempfile::tempfile().expect("a temporary file");
         let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
@@ -51,7 +51,7 @@ impl Device {
         }
     }
 
-    fn said(&mut self) -> String {
+    pub(super) fn said(&mut self) -> String {
         let mut text = String::new();
         self.complaints.rewind().and_then(|()| self.complaints.read_to_string(&mut text)).expect("it is readable");
         text
@@ -77,13 +77,13 @@ fn word(bytes: &[u8], at: usize) -> u32 {
 }
 
 /// One that has taken the device.
-struct Host {
+pub(super) struct Host {
     stream: TcpStream,
     number: u32,
 }
 
 impl Host {
-    fn attach(device: &mut Device) -> Host {
+    pub(super) fn attach(device: &mut Device) -> Host {
         let mut stream = device.connect();
         stream.write_all(&import(b"1-1")).expect("the device listens");
         assert_eq!(take::<8>(&mut stream), *b"\x01\x11\0\x03\0\0\0\0");
@@ -137,7 +137,7 @@ impl Host {
     }
 
     /// Enumerates as a host does, and uses the port.
-    fn use_it(&mut self) {
+    pub(super) fn use_it(&mut self) {
         let device = self.control([0x80, 6], 0x0100, 0, &[], 64).expect("every device has one");
         assert_eq!((device.len(), device[0], device[1]), (18, 18, 1));
         assert_eq!(self.control([0x80, 6], 0x0100, 0, &[], 8).as_deref(), Ok(&device[..8]));
@@ -223,7 +223,7 @@ impl Host {
     }
 }
 
-fn import(name: &[u8]) -> Vec<u8> {
+pub(super) fn import(name: &[u8]) -> Vec<u8> {
     let mut request = b"\x01\x11\x80\x03\0\0\0\0".to_vec();
     request.extend(name);
     request.resize(40, 0);
@@ -250,6 +250,24 @@ fn a_host_enumerates_and_uses_the_port() {
     }
 }
 
+/// A command as a host may send it, with its data.
+pub(super) fn any_command(random: &mut Random) -> Vec<u8> {
+    let mut bytes = vec![0; 48];
+    let size = [0, 1, 8, 64, 512, 513, u32::MAX][random.below(7) as usize];
+    let words =
+        [1 + random.below(2) as u32, random.below(40) as u32, 0, random.below(2) as u32, random.below(5) as u32];
+    for (at, word) in words.iter().chain(&[random.below(40) as u32, size]).enumerate() {
+        bytes[4 * at..4 * at + 4].copy_from_slice(&word.to_be_bytes());
+    }
+    let known =
+        [b"\0\x09\x01\0\0\0\0\0", b"\x80\x06\0\x02\0\0\xff\0", b"\x02\x03\0\0\x81\0\0\0", b"\xa1\x21\0\0\0\0\x07\0"];
+    bytes[40..].copy_from_slice(known[random.below(4) as usize]);
+    if words[3] == 0 && words[0] == 1 && size <= 512 {
+        bytes.extend(vec![b'x'; size as usize]);
+    }
+    bytes
+}
+
 #[test]
 fn whatever_a_host_sends_the_next_one_is_served() {
     for engine in engines() {
@@ -260,28 +278,7 @@ fn whatever_a_host_sends_the_next_one_is_served() {
             let mut host = Host::attach(&mut device);
             host.stream.set_read_timeout(Some(Duration::from_millis(1))).expect("the time is not zero");
             for _ in 0..random.below(60) {
-                let mut bytes: Vec<u8> = (0..48).map(|_| 0).collect();
-                let size = [0, 1, 8, 64, 512, 513, u32::MAX][random.below(7) as usize];
-                let words = [
-                    1 + random.below(2) as u32,
-                    random.below(40) as u32,
-                    0,
-                    random.below(2) as u32,
-                    random.below(5) as u32,
-                ];
-                for (at, word) in words.iter().chain(&[random.below(40) as u32, size]).enumerate() {
-                    bytes[4 * at..4 * at + 4].copy_from_slice(&word.to_be_bytes());
-                }
-                let known = [
-                    b"\0\x09\x01\0\0\0\0\0",
-                    b"\x80\x06\0\x02\0\0\xff\0",
-                    b"\x02\x03\0\0\x81\0\0\0",
-                    b"\xa1\x21\0\0\0\0\x07\0",
-                ];
-                bytes[40..].copy_from_slice(known[random.below(4) as usize]);
-                if words[3] == 0 && words[0] == 1 && size <= 512 {
-                    bytes.extend(vec![b'x'; size as usize]);
-                }
+                let mut bytes = any_command(&mut random);
                 for _ in 0..u64::from(random.below(4) == 0) * random.below(4) {
                     let at = random.below(bytes.len() as u64) as usize;
                     bytes[at] = random.byte();

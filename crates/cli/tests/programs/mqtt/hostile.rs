@@ -6,7 +6,7 @@ use crate::Random;
 use quaject_test_support::Effort;
 
 /// One packet for each rule of the standard that a connected client can break by itself.
-fn offences() -> Vec<(&'static str, Vec<u8>)> {
+pub(crate) fn offences() -> Vec<(&'static str, Vec<u8>)> {
     let publish_of = |head: u8, topic: &[u8], rest: &[u8]| packet(head, &[&text(topic)[..], rest].concat());
     vec![
         ("a second CONNECT", connect("again", CLEAN, 0, &[])),
@@ -140,7 +140,7 @@ fn packets_may_come_in_any_pieces() {
 }
 
 /// A packet as a client may send it.
-fn packet_of(random: &mut Random) -> Vec<u8> {
+pub(crate) fn packet_of(random: &mut Random) -> Vec<u8> {
     let topics = ["a", "a/b", "a/b/c", "$x", "\u{20ac}/\u{1f600}"];
     let topic = topics[random.below(5) as usize];
     let filter = ["#", "a/+", "a/#", "+/b/+", "$x/#"][random.below(5) as usize];

@@ -2,9 +2,9 @@
 //! client should.
 
 mod clients;
-mod hostile;
+pub(crate) mod hostile;
 mod protocol;
-mod wire;
+pub(crate) mod wire;
 
 use super::{engines, repository};
 use quaject_test_support::{free_ports, tool};
@@ -18,16 +18,16 @@ use wire::Client;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A broker.
-struct Broker {
-    port: u16,
+pub(crate) struct Broker {
+    pub(crate) port: u16,
     engine: &'static str,
-    process: Child,
+    pub(crate) process: Child,
     complaints: File,
 }
 
 impl Broker {
     /// Starts one and waits until it answers.
-    fn start(engine: &'static str) -> Broker {
+    pub(crate) fn start(engine: &'static str) -> Broker {
         let port = free_ports(1);
         let complaints = tempfile::tempfile().expect("a temporary file");
         let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
@@ -70,7 +70,7 @@ impl Broker {
     }
 
     /// Whether messages still arrive.
-    fn assert_serves(&self) {
+    pub(crate) fn assert_serves(&self) {
         let mut client = self.client("still there?");
         assert_eq!(client.subscribe("still/+", 2), 2, "engine {}: {}", self.engine, self.said());
         for qos in 0..3 {
@@ -82,7 +82,7 @@ impl Broker {
     }
 
     /// Stops it; it must not have complained.
-    fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         let ended = self.process.try_wait().expect("it is our child");
         assert!(ended.is_none(), "engine {}: the broker has ended: {}", self.engine, self.said());
         let signalled = Command::new("kill").args(["-TERM", &self.process.id().to_string()]).status();

@@ -4,7 +4,7 @@ use super::PATIENCE;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 
-pub(super) const CLEAN: u8 = 0x02;
+pub(crate) const CLEAN: u8 = 0x02;
 
 pub(super) const PUBLISH: u8 = 3;
 pub(super) const PUBACK: u8 = 4;
@@ -60,7 +60,7 @@ pub(super) fn text(text: impl AsRef<[u8]>) -> Vec<u8> {
 }
 
 /// A CONNECT packet; `rest` is will, user and password.
-pub(super) fn connect(identifier: &str, flags: u8, keep_alive_s: u16, rest: &[u8]) -> Vec<u8> {
+pub(crate) fn connect(identifier: &str, flags: u8, keep_alive_s: u16, rest: &[u8]) -> Vec<u8> {
     let head = [&text("MQTT")[..], &[4, flags], &keep_alive_s.to_be_bytes()].concat();
     packet(0x10, &[&head[..], &text(identifier), rest].concat())
 }

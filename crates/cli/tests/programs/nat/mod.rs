@@ -1,7 +1,7 @@
 //! NAT44 (examples/nat): between two networks, where the kernels' ping, curl and nc use it; its ports and sessions as time
 //! passes; and what it makes of any packets, judged without its arithmetic.
 
-mod packets;
+pub(crate) mod packets;
 
 use super::network::{HTTP, assert_said, folder, in_own_network, tools_are_there};
 use super::{engines, repository};

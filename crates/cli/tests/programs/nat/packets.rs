@@ -9,14 +9,14 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::process::Command;
 
-const PUBLIC: u32 = 0xcb00_7101;
-const GATEWAY: u32 = 0xcb00_71fe;
-const HOSTS: [u32; 2] = [0x0a4e_0002, 0x0a4e_0003];
+pub(crate) const PUBLIC: u32 = 0xcb00_7101;
+pub(crate) const GATEWAY: u32 = 0xcb00_71fe;
+pub(crate) const HOSTS: [u32; 2] = [0x0a4e_0002, 0x0a4e_0003];
 const PEERS: [u32; 3] = [0xc633_6401, GATEWAY, 0x0808_0808];
-const ICMP: u8 = 1;
-const TCP: u8 = 6;
-const UDP: u8 = 17;
-const SYN: u8 = 2;
+pub(crate) const ICMP: u8 = 1;
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
+pub(crate) const SYN: u8 = 2;
 const ACK: u8 = 16;
 /// Packets are numbered in steps of this, so that no damage makes one number of another; and its inverse.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -24,18 +24,18 @@ const STEPS: u64 = 0xf1de_83e1_9937_733d;
 
 /// A host's port and a peer's.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-struct Flow {
-    protocol: u8,
-    host: u32,
-    port: u16,
-    peer: u32,
-    peer_port: u16,
+pub(crate) struct Flow {
+    pub(crate) protocol: u8,
+    pub(crate) host: u32,
+    pub(crate) port: u16,
+    pub(crate) peer: u32,
+    pub(crate) peer_port: u16,
 }
 
 /// Which port outside belongs to a host's.
 type Ports = HashMap<(u8, u32, u16), u16>;
 
-fn any_flow(random: &mut Random) -> Flow {
+pub(crate) fn any_flow(random: &mut Random) -> Flow {
     let protocol = [ICMP, TCP, UDP][random.below(3) as usize];
     Flow {
         protocol,
@@ -46,16 +46,16 @@ fn any_flow(random: &mut Random) -> Flow {
     }
 }
 
-fn word(bytes: &[u8], at: usize) -> u16 {
+pub(crate) fn word(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-fn long(bytes: &[u8], at: usize) -> u32 {
+pub(crate) fn long(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
 /// Where the content of a packet begins.
-fn content(packet: &[u8]) -> usize {
+pub(crate) fn content(packet: &[u8]) -> usize {
     4 * usize::from(packet[0] & 15)
 }
 
@@ -97,13 +97,13 @@ fn with_header_sum(mut packet: Vec<u8>) -> Vec<u8> {
 
 /// Whether the packet goes from the first of two ends to the second.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+pub(crate) enum Way {
     Out,
     In,
 }
 
 /// What is said between a host, by whichever address and port, and a peer; it ends with eight bytes of its own.
-fn said(way: Way, flow: Flow, flags: u8, own: u64) -> Vec<u8> {
+pub(crate) fn said(way: Way, flow: Flow, flags: u8, own: u64) -> Vec<u8> {
     let (from, to, from_port, to_port) = match way {
         Way::Out => (flow.host, flow.peer, flow.port, flow.peer_port),
         Way::In => (flow.peer, flow.host, flow.peer_port, flow.port),
@@ -119,7 +119,7 @@ fn said(way: Way, flow: Flow, flags: u8, own: u64) -> Vec<u8> {
 }
 
 /// One packet of a flow. Outside, a host is its port there.
-fn any_packet(random: &mut Random, way: Way, flow: Flow, own: u64) -> Vec<u8> {
+pub(crate) fn any_packet(random: &mut Random, way: Way, flow: Flow, own: u64) -> Vec<u8> {
     let flags = [SYN, SYN, ACK, SYN | ACK, ACK | 1, 4][random.below(6) as usize];
     let mut packet = match random.below(10) {
         // What came from the other side has not reached anybody.
@@ -165,12 +165,12 @@ fn zero_sum(flow: Flow, port: u16, own: u64) -> Vec<u8> {
     original
 }
 
-fn frame(to: u8, from: u8, kind: u16, content: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(to: u8, from: u8, kind: u16, content: &[u8]) -> Vec<u8> {
     [&[2, 0, 0, 0, 0, to][..], &[2, 0, 0, 0, 1, from], &kind.to_be_bytes(), content].concat()
 }
 
 /// Somebody asks for the router.
-fn question(to: u8, who: u32, whom: u32) -> Vec<u8> {
+pub(crate) fn question(to: u8, who: u32, whom: u32) -> Vec<u8> {
     let start = [0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 1, who as u8];
     frame(to, who as u8, 0x0806, &[&start[..], &who.to_be_bytes(), &[0; 6], &whom.to_be_bytes()].concat())
 }
@@ -274,7 +274,7 @@ fn route(engine: &str, inside: &[Vec<u8>], outside: &[Vec<u8>]) -> [Vec<Vec<u8>>
 }
 
 /// The number of a packet, or one that none has.
-fn own(packet: &[u8]) -> usize {
+pub(crate) fn own(packet: &[u8]) -> usize {
     let (high, low) = (long(packet, packet.len() - 8), long(packet, packet.len() - 4));
     (u64::from(high) << 32 | u64::from(low)).wrapping_mul(STEPS) as usize
 }
