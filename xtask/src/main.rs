@@ -8,6 +8,7 @@ mod corpus;
 mod install;
 mod malformed;
 mod run;
+mod simulate;
 mod test;
 mod tools;
 
@@ -29,6 +30,8 @@ cargo xtask bench NAME [ARG...]    run bench/NAME, with its peers built from the
 cargo xtask corpus DIR             compare packet filters with bpf_filter on DIR's captures and expressions
 cargo xtask malformed [PROGRAM] [--packets N]
                                    send ten million, or N, malformed packets to each program of examples/, or to one
+cargo xtask simulate [PROGRAM] [--hours N]
+                                   run programs of examples/ on a bad network for a day of their clock, or N hours
 cargo xtask codegen                write the emitters that machines/*.spec generate
 cargo xtask install --prefix DIR   build a release and install qj, man pages, completions, headers, examples
 cargo xtask tools                  install what the tests need, and no more
@@ -44,6 +47,7 @@ enum Task {
     Codegen,
     Corpus { folder: PathBuf, arguments: Vec<std::ffi::OsString> },
     Malformed { program: Option<String>, packets: u64 },
+    Simulate { program: Option<String>, hours: u64 },
     ListBenches,
     Bench { name: String, arguments: Vec<std::ffi::OsString> },
     Install { prefix: PathBuf },
@@ -67,6 +71,7 @@ fn main() -> ExitCode {
         Task::Codegen => codegen::run(),
         Task::Corpus { folder, arguments } => corpus::run(&folder, &arguments),
         Task::Malformed { program, packets } => malformed::run(program.as_deref(), packets),
+        Task::Simulate { program, hours } => simulate::run(program.as_deref(), hours),
         Task::ListBenches => bench::list(),
         Task::Bench { name, arguments } => bench::run(&name, &arguments),
         Task::Install { prefix } => install::run(&prefix),
@@ -101,15 +106,12 @@ fn read_arguments() -> Result<Task, lexopt::Error> {
             None => Err("corpus needs DIR, a folder with captures and expressions".into()),
         },
         "malformed" => {
-            let (mut program, mut packets) = (None, malformed::PACKETS);
-            while let Some(argument) = parser.next()? {
-                match argument {
-                    Value(name) if program.is_none() => program = Some(name.string()?),
-                    Long("packets") => packets = parser.value()?.parse()?,
-                    other => return Err(other.unexpected()),
-                }
-            }
-            Ok(Task::Malformed { program, packets })
+            let (program, packets) = program_and_number(&mut parser, "packets")?;
+            Ok(Task::Malformed { program, packets: packets.unwrap_or(malformed::PACKETS) })
+        }
+        "simulate" => {
+            let (program, hours) = program_and_number(&mut parser, "hours")?;
+            Ok(Task::Simulate { program, hours: hours.unwrap_or(simulate::HOURS) })
         }
         "bench" => match parser.next()? {
             None => Ok(Task::ListBenches),
@@ -126,6 +128,22 @@ fn read_arguments() -> Result<Task, lexopt::Error> {
         },
         other => Err(format!("there is no task `{other}`").into()),
     }
+}
+
+/// `[PROGRAM] [--OPTION N]`
+fn program_and_number(
+    parser: &mut lexopt::Parser,
+    option: &str,
+) -> Result<(Option<String>, Option<u64>), lexopt::Error> {
+    let (mut program, mut number) = (None, None);
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Value(name) if program.is_none() => program = Some(name.string()?),
+            Long(name) if name == option => number = Some(parser.value()?.parse()?),
+            other => return Err(other.unexpected()),
+        }
+    }
+    Ok((program, number))
 }
 
 fn no_more(parser: &mut lexopt::Parser, task: Task) -> Result<Task, lexopt::Error> {

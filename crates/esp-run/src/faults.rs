@@ -100,8 +100,8 @@ pub(crate) fn time_ns(text: &str) -> Option<i64> {
     amount.checked_mul(unit_ns)
 }
 
-/// The faulty medium of one channel.
-pub(crate) struct Medium {
+/// The faulty medium of one channel; or, for who simulates a network around programs, of one direction of a link.
+pub struct Medium {
     plan: Plan,
     random: u64,
     /// By the time they arrive, and among equals by their order.
@@ -123,8 +123,8 @@ struct Counts {
 }
 
 impl Medium {
-    /// The medium of a channel: those of different channels fail at different times.
-    pub(crate) fn new(faults: &Faults, channel: &str) -> Medium {
+    /// The medium of a channel: those of different channels fail at different times. What the faults are for does not matter.
+    pub fn new(faults: &Faults, channel: &str) -> Medium {
         let salt = channel
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
@@ -139,8 +139,8 @@ impl Medium {
         }
     }
 
-    /// A message enters.
-    pub(crate) fn enter(&mut self, mut message: Vec<Datum>, now_ns: i64) {
+    /// A message enters; times are in nanoseconds since any moment.
+    pub fn enter(&mut self, mut message: Vec<Datum>, now_ns: i64) {
         // Always the same number of draws, so that one fault more does not move all the others.
         let (loss, dup, reorder, flip) = (self.draw(), self.draw(), self.draw(), self.draw());
         let (first, second, place) = (self.delay_ns(), self.delay_ns(), self.draw());
@@ -172,13 +172,13 @@ impl Medium {
     }
 
     /// The next message that has arrived.
-    pub(crate) fn leave(&mut self, now_ns: i64) -> Option<Vec<Datum>> {
+    pub fn leave(&mut self, now_ns: i64) -> Option<Vec<Datum>> {
         let first = self.held.first_entry()?;
         (first.key().0 <= now_ns).then(|| first.remove())
     }
 
     /// When the next message arrives.
-    pub(crate) fn due_ns(&self) -> Option<i64> {
+    pub fn due_ns(&self) -> Option<i64> {
         self.held.first_key_value().map(|((due_ns, _), _)| *due_ns)
     }
 
@@ -188,7 +188,7 @@ impl Medium {
     }
 
     /// What the messages have suffered, if anything.
-    pub(crate) fn note(&self, channel: &str) -> Option<String> {
+    pub fn note(&self, channel: &str) -> Option<String> {
         let Counts { lost, doubled, delayed, damaged } = self.counts;
         let counts = [(lost, "lost"), (doubled, "doubled"), (delayed, "delayed"), (damaged, "damaged")];
         let parts: Vec<String> =

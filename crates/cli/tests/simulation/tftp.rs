@@ -1,0 +1,346 @@
+//! The TFTP server and three TFTP clients (examples/tftp): files to and fro, one after the other for each client, three at a
+//! time for the server.
+
+use crate::node::{Node, compile};
+use crate::{Random, SECOND_NS, wanted_ns};
+use quaject_esp_ir::datum::Datum;
+use quaject_esp_ir::ir::ChannelId;
+use quaject_esp_run::{Faults, Medium};
+use std::collections::{BTreeMap, HashMap};
+
+const CLIENTS: usize = 3;
+const SERVER: usize = 0; // the number of its node; a node's address is its number
+const SERVER_PORT: i128 = 69;
+/// The port of the first instance; each has one of its own.
+const FIRST_PORT: i128 = 10_000;
+const BLOCK: usize = 1428;
+/// What a transfer may take for each of its packets: all tries of both sides, with doubled patience.
+const PATIENCE_NS: i64 = 40 * SECOND_NS;
+
+/// A file that is made or read.
+enum Open {
+    Read(String),
+    New(String, Vec<u8>),
+}
+
+/// A program with its files.
+struct Machine<'p> {
+    node: Node<'p>,
+    files: BTreeMap<String, Vec<u8>>,
+    /// By instance.
+    open: HashMap<u32, Open>,
+}
+
+/// What a client is about.
+struct Task {
+    name: String,
+    content: Vec<u8>,
+    puts: bool,
+    begun_ns: i64,
+}
+
+#[derive(Default, Debug)]
+struct Counts {
+    got: u64,
+    put: u64,
+    failed: u64,
+    bytes: u64,
+    longest_ns: i64,
+}
+
+fn datagram(message: &[Datum]) -> (i128, i128, Vec<u8>) {
+    let [Datum::Record(peer), Datum::Bytes(content)] = message else { panic!("{message:?}") };
+    let [Datum::Int(host), Datum::Int(port)] = peer[..] else { panic!("{message:?}") };
+    (host, port, content.clone())
+}
+
+fn text(datum: &Datum) -> String {
+    let Datum::Bytes(bytes) = datum else { panic!("{datum:?}") };
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+impl<'p> Machine<'p> {
+    fn new(node: Node<'p>) -> Machine<'p> {
+        Machine { node, files: BTreeMap::new(), open: HashMap::new() }
+    }
+
+    /// Does what `file:` does.
+    fn file(&mut self, channel: ChannelId, message: &[Datum]) {
+        let [Datum::Pid(who), Datum::Union(call, content)] = message else { panic!("{message:?}") };
+        let reply = self.node.channel("fileReplyC");
+        let done = Datum::Union(self.node.case(reply, 1, "done"), None);
+        let failed = |code: i128, reason: &str| {
+            let failure = Datum::Record(vec![Datum::Int(code), Datum::Bytes(reason.as_bytes().to_vec())]);
+            Datum::Union(self.node.case(reply, 1, "failed"), Some(Box::new(failure)))
+        };
+        let is = |name: &str| self.node.case(channel, 1, name) == *call;
+        let fields = || match content.as_deref() {
+            Some(Datum::Record(fields)) => fields.as_slice(),
+            _ => panic!("{message:?}"),
+        };
+        let at = || match fields()[0] {
+            Datum::Int(at) => usize::try_from(at).expect("files are small"),
+            _ => panic!("{message:?}"),
+        };
+        let answer = if is("open") {
+            let name = text(content.as_ref().expect("a name"));
+            if self.files.contains_key(&name) {
+                self.open.insert(*who, Open::Read(name));
+                done
+            } else {
+                failed(1, "there is no such file")
+            }
+        } else if is("create") {
+            let name = text(content.as_ref().expect("a name"));
+            if self.files.contains_key(&name) {
+                failed(6, "there is one")
+            } else {
+                self.open.insert(*who, Open::New(name, Vec::new()));
+                done
+            }
+        } else if is("read") {
+            let (Some(Open::Read(name)), Datum::Int(count)) = (self.open.get(who), &fields()[1]) else {
+                panic!("{message:?}")
+            };
+            // It may be gone meanwhile, which is an end.
+            let rest = self.files.get(name).and_then(|file| file.get(at()..)).unwrap_or(&[]);
+            let data = rest[..rest.len().min(*count as usize)].to_vec();
+            Datum::Union(self.node.case(reply, 1, "data"), Some(Box::new(Datum::Bytes(data))))
+        } else if is("write") {
+            let (at, Datum::Bytes(data)) = (at(), &fields()[1]) else { panic!("{message:?}") };
+            let Some(Open::New(_, file)) = self.open.get_mut(who) else { panic!("{message:?}") };
+            file.resize(file.len().max(at + data.len()), 0);
+            file[at..at + data.len()].copy_from_slice(data);
+            done
+        } else {
+            match (self.open.remove(who), is("close")) {
+                (Some(Open::New(name, file)), true) => drop(self.files.insert(name, file)),
+                (_, true | false) => {}
+            }
+            done
+        };
+        self.node.tell(reply, vec![Datum::Pid(*who), answer]);
+    }
+
+    /// A datagram arrives.
+    fn receive(&mut self, from: (i128, i128), port: i128, content: Vec<u8>) {
+        // The driver drops what no message can be.
+        if content.len() > BLOCK + 4 {
+            return;
+        }
+        let message = [Datum::Record(vec![Datum::Int(from.0), Datum::Int(from.1)]), Datum::Bytes(content)];
+        if port == SERVER_PORT {
+            self.node.tell(self.node.channel("requestC"), message.to_vec());
+        } else {
+            let who = Datum::Pid((port - FIRST_PORT) as u32);
+            self.node.tell(self.node.channel("rxC"), [&[who][..], &message].concat());
+        }
+    }
+}
+
+struct Simulation<'p> {
+    now_ns: i64,
+    machines: Vec<Machine<'p>>,
+    /// From and to a client, by its number: source port, target port, content.
+    up: Vec<Medium>,
+    down: Vec<Medium>,
+    tasks: Vec<Option<Task>>,
+    /// When a client begins its next task.
+    next_ns: Vec<i64>,
+    random: Random,
+    number: u64,
+    counts: Counts,
+}
+
+impl Simulation<'_> {
+    /// One moment: everything that can happen now does.
+    fn settle(&mut self) {
+        loop {
+            let mut moved = false;
+            for number in 0..self.machines.len() {
+                self.machines[number].node.run(self.now_ns);
+                while let Some((channel, message)) = self.machines[number].node.heard() {
+                    moved = true;
+                    self.carry(number, channel, &message);
+                }
+            }
+            for client in 1..=CLIENTS {
+                while let Some(message) = self.up[client].leave(self.now_ns) {
+                    moved = true;
+                    self.arrive(client, SERVER, message);
+                }
+                while let Some(message) = self.down[client].leave(self.now_ns) {
+                    moved = true;
+                    self.arrive(SERVER, client, message);
+                }
+                moved |= self.begin(client);
+            }
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    fn arrive(&mut self, from: usize, to: usize, message: Vec<Datum>) {
+        let [Datum::Int(source), Datum::Int(target), Datum::Bytes(content)] = &message[..] else {
+            panic!("{message:?}")
+        };
+        self.machines[to].receive((from as i128, *source), *target, content.clone());
+    }
+
+    /// Takes what a program says to where it belongs.
+    fn carry(&mut self, number: usize, channel: ChannelId, message: &[Datum]) {
+        let name = self.machines[number].node.program.channels[channel.0 as usize].name.clone();
+        match (name.as_str(), message) {
+            ("fileC", message) => self.machines[number].file(channel, message),
+            ("refusalC", message) => self.send(number, SERVER_PORT, message),
+            ("txC", [Datum::Pid(who), rest @ ..]) => self.send(number, FIRST_PORT + i128::from(*who), rest),
+            ("reportC", message) => self.end(number, channel, message),
+            (name, _) => panic!("nobody reads {name}"),
+        }
+    }
+
+    fn send(&mut self, from: usize, source: i128, message: &[Datum]) {
+        let (host, port, content) = datagram(message);
+        let to = usize::try_from(host).expect("addresses are numbers of nodes");
+        let medium = if from == SERVER { &mut self.down[to] } else { &mut self.up[from] };
+        medium.enter(vec![Datum::Int(source), Datum::Int(port), Datum::Bytes(content)], self.now_ns);
+    }
+
+    /// Gives a client its next file, once it is time.
+    fn begin(&mut self, client: usize) -> bool {
+        if self.tasks[client].is_some() || self.now_ns < self.next_ns[client] {
+            return false;
+        }
+        self.number += 1;
+        let any = [4_000, 100_000].map(|most| self.random.below(most) as usize);
+        let sizes = [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, any[0], any[1]];
+        let size = sizes[self.random.below(8) as usize];
+        let content: Vec<u8> = (0..size).map(|_| self.random.next() as u8).collect();
+        let (name, puts) = (format!("file{}", self.number), self.random.below(2) == 0);
+        // One that is not there is reported, too.
+        let is_there = puts || self.random.below(50) > 0;
+        if is_there {
+            let owner = if puts { client } else { SERVER };
+            self.machines[owner].files.insert(name.clone(), content.clone());
+        }
+        let node = &mut self.machines[client].node;
+        let commands = node.channel("commandC");
+        let server = Datum::Record(vec![Datum::Int(SERVER as i128), Datum::Int(SERVER_PORT)]);
+        let file = Datum::Record(vec![server, Datum::Bytes(name.clone().into_bytes())]);
+        let case = node.case(commands, 0, if puts { "put" } else { "get" });
+        node.tell(commands, vec![Datum::Union(case, Some(Box::new(file)))]);
+        self.tasks[client] = Some(Task { name, content, puts, begun_ns: self.now_ns });
+        true
+    }
+
+    /// A client reports.
+    fn end(&mut self, client: usize, channel: ChannelId, message: &[Datum]) {
+        let task = self.tasks[client].take().expect("a report follows a command");
+        let words = self.machines[client].node.words(channel, message);
+        let [Datum::Bytes(name), Datum::Union(case, _)] = message else { panic!("{message:?}") };
+        assert_eq!(*name, task.name.as_bytes());
+        let done = *case == self.machines[client].node.case(channel, 1, "done");
+        let here = self.machines[client].files.remove(&task.name);
+        let there = self.machines[SERVER].files.remove(&task.name);
+        let new = if task.puts { there } else { here };
+        let what = format!("after {} s: {words}", self.now_ns / SECOND_NS);
+        // Whatever is said, a file is whole or not there.
+        assert!(new.as_ref().is_none_or(|new| *new == task.content), "{what}: other bytes have arrived");
+        if done {
+            assert!(new.is_some(), "{what}: nothing has arrived");
+            self.counts.bytes += task.content.len() as u64;
+            *(if task.puts { &mut self.counts.put } else { &mut self.counts.got }) += 1;
+        } else {
+            assert!(task.puts || new.is_none(), "{what}: the file has arrived");
+            self.counts.failed += 1;
+        }
+        self.counts.longest_ns = self.counts.longest_ns.max(self.now_ns - task.begun_ns);
+        let pauses = [0, 0, 1, SECOND_NS, 20 * SECOND_NS];
+        self.next_ns[client] = self.now_ns + pauses[self.random.below(5) as usize];
+    }
+
+    /// When anything happens next.
+    fn next_ns(&self) -> i64 {
+        let deadlines = self.machines.iter().filter_map(|machine| machine.node.deadline_ns);
+        let arrivals = self.up.iter().chain(&self.down).filter_map(Medium::due_ns);
+        let begins = (1..=CLIENTS).filter(|client| self.tasks[*client].is_none()).map(|client| self.next_ns[client]);
+        deadlines.chain(arrivals).chain(begins).min().expect("there is always something to do")
+    }
+
+    fn assert_patience(&self) {
+        for task in self.tasks.iter().flatten() {
+            let packets = 4 + (task.content.len() / BLOCK) as i64;
+            let waits_ns = self.now_ns - task.begun_ns;
+            assert!(waits_ns < packets * PATIENCE_NS, "{}: no report for {} s", task.name, waits_ns / SECOND_NS);
+        }
+    }
+}
+
+/// Runs it all under these faults.
+fn simulate(faults: &str, seed: u64) -> Counts {
+    let programs = [compile("examples/tftp/server.esp"), compile("examples/tftp/client.esp")];
+    let faults: Faults = faults.parse().expect("they are faults");
+    let media = |way: &str| (0..=CLIENTS).map(|client| Medium::new(&faults, &format!("{way}{client}"))).collect();
+    let machines = (0..=CLIENTS).map(|number| Machine::new(Node::new(&programs[usize::from(number != SERVER)])));
+    let mut simulation = Simulation {
+        now_ns: 0,
+        machines: machines.collect(),
+        up: media("up"),
+        down: media("down"),
+        tasks: (0..=CLIENTS).map(|_| None).collect(),
+        next_ns: vec![0; CLIENTS + 1],
+        random: Random(seed),
+        number: 0,
+        counts: Counts::default(),
+    };
+    while simulation.now_ns < wanted_ns() {
+        simulation.settle();
+        simulation.assert_patience();
+        let next_ns = simulation.next_ns();
+        assert!(next_ns > simulation.now_ns, "the clock stands still");
+        simulation.now_ns = next_ns;
+    }
+    for (number, medium) in simulation.up.iter().enumerate().skip(1) {
+        println!("  {}", medium.note(&format!("from client {number}")).unwrap_or_default());
+    }
+    simulation.counts
+}
+
+/// Runs it and says what has come of it.
+fn run(name: &str, faults: &str, seed: u64) -> Counts {
+    let begun = std::time::Instant::now();
+    let counts = simulate(faults, seed);
+    println!(
+        "tftp, {name}: {:.2} h of the programs' clock in {:.1} s: {} got, {} put, {} failed, {} bytes, {} s for one at most",
+        wanted_ns() as f64 / 3_600e9,
+        begun.elapsed().as_secs_f64(),
+        counts.got,
+        counts.put,
+        counts.failed,
+        counts.bytes,
+        counts.longest_ns / SECOND_NS
+    );
+    assert!(counts.got > 0 && counts.put > 0, "{name}: {counts:?}");
+    counts
+}
+
+#[test]
+fn a_good_network() {
+    let counts = run("a good network", "udp:delay=1ms..5ms", 1);
+    // Only files that are not there fail.
+    assert!(counts.failed * 10 < counts.got, "{counts:?}");
+}
+
+#[test]
+fn a_bad_network() {
+    let counts = run("a bad network", "udp:loss=3%,dup=3%,reorder=3%,delay=1ms..30ms,seed=7", 2);
+    assert!(counts.failed * 10 < counts.got, "{counts:?}");
+}
+
+#[test]
+fn a_network_that_is_cut() {
+    // For longer than anybody is patient: what is under way fails, and the next file is not disturbed by it.
+    let counts = run("a network that is cut", "udp:loss=2%,dup=2%,reorder=2%,delay=1ms..200ms,cut=40s/300s,seed=9", 3);
+    assert!(counts.failed > 0, "{counts:?}");
+}

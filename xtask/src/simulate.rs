@@ -1,0 +1,15 @@
+//! `cargo xtask simulate [PROGRAM] [--hours N]`: programs of examples/ on a simulated network that loses, doubles, delays and
+//! cuts off, for hours of their clock. The tests of `crates/cli/tests/simulation` with a number of hours.
+
+use crate::run::{Failure, cargo, succeed};
+
+/// A day.
+pub(crate) const HOURS: u64 = 24;
+
+/// Builds a release, and runs one program for so many hours, or each.
+pub(crate) fn run(program: Option<&str>, hours: u64) -> Result<(), Failure> {
+    let mut command =
+        cargo(&["test", "--release", "--quiet", "--package", "quaject-cli", "--test", "simulation", "--"]);
+    command.args(["--nocapture", "--test-threads", "1"]).args(program);
+    succeed(command.env("QJ_HOURS", hours.to_string()))
+}
