@@ -114,7 +114,7 @@ void qj_ac__go(struct qj_ac_runtime *runtime, struct qj_ac_task *to, void *conte
     if (QJ_AC_LIKELY(runtime->slow == 0)) {
         /* Not the function: its call would leave a return address in the processor's stack of them that nobody takes, and
          * every return from here on would be predicted wrong. */
-        qj_ac__switch_inline(&task->sp, context);
+        qj_ac__switch_inline(task, context);
     } else {
         qj_ac__watch_before(runtime, task, to, false);
         qj_ac__switch(&task->sp, context);

@@ -36,6 +36,27 @@ static void by_number_b(void *a) {
     qj_ac_yield_to_id_and_save_nodispatch(number_a, number_b);
     say("b."), qj_ac_id_remove(number_b);
 }
+/* Whoever runs goes to whom the script names: back to who came, or on to another. */
+static uint32_t numbers[3];
+static const char *script;
+static void follows_the_script(void *a) {
+    uintptr_t me = (uintptr_t)a;
+    uint32_t own = numbers[me] = qj_ac_id_create();
+    qj_ac_yield_and_save_nodispatch(own);
+    while (*script != '\0') {
+        printf("%d", (int)me);
+        uint32_t to = numbers[*script++ - '0'];
+        if (qj_ac_yield_to_id_and_save_nodispatch(to, own) != 0) say("lost");
+    }
+    printf("%d. ", (int)me);
+    for (int i = 0; i < 3; i++) {
+        struct qj_ac_task *other = qj_ac_id_task(numbers[i]);
+        if (other == NULL || other == qj_ac_current()) continue;
+        qj_ac_id_set(numbers[i], NULL);
+        qj_ac_schedule_back(other);
+    }
+    qj_ac_id_remove(own);
+}
 static void saves(void *id) { say("[v"), qj_ac_yield_and_save((uint32_t)(uintptr_t)id), say("v]"); }
 
 static struct qj_ac_semaphore never;
@@ -101,6 +122,12 @@ int main(void) {
     DO_FINISH({
         qj_ac_async(by_number_a, NULL);
         qj_ac_async(by_number_b, NULL);
+    });
+    line("back to who came, and on to another");
+    DO_FINISH({
+        for (uintptr_t i = 0; i < 3; i++) qj_ac_async(follows_the_script, (void *)i);
+        script = "12012012101010212120";
+        qj_ac_yield_to_id(numbers[0]);
     });
     line("numbers in the queue");
     uint32_t v = qj_ac_id_create();

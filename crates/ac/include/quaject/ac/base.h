@@ -118,6 +118,7 @@ struct qj_ac_pool;
 /* A thread's state. `queue` is the sentinel of the circular dispatch queue. */
 struct qj_ac_runtime {
     struct qj_ac_task *current;
+    struct qj_ac_task *previous; /* the last to yield to a number directly: a guess, perhaps of a task long ended */
     struct qj_ac_task *spare;  /* hot stack; null when the pool is empty or the slow paths are asked for */
     uintptr_t slow;            /* not 0: every switch goes through the library (not started, tracing, sanitizers) */
     struct qj_ac_slot *slots;

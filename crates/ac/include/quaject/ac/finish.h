@@ -47,7 +47,7 @@ QJ_AC_INLINE void qj_ac_finish_end(struct qj_ac_finish *block) {
             runtime->current = next;
             void *to = next->sp;
             next->sp = NULL;
-            qj_ac__switch_inline(&task->sp, to);
+            qj_ac__switch_inline(task, to);
         }
     }
     task->finish = block->up;

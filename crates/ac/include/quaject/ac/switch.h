@@ -51,17 +51,17 @@ void *qj_ac__end(struct qj_ac_task *task);
     "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0", "xmm1",  \
         "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",   \
         "xmm15" QJ_AC__WIDE_REGISTERS
-QJ_AC_INLINE void qj_ac__switch_inline(void **save, void *to) {
+QJ_AC_INLINE void qj_ac__switch_inline(struct qj_ac_task *task, void *to) {
     __asm__ volatile("lea 1f(%%rip), %%rax\n\t"
                      "lea -144(%%rsp), %%rsp\n\t"
                      "mov %%rbp, 8(%%rsp)\n\t"
                      "mov %%rax, (%%rsp)\n\t"
-                     "mov %%rsp, (%%rdi)\n\t"
+                     "mov %%rsp, 8(%%rdi)\n\t"
                      "mov %%rsi, %%rsp\n\t"
                      "jmp *(%%rsi)\n"
                      "1:\t" QJ_AC__LANDING "mov 8(%%rsp), %%rbp\n\t"
                      "lea 144(%%rsp), %%rsp"
-                     : "+D"(save), "+S"(to)
+                     : "+D"(task), "+S"(to)
                      :
                      : QJ_AC__EVERY_REGISTER);
 }
@@ -85,7 +85,7 @@ QJ_AC_INLINE void qj_ac__switch_first_inline(struct qj_ac_task *task, void *to) 
                      : QJ_AC__EVERY_REGISTER);
 }
 #else
-QJ_AC_INLINE void qj_ac__switch_inline(void **save, void *to) { qj_ac__switch(save, to); }
+QJ_AC_INLINE void qj_ac__switch_inline(struct qj_ac_task *task, void *to) { qj_ac__switch(&task->sp, to); }
 QJ_AC_INLINE void qj_ac__switch_first_inline(struct qj_ac_task *task, void *to) { qj_ac__switch_first(task, to); }
 #endif
 

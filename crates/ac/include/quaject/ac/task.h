@@ -128,7 +128,7 @@ QJ_AC_INLINE int qj_ac_yield(void) {
         runtime->current = next;
         void *to = next->sp;
         next->sp = NULL;
-        qj_ac__switch_inline(&task->sp, to);
+        qj_ac__switch_inline(task, to);
     }
     return qj_ac__verdict(runtime);
 }
@@ -147,7 +147,7 @@ QJ_AC_INLINE void qj_ac_suspend(void) {
         runtime->current = next;
         void *to = next->sp;
         next->sp = NULL;
-        qj_ac__switch_inline(&task->sp, to);
+        qj_ac__switch_inline(task, to);
     } else {
         qj_ac__suspend_slow();
     }
@@ -169,12 +169,13 @@ QJ_AC_INLINE int qj_ac_yield_to_nodispatch(struct qj_ac_task *to) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_task *task = runtime->current;
     void *context = to->sp;
-    if (QJ_AC_UNLIKELY(((uintptr_t)task->parent_sp | (uintptr_t)to->prev | runtime->slow) != 0 || context == NULL)) {
+    if (QJ_AC_UNLIKELY(((uintptr_t)task->parent_sp | (uintptr_t)to->prev | runtime->slow) != 0)) {
         return qj_ac__yield_to_nodispatch_slow(to);
     }
+    if (QJ_AC_UNLIKELY(context == NULL)) return qj_ac__yield_to_nodispatch_slow(to);
     runtime->current = to;
     to->sp = NULL;
-    qj_ac__switch_inline(&task->sp, context);
+    qj_ac__switch_inline(task, context);
     return 0;
 }
 
@@ -218,15 +219,28 @@ QJ_AC_INLINE int qj_ac_yield_to_id_nodispatch(uint32_t to) {
     return qj_ac_yield_to_nodispatch(task);
 }
 
+/* Most go back to who came. That one is known from the thread's state; the look-up, which waits for the number to come
+ * from the frame of the task that has just gone on, then only confirms it, and the processor need not wait for it. */
+QJ_AC_INLINE struct qj_ac_task *qj_ac__as_before(const struct qj_ac_runtime *runtime, struct qj_ac_task *found) {
+    struct qj_ac_task *previous = runtime->previous, *same = previous;
+    __asm__("" : "+r"(same)); /* the compiler must not see that they are one, else it uses the other one */
+    if (QJ_AC_UNLIKELY(same != found)) return found;
+    __asm__ volatile("" : "+r"(previous)); /* nor make a conditional move of the branch */
+    return previous;
+}
+
 QJ_AC_INLINE int qj_ac_yield_to_id_and_save_nodispatch(uint32_t to, uint32_t own) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_slot *slots = runtime->slots, *target = &slots[to & runtime->slot_mask];
     struct qj_ac_slot *slot = &slots[own & runtime->slot_mask];
-    struct qj_ac_task *task = target->task;
-    if (QJ_AC_UNLIKELY(target->id != to || task == NULL)) return -ESRCH;
+    struct qj_ac_task *task = target->task, *me = runtime->current;
+    if (QJ_AC_UNLIKELY(target->id != to)) return -ESRCH;
+    if (QJ_AC_UNLIKELY(task == NULL)) return -ESRCH;
     if (QJ_AC_UNLIKELY(slot->id != own)) return -EINVAL;
     target->task = NULL;
-    slot->task = runtime->current;
+    slot->task = me;
+    task = qj_ac__as_before(runtime, task);
+    runtime->previous = me;
     return qj_ac_yield_to_nodispatch(task);
 }
 
