@@ -68,7 +68,36 @@ void qj_ac__spread(void *words);
 #define QJ_AC__WORD(x)                                                                                                 \
     _Generic((x), float: (struct qj_ac__words *)"pass a pointer to it", double: (struct qj_ac__words *)"likewise",     \
              default: (x))
+#if defined(__riscv)
+/* Registers hold 32 bits sign-extended here, those of unsigned numbers too. That is right for a parameter of 32 bits and
+ * wrong for one of 64, so who passes an unsigned must pass what the parameters are, to the type. */
+#define QJ_AC__W(x)                                                                                                    \
+    ((uintptr_t)_Generic((x), unsigned: (intptr_t)(int32_t)(uintptr_t)QJ_AC__WORD(x), default: QJ_AC__WORD(x)))
+#define QJ_AC__U(x) _Generic((x), unsigned: 1, default: 0)
+#define QJ_AC__T(x) __typeof__(((void)0, (x)))
+#define QJ_AC__EXACT_0(f) 1
+#define QJ_AC__EXACT(f, unsigned_, call, ...)                                                                          \
+    (!(unsigned_) || __builtin_types_compatible_p(__typeof__(*(f)), __typeof__(call)(__VA_ARGS__)))
+#define QJ_AC__EXACT_1(f, a) QJ_AC__EXACT(f, QJ_AC__U(a), f(a), QJ_AC__T(a))
+#define QJ_AC__EXACT_2(f, a, b) QJ_AC__EXACT(f, QJ_AC__U(a) + QJ_AC__U(b), f(a, b), QJ_AC__T(a), QJ_AC__T(b))
+#define QJ_AC__EXACT_3(f, a, b, c)                                                                                     \
+    QJ_AC__EXACT(f, QJ_AC__U(a) + QJ_AC__U(b) + QJ_AC__U(c), f(a, b, c), QJ_AC__T(a), QJ_AC__T(b), QJ_AC__T(c))
+#define QJ_AC__EXACT_4(f, a, b, c, d)                                                                                  \
+    QJ_AC__EXACT(f, QJ_AC__U(a) + QJ_AC__U(b) + QJ_AC__U(c) + QJ_AC__U(d), f(a, b, c, d), QJ_AC__T(a), QJ_AC__T(b),    \
+                 QJ_AC__T(c), QJ_AC__T(d))
+#define QJ_AC__EXACT_5(f, a, b, c, d, e)                                                                               \
+    QJ_AC__EXACT(f, QJ_AC__U(a) + QJ_AC__U(b) + QJ_AC__U(c) + QJ_AC__U(d) + QJ_AC__U(e), f(a, b, c, d, e),             \
+                 QJ_AC__T(a), QJ_AC__T(b), QJ_AC__T(c), QJ_AC__T(d), QJ_AC__T(e))
+#define QJ_AC__EXACT_6(f, a, b, c, d, e, g)                                                                            \
+    QJ_AC__EXACT(f, QJ_AC__U(a) + QJ_AC__U(b) + QJ_AC__U(c) + QJ_AC__U(d) + QJ_AC__U(e) + QJ_AC__U(g),                 \
+                 f(a, b, c, d, e, g), QJ_AC__T(a), QJ_AC__T(b), QJ_AC__T(c), QJ_AC__T(d), QJ_AC__T(e), QJ_AC__T(g))
+#define QJ_AC__CHECK_WORDS(...)                                                                                        \
+    _Static_assert(QJ_AC__PASTE(QJ_AC__EXACT_, QJ_AC__COUNT(__VA_ARGS__))(__VA_ARGS__),                                \
+                   "ASYNC_CALL with an unsigned argument: cast every argument to the type of its parameter")
+#else
 #define QJ_AC__W(x) ((uintptr_t)QJ_AC__WORD(x))
+#define QJ_AC__CHECK_WORDS(...) (void)0
+#endif
 #define QJ_AC__WORDS_0() 0
 #define QJ_AC__WORDS_1(a) QJ_AC__W(a)
 #define QJ_AC__WORDS_2(a, b) QJ_AC__W(a), QJ_AC__W(b)
@@ -110,6 +139,7 @@ void qj_ac__spread(void *words);
 #define ASYNC_CALL(...)                                                                                                \
     do {                                                                                                               \
         (void)sizeof((QJ_AC__PASTE(QJ_AC__CALL_, QJ_AC__COUNT(__VA_ARGS__))(__VA_ARGS__)), 0);                         \
+        QJ_AC__CHECK_WORDS(__VA_ARGS__);                                                                               \
         QJ_AC__START(QJ_AC__COUNT(__VA_ARGS__), QJ_AC__FIRST(__VA_ARGS__),                                             \
                      QJ_AC__PASTE(QJ_AC__TAIL_, QJ_AC__COUNT(__VA_ARGS__))(__VA_ARGS__));                              \
     } while (0)
