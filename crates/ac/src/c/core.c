@@ -95,10 +95,10 @@ void qj_ac_stop(void) {
     qj_ac__watch_stop(runtime);
     qj_ac__unwatch_overflow(runtime);
     qj_ac__stacks_free(runtime);
+    qj_ac__numbers_stop(runtime);
     runtime->current = &qj_ac__nowhere;
     runtime->slow = QJ_AC_SLOW_UNSTARTED;
     runtime->slots = no_slots;
-    runtime->slot_mask = 0;
     runtime->spare = NULL;
 }
 

@@ -18,6 +18,12 @@ static void make_table(struct qj_ac_runtime *runtime) {
     runtime->free_first = runtime->free_last = 0;
 }
 
+void qj_ac__numbers_stop(struct qj_ac_runtime *runtime) {
+    if (runtime->slot_mask == 0) return;
+    munmap(runtime->slots, QJ_AC_SLOTS * sizeof(struct qj_ac_slot));
+    runtime->slot_mask = 0;
+}
+
 uint32_t qj_ac_id_create(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (runtime->current == &qj_ac__nowhere) qj_ac_start();

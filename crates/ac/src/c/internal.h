@@ -46,6 +46,10 @@ void qj_ac__detach(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
 /* Is the block, or one around it up to the next shield, cancelled? */
 bool qj_ac__block_canceled(const struct qj_ac_finish *block);
 
+/* ---- id.c ---- */
+/* The thread's tasks end: gives the table of numbers back. */
+void qj_ac__numbers_stop(struct qj_ac_runtime *runtime);
+
 /* ---- finish.c ---- */
 /* Makes the block findable from those around it. */
 void qj_ac__link_up(struct qj_ac_finish *block);

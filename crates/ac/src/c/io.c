@@ -29,7 +29,7 @@ static struct qj_ac_io *io_of(struct qj_ac_runtime *runtime) {
     }
     if (wanted == NULL || strcmp(wanted, "io_uring") == 0) io->uring = qj_ac__uring_open(io->wake);
     if (io->uring == NULL) {
-        if (wanted != NULL && strcmp(wanted, "io_uring") == 0) qj_ac__die("QJ_AC_IO: this kernel offers no io_uring");
+        if (wanted != NULL && strcmp(wanted, "io_uring") == 0) qj_ac__die("QJ_AC_IO: no io_uring: %s", strerror(errno));
         io->epoll = qj_ac__epoll_open(io->wake);
     }
     faults = seed_of("QJ_AC_IO_FAULTS");

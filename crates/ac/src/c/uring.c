@@ -78,13 +78,17 @@ struct uring *qj_ac__uring_open(int wake) {
     uring->memory_bytes = sq_bytes > cq_bytes ? sq_bytes : cq_bytes;
     char *memory = mmap(NULL, uring->memory_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring,
                         IORING_OFF_SQ_RING);
-    void *entries = mmap(NULL, parameters.sq_entries * sizeof(struct io_uring_sqe), PROT_READ | PROT_WRITE,
-                         MAP_SHARED | MAP_POPULATE, ring, IORING_OFF_SQES);
+    size_t entries_bytes = parameters.sq_entries * sizeof(struct io_uring_sqe);
+    void *entries = mmap(NULL, entries_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, ring, IORING_OFF_SQES);
     bool whole = (parameters.features & IORING_FEAT_SINGLE_MMAP) && (parameters.features & IORING_FEAT_EXT_ARG) &&
                  (parameters.features & IORING_FEAT_NODROP);
     if (memory == MAP_FAILED || entries == MAP_FAILED || !whole) {
+        int error = memory != MAP_FAILED && entries != MAP_FAILED ? ENOSYS : errno;
+        if (memory != MAP_FAILED) munmap(memory, uring->memory_bytes);
+        if (entries != MAP_FAILED) munmap(entries, entries_bytes);
         close(ring);
         free(uring);
+        errno = error;
         return NULL;
     }
     uring->ring = ring;

@@ -79,6 +79,56 @@ fn numbers_run_out_by_name() {
     assert_eq!(output.status.signal(), Some(SIGABRT), "{}", output.status);
 }
 
+/// What exhausted.c replaces by functions that may fail.
+const WRAPPED: &[&str] = &[
+    "malloc",
+    "calloc",
+    "realloc",
+    "aligned_alloc",
+    "free",
+    "mmap",
+    "munmap",
+    "memfd_create",
+    "eventfd",
+    "epoll_create1",
+];
+
+/// Every request for memory fails once, one run each. The program then names what is missing and stops, or it is told by the
+/// documented error and goes on; nobody uses what he did not get, and what he got is given back.
+#[test]
+fn no_request_for_memory_is_taken_for_granted() {
+    let wraps = WRAPPED.iter().map(|function| format!("-Wl,--wrap={function}")).collect::<Vec<_>>();
+    let flags = wraps.iter().map(String::as_str).chain(["-O1"]).collect::<Vec<_>>();
+    let Some(program) = Program::new("gcc", "exhausted").flags(&flags).build() else { return };
+    // The part, what serves its I/O, and how many requests it makes at least.
+    for (part, backend, least) in
+        [("channel", None, 12), ("io", Some("epoll"), 14), ("io", None, 12), ("numbers", None, 7)]
+    {
+        let run = |failing: &str| {
+            let mut command = Command::new(&program);
+            command.args([part, failing]).envs(backend.map(|backend| ("QJ_AC_IO", backend)));
+            command.output().expect("the program starts")
+        };
+        let whole = run("-1");
+        let text = String::from_utf8_lossy(&whole.stdout);
+        let requests = text.strip_suffix(" requests, 0 refused\n").and_then(|count| count.parse::<u32>().ok());
+        let requests = requests.unwrap_or_else(|| panic!("{part}: {text}{}", String::from_utf8_lossy(&whole.stderr)));
+        assert!(requests >= least, "{part} makes {requests} requests");
+        for failing in 0..requests {
+            let output = run(&failing.to_string());
+            let (said, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+            let named = output.status.signal() == Some(SIGABRT)
+                && ["out of memory", "no eventfd: Cannot allocate", "no epoll: Cannot allocate"]
+                    .iter()
+                    .any(|start| complaint.starts_with(&format!("quaject-ac: {start}")));
+            // Without io_uring's mappings there is epoll.
+            let went_on =
+                output.status.success() && (said.contains(", 1 refused") || part == "io" && backend.is_none());
+            assert!(named || went_on, "{part}, request {failing}: {} {said}{complaint}", output.status);
+        }
+    }
+}
+
 /// No program that contains our objects is marked for shadow stacks, however its own were compiled.
 #[test]
 #[cfg(target_arch = "x86_64")]

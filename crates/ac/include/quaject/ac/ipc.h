@@ -56,7 +56,8 @@ struct qj_ac_channel {
 
 /* Shared memory for a channel of 2^capacity_log2 messages each way; at most 2^16. A descriptor, or -errno. */
 int qj_ac_channel_memory(unsigned capacity_log2);
-/* Takes one side of the channel; -EBUSY when somebody lives there, -EPROTO when the memory is no such channel. */
+/* Takes one side of the channel; -EBUSY when somebody lives there, -EPROTO when the memory is no such channel, -ENOMEM.
+ * After an error the side is free, and may be asked for again. */
 int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capacity_log2, uint32_t side);
 /* Leaves; the peer notices. Nobody may be waiting. */
 void qj_ac_channel_close(struct qj_ac_channel *channel);
