@@ -26,19 +26,21 @@ qj_ac__call:                            // rdi = task, rsi = function, rdx = arg
         .cfi_offset %rbp, -16
         mov     %rsp, %rbp
         .cfi_def_cfa_register %rbp
-        push    %rbx
-        .cfi_offset %rbx, -24
-        push    %r12
-        .cfi_offset %r12, -32
-        push    %r13
-        .cfi_offset %r13, -40
-        push    %r14
-        .cfi_offset %r14, -48
-        push    %r15
-        .cfi_offset %r15, -56
+        // In the red zone: from here on nothing runs on this stack before the record is taken.
         lea     qj_ac__resume(%rip), %rax
-        push    %rax
-        mov     %rsp, (%rdi)
+        mov     %rbx, -8(%rbp)
+        .cfi_offset %rbx, -24
+        mov     %r12, -16(%rbp)
+        .cfi_offset %r12, -32
+        mov     %r13, -24(%rbp)
+        .cfi_offset %r13, -40
+        mov     %r14, -32(%rbp)
+        .cfi_offset %r14, -48
+        mov     %r15, -40(%rbp)
+        .cfi_offset %r15, -56
+        mov     %rax, -48(%rbp)
+        lea     -48(%rbp), %rcx
+        mov     %rcx, (%rdi)
         mov     %rdi, %rsp
         mov     %rdx, %rdi
         call    *%rsi

@@ -142,6 +142,17 @@ struct qj_ac_runtime {
 
 /* Initial-exec: the library is linked into the program that uses it, and a look-up is one instruction. */
 extern __thread struct qj_ac_runtime qj_ac__thread __attribute__((tls_model("initial-exec")));
+/* The same address, made anew. A compiler keeps the address, or a part of it, over a switch in the frame of the task that
+ * goes on, where the processor can read it only when it knows the stack pointer; and all that follows waits for that. */
+QJ_AC_INLINE struct qj_ac_runtime *qj_ac__here(void) {
+#if defined(__x86_64__)
+    struct qj_ac_runtime *runtime;
+    __asm__ volatile("mov %%fs:0, %0\n\tadd qj_ac__thread@gottpoff(%%rip), %0" : "=r"(runtime) : : "cc");
+    return runtime;
+#else
+    return &qj_ac__thread;
+#endif
+}
 extern struct qj_ac_task qj_ac__nowhere; /* `current` of a thread that has not started */
 
 /* Makes the calling thread's state; DO_FINISH does it when it must. Not needed, never harmful. */

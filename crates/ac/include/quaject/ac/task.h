@@ -41,7 +41,7 @@ void qj_ac__finished_call(struct qj_ac_runtime *runtime, struct qj_ac_task *task
 __attribute__((noreturn, cold)) void qj_ac__die_outside(const char *what);
 __attribute__((noreturn, cold)) void qj_ac__die_left_open(struct qj_ac_task *task);
 
-/* The stack goes back to the pool and the parent runs on; also when an exception passes through. */
+/* The stack goes back to the pool and the parent runs on, when an exception passes through. */
 QJ_AC_INLINE void qj_ac__give_back(struct qj_ac_task **returned) {
     struct qj_ac_task *task = *returned;
     if (QJ_AC_LIKELY(task != NULL)) {
@@ -76,6 +76,13 @@ QJ_AC_INLINE void qj_ac_async(void (*function)(void *), void *argument) {
     returned = qj_ac__call(task, function, argument);
     if (QJ_AC_LIKELY(returned != NULL)) {
         if (QJ_AC_UNLIKELY(task->finish != home)) qj_ac__die_left_open(task);
+        /* As `qj_ac__give_back`, with nothing read that was written a moment ago and is known. */
+        returned = NULL;
+        struct qj_ac_task *spare = runtime->spare;
+        if (QJ_AC_UNLIKELY(task->next != spare)) task->next = spare;
+        runtime->spare = task;
+        QJ_AC__APART();
+        runtime->current = parent;
     }
 }
 
@@ -112,25 +119,36 @@ int qj_ac__yield_to_nodispatch_slow(struct qj_ac_task *to);
 
 /* Lets every other runnable task go first. Returns 0, or QJ_AC_CANCELED. */
 QJ_AC_INLINE int qj_ac_yield(void) {
-    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_runtime *runtime = qj_ac__here();
     struct qj_ac_task *task = runtime->current, *next = runtime->queue.next;
     if (QJ_AC_UNLIKELY(runtime->slow != 0)) return qj_ac__yield_slow();
     if (task->parent_sp != NULL) {
         qj_ac__push_back(runtime, task);
         qj_ac__first_wait(runtime, task);
     } else if (QJ_AC_LIKELY(next != &runtime->queue)) {
-        struct qj_ac_task *second = next->next;
+        /* `next` leaves at the front and `task` comes at the end. Two tasks that take turns are a case of their own: what
+         * the next turn reads is then what is known here, not what was read through another pointer. */
+        struct qj_ac_task *end = &runtime->queue, *last = end->prev;
         runtime->statistics.switches++;
-        runtime->queue.next = second;
-        second->prev = &runtime->queue;
+        task->next = end;
+        if (last == next) {
+            task->prev = end;
+            end->next = task;
+        } else {
+            struct qj_ac_task *second = next->next;
+            task->prev = last;
+            last->next = task;
+            end->next = second;
+            second->prev = end;
+        }
+        end->prev = task;
         next->prev = NULL;
-        qj_ac__push_back(runtime, task);
         runtime->current = next;
         void *to = next->sp;
         next->sp = NULL;
         qj_ac__switch_inline(task, to);
     }
-    return qj_ac__verdict(runtime);
+    return qj_ac__verdict(qj_ac__here());
 }
 
 /* Waits until somebody schedules this task or yields to it. */
