@@ -802,6 +802,9 @@ pub(crate) struct Filter {
     /// In place of a file: what passes this interface, until SIGINT or SIGTERM; `any` is all of them
     #[arg(short, long, group = "source", value_name = "IFACE")]
     pub(crate) interface: Option<String>,
+    /// Take what arrives at the interface by AF_XDP, before the system does anything with it: it does not see it
+    #[arg(long, requires = "interface")]
+    pub(crate) xdp: bool,
     /// End after so many packets of the interface
     #[arg(long, value_name = "N", requires = "interface")]
     pub(crate) packets: Option<u64>,

@@ -300,6 +300,76 @@ help: `ip link` lists the interfaces; it takes root, or a `qj` after `setcap cap
 "#]]);
 }
 
+/// What `qj filter RULES -i right ARGUMENTS` prints and says while three questions go into the wire `left`, whose end
+/// `right` is, and `meanwhile` is done.
+fn across(folder: &Folder, arguments: &str, meanwhile: &str) -> Option<(String, String)> {
+    for needed in ["ip", "ping"] {
+        quaject_test_support::tool(&[needed])?;
+    }
+    let script = format!(
+        "echo 1 > /proc/sys/net/ipv6/conf/default/disable_ipv6\n\
+         ip link add left type veth peer name right && ip link set left up && ip link set right up || exit 1\n\
+         ip addr add 10.9.0.1/24 dev left\n\
+         ip neigh add 10.9.0.2 lladdr 02:00:00:00:00:09 dev left\n\
+         $QJ filter -f rules.txt -i right {arguments} 2> said & listener=$!\n\
+         for i in $(seq 600); do grep -qE 'listening|taking' said && break; sleep 0.05; done\n\
+         ping -q -c 3 -i 0.05 -W 0.1 -s 1000 10.9.0.2 > /dev/null\n\
+         {meanwhile}\n\
+         wait $listener; echo status $?\n\
+         ip link show right 2>&1 | grep -c prog/xdp"
+    );
+    let output = std::process::Command::new("unshare")
+        .args(["--net", "bash", "-c", &script])
+        .env("QJ", env!("CARGO_BIN_EXE_qj"))
+        .current_dir(folder.path(""))
+        .output()
+        .expect("every Linux has `unshare`");
+    let said = std::fs::read_to_string(folder.path("said")).expect("the script makes it");
+    if said.contains("AF_XDP socket: Address family not supported") || said.contains("for XDP: Operation not permitted")
+    {
+        eprintln!("SKIPPED a test: {said}");
+        return None;
+    }
+    Some((String::from_utf8_lossy(&output.stdout).into_owned(), said))
+}
+
+#[test]
+fn packets_taken_by_af_xdp_are_counted_as_those_overheard() {
+    let Some(folder) = folder() else { return };
+    std::fs::write(folder.path("rules.txt"), "ask: icmp[0] == 8\nanswer: icmp[0] == 0\nall: ip\nlong: greater 1000\n")
+        .expect("a file can be written");
+    let counted = "3  ask\n0  answer\n3  all\n3  long\nstatus 0\n0\n";
+    let Some((printed, said)) = across(&folder, "--count --packets 3", "") else { return };
+    assert_eq!(printed, counted, "{said}");
+    let Some((printed, said)) = across(&folder, "--xdp --count --packets 3", "") else { return };
+    assert_eq!(printed, counted, "{said}");
+    assert!(said.starts_with("taking") && said.ends_with("right\n3 packets, 0 that no filter matches\n"), "{said}");
+    // What was taken is written whole, until Ctrl-C; the program is gone with the process.
+    let Some((printed, said)) = across(&folder, "--xdp --split by-rule", "kill -INT $listener") else { return };
+    assert_eq!(printed, "3  ask.pcap\nstatus 0\n0\n", "{said}");
+    let again = folder.qj("filter -f rules.txt -r by-rule/ask.pcap --check");
+    again.assert().success().stdout_eq("3 packets, 12 evaluations, 9 matches, 0 differences\n");
+    let Some((printed, said)) = across(&folder, "--xdp --check --packets 3", "") else { return };
+    assert_eq!(printed, "3 packets, 12 evaluations, 9 matches, 0 differences\nstatus 0\n0\n", "{said}");
+}
+
+#[test]
+fn an_interface_whose_packets_are_taken_is_given_back_whatever_happens() {
+    let Some(folder) = folder() else { return };
+    let killed = "ip link show right | grep -c prog/xdp; kill -KILL $listener";
+    let Some((printed, said)) = across(&folder, "--xdp --count", killed) else { return };
+    assert_eq!(printed, "1\nstatus 137\n0\n", "{said}");
+    let Some((printed, said)) = across(&folder, "--xdp --count", "ip link del left") else { return };
+    assert!(printed.contains("status 1\n"), "{printed}{said}");
+    assert!(said.contains("error: `right` after packet 3: the interface is gone\n"), "{said}");
+    let absent = folder.qj("filter -f rules.txt -i nosuch0 --xdp --count");
+    absent.assert().code(1).stderr_eq(str![[r#"
+error: cannot take the packets of `nosuch0`: cannot find the interface: No such device (os error 19)
+help: `ip link` lists the interfaces; AF_XDP listens to one at a time
+
+"#]]);
+}
+
 #[test]
 fn rules_become_a_program_for_the_kernel() {
     use quaject_test_support::tool;

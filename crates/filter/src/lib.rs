@@ -1,8 +1,10 @@
 //! Packet filters by the thousand, merged into one classifier whose machine code is generated for exactly these filters.
-//! Knows packets as bytes; opens no sockets and no files.
+//! Knows packets as bytes; only `af_xdp` and `pcap` know where they come from.
 //!
 #![doc = include_str!("../README.md")]
 
+#[cfg(all(feature = "af-xdp", target_os = "linux"))]
+pub mod af_xdp;
 pub mod bpf;
 #[cfg(feature = "c")]
 mod c;

@@ -37,7 +37,8 @@ pub(crate) fn filter(terminal: &Terminal, arguments: Arguments) -> Result<Status
     let packets = match (&arguments.read, &arguments.interface) {
         (Some(capture), _) => Some(Source::Capture(capture)),
         (None, Some(name)) => {
-            let interface = live::Source::open(&pcap, name, arguments.packets).map_err(Stop::at)?;
+            let way = if arguments.xdp { live::Way::Take } else { live::Way::Overhear };
+            let interface = live::Source::open(&pcap, name, way, arguments.packets).map_err(Stop::at)?;
             // Wrong rules are told at once, not with the first packet.
             wanted.set(interface.link_type())?;
             Some(Source::Interface(Box::new(interface)))

@@ -1,0 +1,251 @@
+//! Packets of an interface as they come, by AF_XDP: the kernel writes them into this process's memory before its own
+//! network does anything with them. Knows Ethernet interfaces of Linux, and nothing of filters.
+//!
+//! ```text
+//!                program: redirect by queue
+//! interface ──> queue 0 ──> socket ──> chunks of memory ──> next_frame
+//!           └─> queue 1 ──> socket ──> chunks of memory ──┘
+//! ```
+//!
+//! What is redirected is taken away: the system does not see what arrives while this is open. The program is attached by
+//! a link, which is a descriptor: however the process ends, the kernel closes it, and the system has its packets again.
+
+mod interface;
+mod program;
+mod socket;
+
+use interface::{Changes, Interface};
+use program::Link;
+use socket::{Queue, Segments};
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Chunks that the queues of an interface have together, as far as each has no less than [`FEWEST_CHUNKS`].
+const CHUNKS: u32 = 16_384;
+const MOST_CHUNKS: u32 = 4_096;
+const FEWEST_CHUNKS: u32 = 512;
+
+/// What went wrong, at which step.
+#[derive(Debug)]
+pub struct Trouble {
+    step: Step,
+    error: io::Error,
+}
+
+/// What takes the kernel's consent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Step {
+    /// Finding the interface.
+    Find,
+    /// Being told what becomes of it.
+    Watch,
+    /// Making a socket.
+    Socket,
+    /// Giving it memory.
+    Memory,
+    /// Tying it to a queue.
+    Bind,
+    /// Loading the program that redirects.
+    Load,
+    /// Attaching it.
+    Attach,
+    /// Going on: the interface is gone, or down.
+    Listen,
+}
+
+impl Trouble {
+    fn new(step: Step, error: io::Error) -> Trouble {
+        Trouble { step, error }
+    }
+
+    fn last(step: Step) -> Trouble {
+        Trouble::new(step, io::Error::last_os_error())
+    }
+
+    fn is(&self, code: i32) -> bool {
+        self.error.raw_os_error() == Some(code)
+    }
+
+    /// The way out.
+    pub fn help(&self) -> &'static str {
+        if self.is(libc::EPERM) || self.is(libc::EACCES) {
+            return "it takes root, or a program after `setcap cap_net_raw,cap_net_admin,cap_bpf,cap_ipc_lock+ep`";
+        }
+        match self.step {
+            Step::Find if self.is(libc::EMEDIUMTYPE) => "AF_XDP is for Ethernet; AF_PACKET listens to other interfaces",
+            Step::Find => "`ip link` lists the interfaces; AF_XDP listens to one at a time",
+            Step::Memory => "raise the limit of locked memory: `ulimit -l unlimited`",
+            Step::Bind if self.is(libc::EBUSY) => "another socket has the queue: end its program first",
+            // The second if it is attached in the other way, by the driver or by the kernel.
+            Step::Attach if self.is(libc::EBUSY) || self.is(libc::EEXIST) => {
+                "another program is attached: end whoever attached it, or `ip link set dev IFACE xdp off`"
+            }
+            Step::Watch | Step::Socket | Step::Bind | Step::Load | Step::Attach => {
+                "it takes Linux 5.9 with CONFIG_XDP_SOCKETS; AF_PACKET listens without"
+            }
+            Step::Listen => "what came before was given",
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let step = match self.step {
+            Step::Find if self.is(libc::EMEDIUMTYPE) => return f.write_str("it is no Ethernet interface"),
+            Step::Find => "cannot find the interface",
+            Step::Watch => "cannot watch the interface",
+            Step::Socket => "cannot make an AF_XDP socket",
+            Step::Memory => "cannot give an AF_XDP socket memory",
+            Step::Bind => "cannot tie an AF_XDP socket to the interface",
+            Step::Load => "cannot load a program for XDP",
+            Step::Attach => "cannot attach a program for XDP",
+            Step::Listen if self.is(libc::ENODEV) => return f.write_str("the interface is gone"),
+            Step::Listen => return f.write_str("the interface went down"),
+        };
+        write!(f, "{step}: {}", self.error)
+    }
+}
+
+impl std::error::Error for Trouble {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+/// An interface whose arriving packets come here, and nowhere else.
+#[derive(Debug)]
+pub struct AfXdp {
+    // Detached before the sockets are closed.
+    link: Link,
+    queues: Vec<Queue>,
+    /// The queue that is asked next: all in turn.
+    turn: usize,
+    interface: Interface,
+    changes: Changes,
+    /// Ready when a queue is, or the interface has changed.
+    ready: OwnedFd,
+}
+
+/// A frame that has come, whole.
+#[derive(Debug)]
+pub struct Frame<'x> {
+    /// When it was looked at, since 1970.
+    pub seconds: u32,
+    /// And nanoseconds.
+    pub nanoseconds: u32,
+    /// Its bytes, from the Ethernet header on.
+    pub data: &'x [u8],
+}
+
+impl AfXdp {
+    /// Takes what arrives at an interface from now on; also what is for others, as long as this is open.
+    ///
+    /// # Errors
+    /// [`Trouble`] if there is no such Ethernet interface, or the kernel has no AF_XDP, does not permit it, or has given
+    /// the interface to another program.
+    pub fn open(name: &str) -> Result<AfXdp, Trouble> {
+        let interface = Interface::find(name)?;
+        let changes = Changes::watch()?;
+        let count = interface.queues();
+        let chunks = 1 << (CHUNKS / count).clamp(FEWEST_CHUNKS, MOST_CHUNKS).ilog2();
+        let map = program::map(count)?;
+        let (program, segments) = program::load(&map)?;
+        let mut queues = Vec::new();
+        for number in 0..count {
+            let queue = match Queue::open(interface.index(), number, chunks, segments) {
+                // Kernels that know programs for frames in several pieces may not know sockets for them.
+                Err(trouble) if segments == Segments::Many && trouble.is(libc::EINVAL) => {
+                    Queue::open(interface.index(), number, chunks, Segments::One)?
+                }
+                other => other?,
+            };
+            program::give(&map, number, queue.socket())?;
+            queues.push(queue);
+        }
+        let ready = ready(queues.iter().map(Queue::socket).chain([changes.as_fd()]))?;
+        // Last: nothing is taken away before there is a place for it.
+        let link = Link::attach(&program, interface.index())?;
+        Ok(AfXdp { link, queues, turn: 0, interface, changes, ready })
+    }
+
+    /// The next frame; none if there is none yet. [`AsFd::as_fd`] tells when there may be one.
+    ///
+    /// # Errors
+    /// [`Trouble`] if the interface is gone or down, and everything that came before was given.
+    pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, Trouble> {
+        let count = self.queues.len();
+        for _ in 0..count {
+            self.turn = (self.turn + 1) % count;
+            if self.queues[self.turn].advance() {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                return Ok(Some(Frame {
+                    seconds: now.as_secs() as u32,
+                    nanoseconds: now.subsec_nanos(),
+                    data: self.queues[self.turn].frame(),
+                }));
+            }
+        }
+        if self.changes.any() {
+            self.interface.check()?;
+        }
+        Ok(None)
+    }
+
+    /// How many frames came and were not given: nobody asked soon enough, or they were longer than the kernel gives.
+    pub fn lost(&self) -> u64 {
+        self.queues.iter().map(Queue::lost).sum()
+    }
+
+    /// Whether the driver itself runs the program, before the kernel has made a packet of the frame.
+    pub fn is_in_driver(&self) -> bool {
+        self.link.is_in_driver()
+    }
+}
+
+impl AsFd for AfXdp {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.ready.as_fd()
+    }
+}
+
+/// A descriptor that is ready as soon as one of these is.
+fn ready<'d>(descriptors: impl Iterator<Item = BorrowedFd<'d>>) -> Result<OwnedFd, Trouble> {
+    // SAFETY: no pointers are passed.
+    let set = owned(Step::Watch, unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
+    for descriptor in descriptors {
+        let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: 0 };
+        // SAFETY: the event outlives the call; both descriptors are open.
+        let status =
+            unsafe { libc::epoll_ctl(set.as_raw_fd(), libc::EPOLL_CTL_ADD, descriptor.as_raw_fd(), &raw mut event) };
+        if status != 0 {
+            return Err(Trouble::last(Step::Watch));
+        }
+    }
+    Ok(set)
+}
+
+/// The descriptor that a system call has made, unless it failed.
+fn owned(step: Step, descriptor: libc::c_int) -> Result<OwnedFd, Trouble> {
+    if descriptor < 0 {
+        return Err(Trouble::last(step));
+    }
+    // SAFETY: it is new, and nobody else's.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+/// Sets a socket's option to what a structure says.
+fn set_option<T>(
+    step: Step,
+    socket: &OwnedFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: &T,
+) -> Result<(), Trouble> {
+    let length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the value is `length` bytes and outlives the call.
+    let status =
+        unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, std::ptr::from_ref(value).cast(), length) };
+    if status == 0 { Ok(()) } else { Err(Trouble::last(step)) }
+}

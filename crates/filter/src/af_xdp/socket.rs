@@ -1,0 +1,283 @@
+//! One socket of AF_XDP: memory in chunks, and two rings in which it and the kernel hand chunks to each other.
+//!
+//! ```text
+//!            fill: numbers of free chunks ──>
+//! this side                                    kernel
+//!         <── receive: where frames lie
+//!
+//! chunk | what the kernel keeps free | frame or a part of one | ..      4096 bytes
+//! ```
+//!
+//! A chunk is the kernel's from its push to `fill` until its pop from `receive`, and this side's otherwise.
+
+use super::{Step, Trouble, owned, set_option};
+use std::fmt;
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+use std::slice;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Bytes of a chunk: a page, which every kernel and driver takes.
+const CHUNK: u64 = 4096;
+
+/// In how many pieces frames may lie.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Segments {
+    /// Frames longer than a chunk are lost.
+    One,
+    Many,
+}
+
+/// Memory shared with the kernel, until this is dropped.
+struct Mapped {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: it is memory of the process, bound to no thread.
+unsafe impl Send for Mapped {}
+
+impl Mapped {
+    /// Maps what a descriptor has at an offset, or memory of its own.
+    fn new(length: usize, of: Option<(&OwnedFd, i64)>) -> Result<Mapped, Trouble> {
+        let (flags, descriptor, offset) = match of {
+            Some((socket, offset)) => (libc::MAP_SHARED | libc::MAP_POPULATE, socket.as_raw_fd(), offset),
+            None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0),
+        };
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping at an address that the kernel chooses touches no memory that is in use.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, access, flags, descriptor, offset) };
+        if start == libc::MAP_FAILED {
+            return Err(Trouble::last(Step::Memory));
+        }
+        Ok(Mapped { start: NonNull::new(start.cast()).expect("a mapping is not at zero"), length })
+    }
+
+    /// The address of something in it.
+    fn at<T>(&self, offset: u64, count: u32) -> NonNull<T> {
+        let end = offset as usize + size_of::<T>() * count as usize;
+        assert!(
+            end <= self.length && offset.is_multiple_of(align_of::<T>() as u64),
+            "the kernel says where its rings are"
+        );
+        // SAFETY: it is inside of the mapping, as has just been seen.
+        unsafe { self.start.byte_add(offset as usize) }.cast()
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: it was mapped with this length, and nothing that points into it outlives it.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
+
+/// A ring of entries. One side pushes and the other pops; which side this is depends on the ring.
+struct Ring<T> {
+    memory: Mapped,
+    producer: u64,
+    consumer: u64,
+    entries: u64,
+    /// A power of two of them.
+    size: u32,
+    kind: PhantomData<T>,
+}
+
+impl<T: Copy> Ring<T> {
+    /// Gives a socket a ring of so many entries and maps it.
+    fn new(
+        socket: &OwnedFd,
+        option: libc::c_int,
+        page: u64,
+        size: u32,
+        offsets: impl Fn(&libc::xdp_mmap_offsets) -> libc::xdp_ring_offset,
+    ) -> Result<Ring<T>, Trouble> {
+        set_option(Step::Memory, socket, libc::SOL_XDP, option, &size)?;
+        let all: libc::xdp_mmap_offsets = get_option(socket, libc::XDP_MMAP_OFFSETS)?;
+        let own = offsets(&all);
+        let length = own.desc as usize + size_of::<T>() * size as usize;
+        let memory = Mapped::new(length, Some((socket, page as i64)))?;
+        Ok(Ring { memory, producer: own.producer, consumer: own.consumer, entries: own.desc, size, kind: PhantomData })
+    }
+
+    fn counter(&self, offset: u64) -> &AtomicU32 {
+        // SAFETY: 1. It lies in the mapping, aligned. 2. The kernel changes it by whole words only.
+        unsafe { self.memory.at::<AtomicU32>(offset, 1).as_ref() }
+    }
+
+    fn entry(&self, counter: u32) -> NonNull<T> {
+        let all: NonNull<T> = self.memory.at(self.entries, self.size);
+        // SAFETY: it is below the size.
+        unsafe { all.add((counter & (self.size - 1)) as usize) }
+    }
+
+    /// Adds an entry. There are never more than the ring has room for.
+    fn push(&mut self, value: T) {
+        let producer = self.counter(self.producer).load(Ordering::Relaxed);
+        // SAFETY: the entry is this side's: no more than `size` chunks exist, so that the kernel has taken the old one.
+        unsafe { self.entry(producer).write(value) };
+        // Pairs with the kernel's acquire of the same counter: the entry is written before.
+        self.counter(self.producer).store(producer.wrapping_add(1), Ordering::Release);
+    }
+
+    /// Takes an entry, if there is one.
+    fn pop(&mut self) -> Option<T> {
+        let consumer = self.counter(self.consumer).load(Ordering::Relaxed);
+        // Pairs with the kernel's release of the same counter: the entry, and the frame, are written before.
+        if self.counter(self.producer).load(Ordering::Acquire) == consumer {
+            return None;
+        }
+        // SAFETY: the entry is this side's until the counter says that it is taken.
+        let value = unsafe { self.entry(consumer).read() };
+        // Pairs with the kernel's acquire of the same counter: the entry is read before it is written anew.
+        self.counter(self.consumer).store(consumer.wrapping_add(1), Ordering::Release);
+        Some(value)
+    }
+}
+
+/// Where the frame is that was taken last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Current {
+    Nowhere,
+    /// In a chunk, which goes back when the next one is asked for.
+    Chunk {
+        address: u64,
+        length: u32,
+    },
+    /// Put together from several.
+    Joined,
+}
+
+/// What one queue of an interface receives.
+pub(super) struct Queue {
+    // Closed first: from then on the kernel writes nothing.
+    socket: OwnedFd,
+    fill: Ring<u64>,
+    receive: Ring<libc::xdp_desc>,
+    chunks: Mapped,
+    current: Current,
+    joined: Vec<u8>,
+    /// Whether more of `joined` is to come.
+    is_joining: bool,
+}
+
+impl fmt::Debug for Queue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Queue").field("socket", &self.socket).finish_non_exhaustive()
+    }
+}
+
+impl Queue {
+    /// A socket for a queue of an interface, with so many chunks, a power of two, all given to the kernel.
+    pub(super) fn open(interface: u32, queue: u32, count: u32, segments: Segments) -> Result<Queue, Trouble> {
+        // SAFETY: no pointers are passed.
+        let socket =
+            owned(Step::Socket, unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
+        let chunks = Mapped::new(CHUNK as usize * count as usize, None)?;
+        let memory = libc::xdp_umem_reg {
+            addr: chunks.start.as_ptr() as u64,
+            len: chunks.length as u64,
+            chunk_size: CHUNK as u32,
+            headroom: 0,
+            flags: 0,
+            tx_metadata_len: 0,
+        };
+        set_option(Step::Memory, &socket, libc::SOL_XDP, libc::XDP_UMEM_REG, &memory)?;
+        let mut fill =
+            Ring::new(&socket, libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_PGOFF_FILL_RING, count, |all| all.fr)?;
+        // Nothing is sent, but no memory is complete without the ring of what was sent.
+        set_option(Step::Memory, &socket, libc::SOL_XDP, libc::XDP_UMEM_COMPLETION_RING, &2_u32)?;
+        let receive = Ring::new(&socket, libc::XDP_RX_RING, libc::XDP_PGOFF_RX_RING as u64, count, |all| all.rx)?;
+        for chunk in 0..u64::from(count) {
+            fill.push(chunk * CHUNK);
+        }
+        let address = libc::sockaddr_xdp {
+            sxdp_family: libc::AF_XDP as u16,
+            sxdp_flags: match segments {
+                Segments::One => 0,
+                Segments::Many => libc::XDP_USE_SG,
+            },
+            sxdp_ifindex: interface,
+            sxdp_queue_id: queue,
+            sxdp_shared_umem_fd: 0,
+        };
+        let length = size_of_val(&address) as libc::socklen_t;
+        // SAFETY: the address is one of `length` bytes and outlives the call.
+        if unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) } != 0 {
+            return Err(Trouble::last(Step::Bind));
+        }
+        Ok(Queue { socket, fill, receive, chunks, current: Current::Nowhere, joined: Vec::new(), is_joining: false })
+    }
+
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    /// Goes to the next frame; whether there is one. The one before is gone.
+    pub(super) fn advance(&mut self) -> bool {
+        if let Current::Chunk { address, .. } = std::mem::replace(&mut self.current, Current::Nowhere) {
+            self.fill.push(address & !(CHUNK - 1));
+        }
+        while let Some(found) = self.receive.pop() {
+            let continues = found.options & libc::XDP_PKT_CONTD != 0;
+            if !continues && !self.is_joining {
+                self.current = Current::Chunk { address: found.addr, length: found.len };
+                return true;
+            }
+            if !self.is_joining {
+                self.joined.clear();
+            }
+            // SAFETY: the chunk has just been taken from `receive`, and goes back below.
+            let part = unsafe { bytes(&self.chunks, found.addr, found.len) };
+            self.joined.extend_from_slice(part);
+            self.fill.push(found.addr & !(CHUNK - 1));
+            self.is_joining = continues;
+            if !continues {
+                self.current = Current::Joined;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// The frame that was taken last.
+    pub(super) fn frame(&self) -> &[u8] {
+        match self.current {
+            Current::Nowhere => &[],
+            // SAFETY: the chunk is given back by `advance`, which takes `self` anew.
+            Current::Chunk { address, length } => unsafe { bytes(&self.chunks, address, length) },
+            Current::Joined => &self.joined,
+        }
+    }
+
+    /// How many frames the kernel dropped: no chunk was free, none was large enough, or the ring was full.
+    pub(super) fn lost(&self) -> u64 {
+        match get_option::<libc::xdp_statistics>(&self.socket, libc::XDP_STATISTICS) {
+            Ok(counted) => counted.rx_dropped + counted.rx_ring_full,
+            Err(_) => 0,
+        }
+    }
+}
+
+/// Bytes of a chunk.
+///
+/// # Safety
+/// The chunk is this side's as long as they are used.
+unsafe fn bytes(chunks: &Mapped, address: u64, length: u32) -> &[u8] {
+    let start: NonNull<u8> = chunks.at(address, length);
+    // SAFETY: 1. They are inside of the mapping. 2. The kernel writes nothing to a chunk that it does not have.
+    unsafe { slice::from_raw_parts(start.as_ptr(), length as usize) }
+}
+
+/// What a structure for an option of AF_XDP is filled with; older kernels leave its end zero.
+fn get_option<T>(socket: &OwnedFd, option: libc::c_int) -> Result<T, Trouble> {
+    // SAFETY: both structures this is used for are plain numbers, for which zeros are a value.
+    let mut value: T = unsafe { std::mem::zeroed() };
+    let mut length = size_of::<T>() as libc::socklen_t;
+    // SAFETY: there is room for `length` bytes.
+    let status = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_XDP, option, (&raw mut value).cast(), &raw mut length)
+    };
+    if status == 0 { Ok(value) } else { Err(Trouble::last(Step::Memory)) }
+}
