@@ -201,3 +201,42 @@ fn rules_of_both_versions_of_ip() {
         assert_eq!(reader.classify(packet).id(), expected, "{at}");
     }
 }
+
+#[test]
+fn a_length_that_lies_behind_what_it_moves() {
+    // Shapes differ in their masks; each asks for the byte at 59, and for nothing else that far.
+    let rules: Vec<(Filter, u32)> = (1..=24)
+        .map(|bits| {
+            let mask = u32::MAX << (32 - bits);
+            let value = 0x4501_0203 & mask;
+            let text = format!("[(([59:1] & 0xf) << 2) + 15:4] & {mask:#x} == {value:#x}");
+            (quaject_filter::ir::parse(&text).expect("a filter"), bits)
+        })
+        .collect();
+    for engine in [Engine::Code, Engine::Interpreter] {
+        let classifier = Classifier::with_engine(engine);
+        let ids = classifier.insert_all(rules.iter().map(|(filter, priority)| (filter, *priority)));
+        let ids: Vec<Option<Id>> = ids.expect("there is room").into_iter().map(Some).collect();
+        let mut reader = classifier.reader();
+        let view = reader.pin();
+        let mut matched = 0;
+        for words in [0, 4, 5, 6, 15] {
+            for (length, last) in (0..=64).flat_map(|length| [(length, 3), (length, 0x83)]) {
+                let mut bytes = vec![0x55; 64];
+                bytes[59] = 0x50 | words;
+                let at = 15 + 4 * usize::from(words);
+                if let Some(place) = bytes.get_mut(at..at + 4).filter(|_| at < 56) {
+                    place.copy_from_slice(&[0x45, 1, last, 3]);
+                }
+                let packet = Packet::new(&bytes[..length]);
+                let best = expected(&rules, &ids, packet).first().copied();
+                let mut batch = [Match::NONE; 20];
+                view.classify_batch(&[packet; 20], &mut batch);
+                assert_eq!(view.classify(packet).id(), best, "{engine:?}, {words} words, {length} bytes");
+                assert!(batch.iter().all(|own| own.id() == best), "{engine:?}, {words} words, {length} bytes, a batch");
+                matched += usize::from(best.is_some());
+            }
+        }
+        assert!(matched > 20, "{matched}");
+    }
+}

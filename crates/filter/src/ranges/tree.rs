@@ -96,17 +96,19 @@ impl Tree {
         entries: &[u32],
     ) -> Option<Tree> {
         let (mut wanted, mut moved) = (Vec::new(), vec![0]);
+        // All windows are inside of what is there.
+        let mut need = WINDOW;
         for place in &places[1..] {
             let [own] = &place.moves[..] else { return None };
             if (own.number.base, own.number.width, own.mask, own.shift) != (0, 1, 0x0f, 2) {
                 return None;
             }
             wanted.push(Wanted { offset: own.number.offset, mask: 0x0f, value: WORDS });
+            // It may lie further than what it moves.
+            need = need.max(own.number.offset + 1);
             moved.push(4 * u32::from(WORDS));
         }
         let at = |own: Number| moved[usize::from(own.base)].saturating_add(own.offset);
-        // All windows are inside of what is there.
-        let mut need = WINDOW;
         let mut slots = Vec::new();
         let mut free: Vec<&Draft> = Vec::new();
         for draft in drafts {
