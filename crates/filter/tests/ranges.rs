@@ -222,7 +222,7 @@ fn a_length_that_lies_behind_what_it_moves() {
         let mut matched = 0;
         for words in [0, 4, 5, 6, 15] {
             for (length, last) in (0..=64).flat_map(|length| [(length, 3), (length, 0x83)]) {
-                let mut bytes = vec![0x55; 64];
+                let mut bytes = [0x55; 64];
                 bytes[59] = 0x50 | words;
                 let at = 15 + 4 * usize::from(words);
                 if let Some(place) = bytes.get_mut(at..at + 4).filter(|_| at < 56) {
