@@ -2,6 +2,7 @@
 //! one run. Every contender's answers are compared with the expected ones first.
 
 mod changes;
+mod ebpf;
 mod limit;
 mod peers;
 mod rules;
@@ -76,7 +77,7 @@ pub fn tuples(workload: Workload, count: usize) -> Vec<Tuple> {
             },
             Workload::Tuple => Tuple {
                 source: random() << 1 ^ at as u32,
-                destination: 0x0a01_0100 | random() % 4,
+                destination: 0x0a01_0100 | (random() % 4),
                 source_port: random() as u16,
                 destination_port: [80, 443][random() as usize % 2],
             },
@@ -144,6 +145,9 @@ fn traffic(tuples: &[Tuple]) -> (Vec<u8>, Vec<u32>) {
 /// One pass over all packets: answers from one on, zero for none.
 pub type Pass<'p> = Box<dyn FnMut(&mut [u32]) + 'p>;
 
+/// Who tells the nanoseconds of a packet himself.
+pub type Clocked<'p> = Box<dyn FnMut() -> f64 + 'p>;
+
 pub fn number(found: Match) -> u32 {
     found.id().map_or(0, |id| id.number() + 1)
 }
@@ -173,6 +177,8 @@ fn packets(pcap: &Pcap, workload: Workload, filters: usize) {
     });
     let merged = merged.as_ref().and_then(|program| pcap.prepare(program));
     let jit = (filters <= 1000).then(|| peers::Bpf::new(&programs));
+    let mut rbpf = (filters <= ebpf::MOST_OF_RBPF).then(|| ebpf::Rbpf::new(&tuples, &bytes, LENGTH, STRIDE));
+    let xdp = ebpf::Xdp::new(&tuples);
     let acl = peers::Acl::new(&tuples.iter().map(peers::Rule::exact).collect::<Vec<_>>());
     let mut matches = [Match::NONE; 64];
     let mut contenders: Vec<(String, Pass<'_>)> = Vec::new();
@@ -243,6 +249,9 @@ fn packets(pcap: &Pcap, workload: Workload, filters: usize) {
             Box::new(|found| jit.classify(&pointers, LENGTH as u32, found)),
         ));
     }
+    if let Some(rbpf) = &mut rbpf {
+        contenders.push(("rbpf, one after the other".to_owned(), Box::new(|found| rbpf.classify(found))));
+    }
     for batch in [1, 32, 128] {
         let acl = &acl;
         let pointers = &pointers;
@@ -254,11 +263,21 @@ fn packets(pcap: &Pcap, workload: Workload, filters: usize) {
     println!(
         "\n{workload:?}, {filters} filters: nanoseconds per packet, median of {ROUNDS} (best), ratio to the limit"
     );
-    report(contenders, &expected);
+    let mut clocked: Vec<(String, Clocked<'_>)> = Vec::new();
+    if let Some(xdp) = &xdp {
+        for (name, run) in
+            [("XDP with a hash map", ebpf::Run::LookUp), ("XDP, a program that does nothing", ebpf::Run::Nothing)]
+        {
+            let (pointers, expected) = (&pointers, &expected);
+            let own = move || xdp.nanoseconds(run, pointers, LENGTH as u32, expected);
+            clocked.push((name.to_owned(), Box::new(own)));
+        }
+    }
+    report(contenders, clocked, &expected);
 }
 
 /// Runs contenders in turn and prints what they took.
-pub fn report(mut contenders: Vec<(String, Pass<'_>)>, expected: &[u32]) {
+pub fn report(mut contenders: Vec<(String, Pass<'_>)>, mut clocked: Vec<(String, Clocked<'_>)>, expected: &[u32]) {
     let mut found = vec![0; expected.len()];
     let mut passes: Vec<usize> = Vec::new();
     for (name, pass) in &mut contenders {
@@ -270,7 +289,7 @@ pub fn report(mut contenders: Vec<(String, Pass<'_>)>, expected: &[u32]) {
         // As many passes as take about ten milliseconds.
         passes.push(((0.01 / seconds) as usize).clamp(1, 200));
     }
-    let mut times: Vec<Vec<f64>> = vec![Vec::new(); contenders.len()];
+    let mut times: Vec<Vec<f64>> = vec![Vec::new(); contenders.len() + clocked.len()];
     for _ in 0..ROUNDS {
         for ((_, pass), (passes, times)) in contenders.iter_mut().zip(passes.iter().zip(&mut times)) {
             let begun = thread_seconds();
@@ -279,9 +298,13 @@ pub fn report(mut contenders: Vec<(String, Pass<'_>)>, expected: &[u32]) {
             }
             times.push((thread_seconds() - begun) * 1e9 / (*passes * expected.len()) as f64);
         }
+        for ((_, own), times) in clocked.iter_mut().zip(&mut times[contenders.len()..]) {
+            times.push(own());
+        }
     }
     let limit = median(&times[0]);
-    for ((name, _), times) in contenders.iter().zip(&times) {
+    let names = contenders.iter().map(|(name, _)| name).chain(clocked.iter().map(|(name, _)| name));
+    for (name, times) in names.zip(&times) {
         let best = times.iter().copied().fold(f64::INFINITY, f64::min);
         let middle = median(times);
         println!("  {name:<36} {middle:10.2} ({best:9.2}) {:9.2}x", middle / limit);
