@@ -39,9 +39,16 @@ fn optimised_by_gcc() {
     check(compiler, &["-O1", "-w"], 0..programs() / 40);
 }
 
+/// Then instances that do alike do it at one place.
+#[test]
+fn compiled_for_size() {
+    let Some(compiler) = tool(&["gcc", "clang"]) else { return };
+    check(compiler, &["-Os", "-w"], 0..programs() / 40);
+}
+
 #[test]
 fn optimised_by_clang() {
     let Some(compiler) = tool(&["clang"]) else { return };
     // Readers of generated C build it with all warnings on.
-    check(compiler, &["-O1", "-Wall", "-Wextra", "-Werror"], programs() / 40..programs() / 40);
+    check(compiler, &["-O1", "-Wall", "-Wextra", "-Werror"], programs() / 40..programs() / 20);
 }

@@ -171,6 +171,13 @@ typedef struct esp_library {
 #endif
 #endif
 
+/* In line, but at one place where it is compiled for size. */
+#if defined(__OPTIMIZE_SIZE__)
+#define ESP_SHARED static __attribute__((noinline, unused))
+#else
+#define ESP_SHARED ESP_INLINE
+#endif
+
 /* `>>` copies the sign and conversions keep the low bits, as every compiler in use does. */
 ESP_ASSERT(shift_copies_sign, (-1 >> 1) == -1);
 ESP_ASSERT(conversion_keeps_low_bits, (int8_t)0x1ff == -1);
@@ -189,6 +196,17 @@ ESP_INLINE void esp_copy(void *to, const void *from, size_t bytes)
     }
 #endif
 }
+
+/* Copies a value of `bytes`; both lengths are `uint16_t`, and there is room. */
+#if defined(__OPTIMIZE_SIZE__)
+ESP_SHARED void esp_copy_bytes(void *to, const void *from)
+{
+    esp_copy(to, from, sizeof(uint16_t) + *(const uint16_t *)from);
+}
+#define ESP_COPY_BYTES(to, from) esp_copy_bytes(&(to), &(from))
+#else
+#define ESP_COPY_BYTES(to, from) ((to).length = (from).length, esp_copy((to).data, (from).data, (to).length))
+#endif
 
 ESP_INLINE void esp_zero(void *to, size_t bytes)
 {

@@ -446,8 +446,12 @@ impl<'p, 'a> Code<'p, 'a> {
                     let bad = format!("{}.length > {bound}u", from.text);
                     self.check(&bad, Fault::Range, location);
                 }
-                line!(self, "{}.length = {}.length;", to.text, from.text);
-                line!(self, "esp_copy({}.data, {}.data, {}.length);", to.text, from.text, to.text);
+                if (*bound).max(*longest) <= 65535 {
+                    line!(self, "ESP_COPY_BYTES({}, {});", to.text, from.text);
+                } else {
+                    line!(self, "{}.length = {}.length;", to.text, from.text);
+                    line!(self, "esp_copy({}.data, {}.data, {}.length);", to.text, from.text, to.text);
+                }
             }
             _ => line!(self, "{} = {};", to.text, from.text),
         }

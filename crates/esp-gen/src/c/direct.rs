@@ -42,6 +42,11 @@ impl Direct {
         self.pcs.contains_key(&writer) && processes.len() == 1
     }
 
+    /// Whether somebody may have called a process, so that it goes back when it stops.
+    pub(crate) fn has_callers(&self, process: usize) -> bool {
+        !self.callers(process).is_empty()
+    }
+
     fn callers(&self, process: usize) -> &[End] {
         self.callers.get(&process).map_or(&[], Vec::as_slice)
     }
@@ -144,18 +149,18 @@ pub(crate) fn release_unless_calling(code: &mut Code<'_, '_>, sender: End) {
 }
 
 /// Those that have called a process join the ready list.
-fn release(code: &mut Code<'_, '_>, process: usize) {
-    if !code.plan.direct.callers(process).is_empty() {
+pub(crate) fn release(code: &mut Code<'_, '_>, process: usize) {
+    if code.plan.direct.has_callers(process) {
         line!(code, "tail = {}_release(t, tail);", code.plan.processes[process].name);
     }
 }
 
 /// The instance that runs waits or has ended: who has called it goes on.
 pub(crate) fn stop(code: &mut Code<'_, '_>, process: usize) {
-    if code.plan.direct.callers(process).is_empty() {
-        code.line("goto dispatch;");
-    } else {
+    if code.plan.direct.has_callers(process) {
         line!(code, "goto {}_stop;", code.plan.processes[process].name);
+    } else {
+        code.line("goto dispatch;");
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::faults::Faults;
 use super::helpers::{Helper, Helpers};
+use super::outside::is_given;
 use super::plan::Plan;
 use super::{Style, interface};
 use quaject_esp_ir::ir::*;
@@ -46,23 +47,24 @@ pub(crate) fn hooks(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> Stri
                             format!(
                                 "\n/* One producer (an interrupt or thread) and one consumer (the step). `posted` is \
                                  written by the\n * producer alone, `taken` by the consumer alone; each barrier orders \
-                                 a slot's use before its index. */\nstatic {message} {name}_ring[{ring}];\nstatic \
-                                 volatile uint32_t {name}_posted, {name}_taken, {name}_lost;\n\nbool \
+                                 a slot's use before its index. */\nstatic struct {{\n    \
+                                 volatile uint32_t posted, taken, lost;\n    {message} at[{ring}];\n}} \
+                                 {name}_ring;\n\nbool \
                                  {prefix}_post_{plain}(const {message} *message)\n{{\n    uint32_t posted = \
-                                 {name}_posted;\n    if (posted - {name}_taken >= {ring}u) {{\n        \
-                                 {name}_lost = {name}_lost + 1u;\n        return false;\n    }}\n    \
+                                 {name}_ring.posted;\n    if (posted - {name}_ring.taken >= {ring}u) {{\n        \
+                                 {name}_ring.lost = {name}_ring.lost + 1u;\n        return false;\n    }}\n    \
                                  ESP_BARRIER(); /* pairs with the one in `drop`: the slot is free before it is \
-                                 written */\n    {name}_ring[posted % {ring}u] = *message;\n    ESP_BARRIER(); /* \
+                                 written */\n    {name}_ring.at[posted % {ring}u] = *message;\n    ESP_BARRIER(); /* \
                                  pairs with the one in `peek`: the slot is written before it is offered */\n    \
-                                 {name}_posted = posted + 1u;\n    return true;\n}}\n\nuint32_t \
-                                 {prefix}_dropped_{plain}(void)\n{{\n    return {name}_lost;\n}}\n"
+                                 {name}_ring.posted = posted + 1u;\n    return true;\n}}\n\nuint32_t \
+                                 {prefix}_dropped_{plain}(void)\n{{\n    return {name}_ring.lost;\n}}\n"
                             ),
                             format!(
-                                "    uint32_t taken = {name}_taken;\n    if ({name}_posted == taken) return 0;\n    \
-                                 ESP_BARRIER();\n    return &{name}_ring[taken % {ring}u];"
+                                "    uint32_t taken = {name}_ring.taken;\n    if ({name}_ring.posted == taken) return 0;\n    \
+                                 ESP_BARRIER();\n    return &{name}_ring.at[taken % {ring}u];"
                             ),
-                            format!("    ESP_BARRIER();\n    {name}_taken = {name}_taken + 1u;"),
-                            format!("t->{name}_closed && {name}_posted == {name}_taken"),
+                            format!("    ESP_BARRIER();\n    {name}_ring.taken = {name}_ring.taken + 1u;"),
+                            format!("t->{name}_closed && {name}_ring.posted == {name}_ring.taken"),
                         )
                     }
                     Style::Poll if faces.is_empty() => (
@@ -105,8 +107,9 @@ pub(crate) fn hooks(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> Stri
                         .collect();
                     put!(text, "    return {};\n}}", enough.join(" && "));
                 }
-                put!(text, "\nESP_INLINE const {message} *{name}_peek({io})\n{{\n{unused}\n{peek}\n}}");
-                put!(text, "\nESP_INLINE void {name}_drop({io})\n{{\n{unused}\n{drop}\n}}");
+                let several = if plan.channels[index].readers.len() > 1 { "ESP_SHARED" } else { "ESP_INLINE" };
+                put!(text, "\n{several} const {message} *{name}_peek({io})\n{{\n{unused}\n{peek}\n}}");
+                put!(text, "\n{several} void {name}_drop({io})\n{{\n{unused}\n{drop}\n}}");
                 put!(text, "\nESP_INLINE bool {name}_is_closed({io})\n{{\n{unused}\n    return {closed};\n}}");
                 source += 1;
             }
@@ -140,6 +143,9 @@ pub(crate) fn hooks(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> Stri
                 put!(text, "\nESP_INLINE bool {name}_accepts({io})\n{{\n{unused}\n    return {accepts};\n}}");
                 put!(text, "\nESP_INLINE {message} *{name}_room({io})\n{{\n{unused}\n    return {room};\n}}");
                 put!(text, "\nESP_INLINE void {name}_send({io})\n{{\n{unused}\n{sent}\n}}");
+                if is_given(plan, index) {
+                    give(plan, index, &mut text);
+                }
                 put!(text, "\nESP_INLINE bool {name}_is_closed({io})\n{{\n{unused}\n    return {closed};\n}}");
             }
         }
@@ -148,4 +154,23 @@ pub(crate) fn hooks(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> Stri
         }
     }
     text
+}
+
+/// The function that hands a message to the world, if that takes one.
+fn give(plan: &Plan<'_>, index: usize, text: &mut String) {
+    let (prefix, name, types) = (&plan.prefix, &plan.channels[index].name, &plan.program.types);
+    put!(
+        text,
+        "\nESP_SHARED bool {name}_give({prefix}_t *t, const {prefix}_input *in, {prefix}_output *out, const {name}_view *v)\n{{"
+    );
+    put!(text, "    {name}_message *m;\n    if (!{name}_accepts(IO)) return false;\n    m = {name}_room(IO);");
+    let payload = &plan.program.channels[index].payload;
+    for (number, ty) in payload.iter().enumerate() {
+        let pointed = if types.is_scalar(*ty) { "" } else { "*" };
+        put!(text, "    m->v{number} = {pointed}v->v{number};");
+    }
+    if payload.is_empty() {
+        put!(text, "    m->unused = v->unused;");
+    }
+    put!(text, "    {name}_send(IO);\n    return true;\n}}");
 }

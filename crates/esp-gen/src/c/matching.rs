@@ -535,6 +535,20 @@ fn takes_objects(plan: &Plan<'_>, process: usize, entry: BlockId) -> bool {
 
 /// Code that ends an instance's wait by one of its branches: where its next search begins, and its blocked bits.
 pub(crate) fn leave(code: &mut Code<'_, '_>, end: End) {
+    leave_channels(code, end);
+    let plan = code.plan;
+    let wait = &plan.processes[end.process].waits[end.wait];
+    let own = plan.own_id(end.process);
+    if wait.polled {
+        line!(code, "waiting_remove(t, {own});");
+    }
+    if wait.stays_tried() {
+        line!(code, "t->pc[{own}] = 0;");
+    }
+}
+
+/// The same without the list of those that wait for the world, and the program counter.
+pub(crate) fn leave_channels(code: &mut Code<'_, '_>, end: End) {
     let plan = code.plan;
     let wait = &plan.processes[end.process].waits[end.wait];
     let count = plan.wait(end.process, end.wait).branches.len();
@@ -544,13 +558,6 @@ pub(crate) fn leave(code: &mut Code<'_, '_>, end: End) {
     }
     for (text, bit) in blocked_bits(plan, end.process, end.wait) {
         line!(code, "{text} &= ~{bit};");
-    }
-    let own = plan.own_id(end.process);
-    if wait.polled {
-        line!(code, "waiting_remove(t, {own});");
-    }
-    if wait.stays_tried() {
-        line!(code, "t->pc[{own}] = 0;");
     }
 }
 

@@ -532,6 +532,31 @@ fn meet_slowly(code: &mut Code<'_, '_>, end: End, channel: usize, patterns: &[Pa
     }
 }
 
+/// Both ways of a receiver that keeps what it has received at the same places, whether it goes on at once or later: of the
+/// operations of the turn some are left exactly if it goes on at once.
+fn bind_or_queue(
+    code: &mut Code<'_, '_>,
+    end: End,
+    channel: usize,
+    patterns: &[Pattern],
+    source: &[super::pattern::Part],
+) {
+    let plan = code.plan;
+    let (name, own) = (plan.branch_name(end), plan.own_id(end.process));
+    line!(code, "{name}_bind: ESP_UNUSED;");
+    line!(code, "{name}_later: ESP_UNUSED;");
+    keep_all(code, end, patterns, source, Parked::No);
+    release_moved(code, channel, &format!("{}_m", plan.channels[channel].name));
+    code.open("if (left == 0) {");
+    line!(code, "t->pc[{own}] = {};", resume_pc(plan, end));
+    push(code, &own);
+    code.line("goto dispatch;");
+    code.close("}");
+    unqueue(code, &own);
+    trace(code, "'r'", &own, "0", "0", "0");
+    line!(code, "goto {}_{};", plan.processes[end.process].name, plan.branch(end).then.0);
+}
+
 /// What a branch does when its message has come, at once or later.
 pub(crate) fn continuations(code: &mut Code<'_, '_>, end: End) {
     let plan = code.plan;
@@ -546,9 +571,17 @@ pub(crate) fn continuations(code: &mut Code<'_, '_>, end: End) {
     if plan.program.channels[channel].boundary != Boundary::FromWorld && !data.writers.is_empty() {
         let message = format!("{}_m", data.name);
         let source = parts(code, channel, &message, View::Program);
+        let alike = plan.parked_parameters(end).is_empty()
+            && !is_slow(plan, channel)
+            && plan.program.channels[channel].policy == Policy::Receiver;
         if is_slow(plan, channel) {
             meet_slowly(code, end, channel, patterns);
         } else if plan.program.channels[channel].policy == Policy::Receiver {
+            if alike {
+                code.text.push_str("#ifdef __OPTIMIZE_SIZE__\n");
+                bind_or_queue(code, end, channel, patterns, &source);
+                code.text.push_str("#else\n");
+            }
             line!(code, "{name}_bind:");
             code.line(";");
             keep_all(code, end, patterns, &source, Parked::No);
@@ -568,6 +601,9 @@ pub(crate) fn continuations(code: &mut Code<'_, '_>, end: End) {
                 Policy::Sender => code.line("goto carry_on;"),
                 Policy::Receiver | Policy::Queue => code.line("goto dispatch;"),
             }
+        }
+        if alike {
+            code.text.push_str("#endif\n");
         }
     }
     line!(code, "{name}_go:");

@@ -6,10 +6,11 @@
 //!                                               0 none, 1 taken, ESP_SENT taken, a message went out, else a fault
 //! ```
 
+use super::TraceMode;
 use super::code::{Code, line};
-use super::direct::push_self;
+use super::direct::{push_self, release};
 use super::helpers::{Depth, Helper};
-use super::matching::{Source, dead_message, leave, open_condition, ready_message};
+use super::matching::{Source, dead_message, leave, leave_channels, open_condition, ready_message};
 use super::meeting::{Parked, keep_all, raise_chosen, release_moved};
 use super::path_functions::pause;
 use super::pattern::{conditions, parts};
@@ -124,22 +125,24 @@ pub(crate) fn receive_from_world(code: &mut Code<'_, '_>, end: End, channel: usi
     raise_chosen(code, end);
     keep_all(code, end, patterns, &source, Parked::Yes);
     line!(code, "{}_drop(IO);", data.name);
-    leave(code, end);
-    if !plan.is_straight(end) {
-        line!(code, "t->pc[{own}] = {};", resume_pc(plan, end));
-    }
     match taker {
         Taker::Itself if plan.is_straight(end) => {
+            leave(code, end);
             reopen(code);
             go_straight_on(code, end.process, plan.branch(end).then);
         }
         Taker::Itself => {
-            reopen(code);
-            push_self(code, end.process);
-            code.line("if (polling) goto poll_next;");
-            code.line("goto dispatch;");
+            leave_channels(code, end);
+            release(code, end.process);
+            line!(code, "GO_LATER({own}, {});", resume_pc(plan, end));
         }
-        Taker::Function => code.line("return 1;"),
+        Taker::Function => {
+            leave(code, end);
+            if !plan.is_straight(end) {
+                line!(code, "t->pc[{own}] = {};", resume_pc(plan, end));
+            }
+            code.line("return 1;");
+        }
     }
     if condition.is_some() {
         code.close("}");
@@ -153,6 +156,16 @@ pub(crate) fn send_to_world(code: &mut Code<'_, '_>, end: End, channel: usize, p
     let plan = code.plan;
     let data = &plan.channels[channel];
     let own = plan.own_id(end.process);
+    if let (Payload::Ready(parts), true) = (payload, is_given(plan, channel)) {
+        code.open("{");
+        line!(code, "{}_view v_;", data.name);
+        fill_view(code, end, channel, parts, "v_.");
+        code.open(&format!("if ({}_give(IO, &v_)) {{", data.name));
+        sent(code, end, taker);
+        code.close("}");
+        code.close("}");
+        return;
+    }
     code.open(&format!("if ({}_accepts(IO)) {{", data.name));
     line!(code, "{0}_message *const m_ = {0}_room(IO);", data.name);
     line!(code, "{}_view v_;", data.name);
@@ -184,26 +197,76 @@ pub(crate) fn send_to_world(code: &mut Code<'_, '_>, end: End, channel: usize, p
     }
     line!(code, "{}_send(IO);", data.name);
     release_moved(code, channel, "v_");
-    leave(code, end);
-    if !plan.is_straight(end) {
-        line!(code, "t->pc[{own}] = {};", resume_pc(plan, end));
+    sent(code, end, taker);
+    code.close("}");
+}
+
+/// Whether messages on a channel to the world are handed over by a function of several waits.
+pub(crate) fn is_given(plan: &Plan<'_>, channel: usize) -> bool {
+    let traced = match plan.options.trace {
+        TraceMode::Callback => true,
+        TraceMode::None => false,
+    };
+    !traced && !plan.channel_has_boxes(channel) && plan.channels[channel].writers.len() > 1
+}
+
+/// Whether waits that only send on such a channel have their end in common, where it is compiled for size.
+pub(crate) fn is_sent_out(plan: &Plan<'_>, channel: usize) -> bool {
+    plan.program.channels[channel].boundary == Boundary::ToWorld && !plan.sans_io() && is_given(plan, channel)
+}
+
+/// A wait that does nothing but send a message to the world.
+pub(crate) fn send_out(code: &mut Code<'_, '_>, end: End, channel: usize) {
+    let plan = code.plan;
+    let Operation::Out { payload: Payload::Ready(parts), .. } = &plan.branch(end).operation else {
+        unreachable!("what it sends was computed on arrival")
+    };
+    let name = &plan.channels[channel].name;
+    code.mark(plan.branch(end).location);
+    fill_view(code, end, channel, parts, &format!("{name}_m."));
+    let pc = plan.processes[end.process].waits[end.wait].pc;
+    line!(code, "SEND_OUT({name}, {}, {pc});", plan.own_id(end.process));
+}
+
+/// Fills the view of a message that is handed to the world.
+fn fill_view(code: &mut Code<'_, '_>, end: End, channel: usize, parts: &[Passed], to: &str) {
+    ready_message(code, end, parts, to, Source::Parked);
+    if code.plan.program.channels[channel].payload.is_empty() {
+        line!(code, "{to}unused = 0;");
     }
+}
+
+/// After a message has gone out.
+fn sent(code: &mut Code<'_, '_>, end: End, taker: Taker) {
+    let plan = code.plan;
+    let (own, pc) = (plan.own_id(end.process), resume_pc(plan, end));
     match taker {
         Taker::Itself if plan.is_straight(end) => {
+            leave(code, end);
             reopen(code);
             pause(code, end);
             go_straight_on(code, end.process, plan.branch(end).then);
         }
-        Taker::Itself => {
+        Taker::Itself if plan.sans_io() => {
+            leave(code, end);
+            line!(code, "t->pc[{own}] = {pc};");
             reopen(code);
             push_self(code, end.process);
-            if plan.sans_io() {
-                code.line("if (++put_ == out->head.limit) goto again;");
-            }
+            code.line("if (++put_ == out->head.limit) goto again;");
             code.line("if (polling) goto poll_next;");
             code.line("goto dispatch;");
         }
-        Taker::Function => code.line("return ESP_SENT;"),
+        Taker::Itself => {
+            leave_channels(code, end);
+            release(code, end.process);
+            line!(code, "GO_LATER({own}, {pc});");
+        }
+        Taker::Function => {
+            leave(code, end);
+            if !plan.is_straight(end) {
+                line!(code, "t->pc[{own}] = {pc};");
+            }
+            code.line("return ESP_SENT;");
+        }
     }
-    code.close("}");
 }

@@ -547,7 +547,7 @@ fn plan_process(
                 let is_straight = pins.asks.contains(block);
                 waits.push(WaitPlan {
                     block: *block,
-                    pc: take(wait.branches.len() as u32 + 2),
+                    pc: take(1 + wait.branches.len() as u32 + u32::from(wait.otherwise.is_some())),
                     polled: !is_straight && wait.branches.iter().any(outside),
                     is_straight,
                     rotates: wait.order == AltOrder::Fair && wait.branches.len() > 1,

@@ -18,7 +18,7 @@ use super::direct::{go_back, push_self, stop, stopped};
 use super::functions::switch;
 use super::matching::{blocked_bits, open_condition};
 use super::meeting::{continuations, receive, send};
-use super::outside::{Taker, elapse, receive_from_world, send_to_world};
+use super::outside::{Taker, elapse, is_sent_out, receive_from_world, send_out, send_to_world};
 use super::path_functions::go_on_paths;
 use super::plan::{End, Plan, branch_channel, has_regions};
 use super::priority::held_call;
@@ -148,6 +148,41 @@ pub(crate) fn push(code: &mut Code<'_, '_>, instance: &str) {
     }
 }
 
+/// How an instance joins those that wait for the world alone, and how it goes on after it has met the world: the end of
+/// many waits, so that it stands at one place where it is compiled for size.
+pub(crate) fn at_the_world(code: &mut Code<'_, '_>, instance: &str, pc: &str, then: AtTheWorld) {
+    match then {
+        AtTheWorld::GoLater => {
+            line!(code, "waiting_remove(t, {instance});");
+            line!(code, "t->pc[{instance}] = {pc};");
+            reopen(code);
+            push(code, instance);
+            code.line("if (polling) goto poll_next;");
+        }
+        AtTheWorld::Await => {
+            code.line("if (polling) goto poll_next;");
+            line!(code, "waiting_append(t, {instance});");
+            line!(code, "t->pc[{instance}] = {pc};");
+        }
+    }
+    code.line("goto dispatch;");
+}
+
+/// See [`at_the_world`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AtTheWorld {
+    /// It joins the ready list.
+    GoLater,
+    /// It joins those that wait.
+    Await,
+}
+
+impl AtTheWorld {
+    /// The macro by which processes name it, and the label of the code that is shared.
+    pub(crate) const NAMES: [(AtTheWorld, &str, &str); 2] =
+        [(AtTheWorld::GoLater, "GO_LATER", "go_later"), (AtTheWorld::Await, "AWAIT_WORLD", "await_world")];
+}
+
 /// Evaluates guards that ask for free objects again, if their number may have changed.
 pub(crate) fn reopen(code: &mut Code<'_, '_>) {
     if !code.plan.retries() {
@@ -247,6 +282,10 @@ fn arrive(code: &mut Code<'_, '_>, process: usize, wait: usize) {
     line!(code, "{name}_try:");
     code.line(";");
     go_back(code, process, wait, &|code| park(code, process, wait));
+    if let Some(channel) = only_sends_out(plan, process, wait) {
+        send_out(code, ends[0], channel);
+        return;
+    }
     search(code, process, wait);
     if let Some(otherwise) = data.otherwise {
         if details.defers && details.polled {
@@ -259,6 +298,8 @@ fn arrive(code: &mut Code<'_, '_>, process: usize, wait: usize) {
             let pc = details.pc + 1 + data.branches.len() as u32;
             go_on(code, process, otherwise, pc);
         }
+    } else if awaits_world_alone(plan, process, wait) {
+        line!(code, "AWAIT_WORLD({}, {});", plan.own_id(process), details.pc);
     } else {
         if details.polled {
             code.line("if (polling) goto poll_next;");
@@ -283,6 +324,27 @@ fn arrive(code: &mut Code<'_, '_>, process: usize, wait: usize) {
     for end in ends.into_iter().filter(|end| !plan.is_straight(*end)) {
         continuations(code, end);
     }
+}
+
+/// Whether an instance that waits there joins those that wait for the world, and nothing else.
+fn awaits_world_alone(plan: &Plan<'_>, process: usize, wait: usize) -> bool {
+    let details = &plan.processes[process].waits[wait];
+    let waits_as_others = details.polled && !details.stays_tried() && !details.stamped;
+    waits_as_others && blocked_bits(plan, process, wait).is_empty() && !plan.direct.has_callers(process)
+}
+
+/// The channel of a wait that does nothing but send a message to the world.
+fn only_sends_out(plan: &Plan<'_>, process: usize, wait: usize) -> Option<usize> {
+    let data = plan.wait(process, wait);
+    let [Branch { operation: Operation::Out { channel, payload: Payload::Ready(_), .. }, guard: Guard::Open, .. }] =
+        &data.branches[..]
+    else {
+        return None;
+    };
+    let channel = channel.0 as usize;
+    let end = End { process, wait, branch: 0 };
+    let alone = data.otherwise.is_none() && awaits_world_alone(plan, process, wait) && !plan.is_held(end);
+    (alone && !plan.processes[process].waits[wait].defers && is_sent_out(plan, channel)).then_some(channel)
 }
 
 /// An instance becomes one of those that wait.
@@ -580,14 +642,14 @@ pub(crate) fn dispatch(code: &mut Code<'_, '_>) {
 }
 
 /// The instances that are tried again when the world is polled.
-pub(crate) fn poll_table(code: &mut Code<'_, '_>) {
+pub(crate) fn poll_table(code: &mut Code<'_, '_>, instance: &str) {
     let plan = code.plan;
     for (index, process) in plan.processes.iter().enumerate() {
         for (wait_index, wait) in process.waits.iter().enumerate() {
             if wait.polled {
                 line!(code, "case {}:", wait.pc);
                 code.indent += 1;
-                enter(code, index, "poll_at");
+                enter(code, index, instance);
                 line!(code, "goto {}_try;", plan.wait_name(index, wait_index));
                 code.indent -= 1;
             }

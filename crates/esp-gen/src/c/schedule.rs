@@ -8,8 +8,9 @@ use super::header::ready_capacity;
 use super::helpers::Helpers;
 use super::hooks::hooks;
 use super::meeting::deliver;
-use super::plan::Plan;
-use super::process::{declare, dispatch, needs_undo, poll_table, turns, write as process};
+use super::outside::is_sent_out;
+use super::plan::{Plan, WaitPlan};
+use super::process::{AtTheWorld, at_the_world, declare, dispatch, needs_undo, poll_table, turns, write as process};
 use super::{TraceMode, rest};
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeSet;
@@ -46,6 +47,7 @@ pub(crate) fn write<'p>(plan: &'p Plan<'_>, faults: &'p Faults, helpers: &'p Hel
     // Between the number of a fault and the sender's mark: the channel, counted from 1, for which a function faulted.
     let channel_bits = (plan.channels.len() + 1).next_power_of_two().trailing_zeros();
     put!(text, "#define FAULT_CHANNEL {}\n", 31 - channel_bits);
+    shared_ends(plan, faults, helpers, &mut text);
     if !plan.own.is_empty() {
         put!(text, "/* Several programs can be one translation unit. */");
         for name in STATIC_NAMES {
@@ -72,6 +74,9 @@ pub(crate) fn write<'p>(plan: &'p Plan<'_>, faults: &'p Faults, helpers: &'p Hel
     text.push_str(&super::direct::releases(plan));
     text.push_str(&step);
     entries(plan, &mut text);
+    if plan.polls() {
+        put!(text, "\n#undef GO_LATER\n#undef AWAIT_WORLD\n#undef SEND_OUT");
+    }
     put!(text, "\n#undef READY_MASK\n#undef IO\n#undef SENDER_FAULT\n#undef FAULT_CHANNEL");
     if !plan.own.is_empty() {
         for name in STATIC_NAMES {
@@ -79,6 +84,32 @@ pub(crate) fn write<'p>(plan: &'p Plan<'_>, faults: &'p Faults, helpers: &'p Hel
         }
     }
     finish(plan, &text)
+}
+
+/// The ends of waits that stand at one place of the step where it is compiled for size.
+fn shared_ends(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers, text: &mut String) {
+    if !plan.polls() {
+        return;
+    }
+    let mut in_place = String::new();
+    put!(text, "#ifdef __OPTIMIZE_SIZE__");
+    for (then, name, label) in AtTheWorld::NAMES {
+        put!(text, "#define {name}(instance, next) do {{ self = instance; at = next; goto {label}; }} while (0)");
+        let mut code = Code::new(plan, faults, helpers, Scope::Process(0));
+        at_the_world(&mut code, "instance", "next", then);
+        let lines: Vec<&str> = code.text.lines().map(str::trim).collect();
+        put!(in_place, "#define {name}(instance, next) do {{ {} }} while (0)", lines.join(" "));
+    }
+    put!(
+        text,
+        "#define SEND_OUT(channel, instance, here) do {{ self = instance; at = here; goto channel##_out; }} while (0)"
+    );
+    put!(text, "#else\n{in_place}#define SEND_OUT(channel, instance, here) \\");
+    put!(
+        text,
+        "    do {{ if (channel##_give(IO, &channel##_m)) GO_LATER(instance, here + 1); AWAIT_WORLD(instance, here); }} while (0)"
+    );
+    put!(text, "#endif\n");
 }
 
 /// Names of this file's own that do not come from the program.
@@ -111,13 +142,17 @@ fn source_name(plan: &Plan<'_>) -> String {
 
 /// Drops labels no one jumps to, and leads `#line` back to this file where it was left.
 fn finish(plan: &Plan<'_>, text: &str) -> (String, Vec<Owner>) {
-    // Labels belong to functions, which end with a brace at the margin.
+    // Labels belong to functions, which end with a brace at the margin; what stands in a macro is used by any.
     let mut functions = vec![BTreeSet::new()];
+    let mut anywhere = BTreeSet::new();
     for line in text.lines() {
         let mut rest = line;
         while let Some(at) = rest.find("goto ") {
             rest = &rest[at + 5..];
-            let used = functions.last_mut().expect("there is always a last one");
+            let used = match line.starts_with("#define ") {
+                true => &mut anywhere,
+                false => functions.last_mut().expect("there is always a last one"),
+            };
             used.insert(rest.split(';').next().unwrap_or(""));
         }
         if line == "}" {
@@ -141,6 +176,7 @@ fn finish(plan: &Plan<'_>, text: &str) -> (String, Vec<Owner>) {
         });
         if let Some(label) = label
             && !used.contains(label)
+            && !anywhere.contains(label)
         {
             dropped = true;
             continue;
@@ -286,7 +322,7 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
     code.line("uint32_t to_branch ESP_UNUSED = 0;");
     code.line("bool polling ESP_UNUSED = false;");
     for (index, channel) in plan.program.channels.iter().enumerate() {
-        if channel.boundary == Boundary::Internal {
+        if channel.boundary == Boundary::Internal || is_sent_out(plan, index) {
             let name = &plan.channels[index].name;
             line!(code, "{name}_view {name}_m ESP_UNUSED;");
         }
@@ -348,9 +384,14 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
         }),
         TraceMode::None => {}
     }
-    code.line("resume:");
+    code.line(if one_table(plan) { "resume: ESP_UNUSED;" } else { "resume:" });
     code.open("switch (at) {");
     dispatch(&mut code);
+    if one_table(plan) {
+        code.text.push_str("#ifdef __OPTIMIZE_SIZE__\n");
+        poll_table(&mut code, "self");
+        code.text.push_str("#endif\n");
+    }
     code.line("default:");
     code.line("    ESP_UNREACHABLE;");
     code.close("}");
@@ -363,6 +404,22 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
     code.line("/* scheduler */");
     for channel in 0..plan.channels.len() {
         deliver(&mut code, channel);
+    }
+    if plan.polls() {
+        code.text.push_str("#ifdef __OPTIMIZE_SIZE__\n");
+        for channel in
+            plan.channels.iter().enumerate().filter(|(index, _)| is_sent_out(plan, *index)).map(|(_, data)| data)
+        {
+            line!(code, "{}_out: ESP_UNUSED;", channel.name);
+            line!(code, "if (!{0}_give(IO, &{0}_m)) goto await_world;", channel.name);
+            code.line("at++;");
+            code.line("goto go_later;");
+        }
+        for (then, _, label) in AtTheWorld::NAMES {
+            line!(code, "{label}: ESP_UNUSED;");
+            at_the_world(&mut code, "self", "at", then);
+        }
+        code.text.push_str("#endif\n");
     }
     code.line("carry_on:");
     code.open("if (--left == 0) {");
@@ -389,11 +446,21 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
         code.line("goto run;");
         code.close("}");
         code.line("poll_after = t->waiting_next[poll_at];");
+        if one_table(plan) {
+            code.text.push_str("#ifdef __OPTIMIZE_SIZE__\n");
+            code.line("self = poll_at;");
+            code.line("at = t->pc[self];");
+            code.line("goto resume;");
+            code.text.push_str("#else\n");
+        }
         code.open("switch (t->pc[poll_at]) {");
-        poll_table(&mut code);
+        poll_table(&mut code, "poll_at");
         code.line("default:");
         code.line("    goto poll_next;");
         code.close("}");
+        if one_table(plan) {
+            code.text.push_str("#endif\n");
+        }
     }
     if sans_io {
         code.line("again:");
@@ -425,6 +492,12 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
          now)\n{{\n{}}}\n",
         code.text
     )
+}
+
+/// Whether those that wait for the world can be found in the table of those that go on, which is smaller than two.
+fn one_table(plan: &Plan<'_>) -> bool {
+    let again = |wait: &WaitPlan| wait.polled && (wait.is_retried() || wait.asks_again);
+    plan.polls() && !plan.processes.iter().flat_map(|process| &process.waits).any(again)
 }
 
 /// At rest: whoever's tries may end differently now tries again, one after the other.

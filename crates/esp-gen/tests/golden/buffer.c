@@ -15,6 +15,17 @@ typedef char esp_abi_of_esp[ESP_ABI == 2 ? 1 : -1];
 #define SENDER_FAULT 0x80000000u
 #define FAULT_CHANNEL 29
 
+#ifdef __OPTIMIZE_SIZE__
+#define GO_LATER(instance, next) do { self = instance; at = next; goto go_later; } while (0)
+#define AWAIT_WORLD(instance, next) do { self = instance; at = next; goto await_world; } while (0)
+#define SEND_OUT(channel, instance, here) do { self = instance; at = here; goto channel##_out; } while (0)
+#else
+#define GO_LATER(instance, next) do { waiting_remove(t, instance); t->pc[instance] = next; t->ready[tail++ & READY_MASK] = t->pc[instance]; if (polling) goto poll_next; goto dispatch; } while (0)
+#define AWAIT_WORLD(instance, next) do { if (polling) goto poll_next; waiting_append(t, instance); t->pc[instance] = next; goto dispatch; } while (0)
+#define SEND_OUT(channel, instance, here) \
+    do { if (channel##_give(IO, &channel##_m)) GO_LATER(instance, here + 1); AWAIT_WORLD(instance, here); } while (0)
+#endif
+
 /* What faults where. */
 static const struct { uint8_t code; esp_location place; } faults[] = {
     {0, {0, 0, 0, -1}}, {0, {0, 0, 0, -1}},
@@ -233,6 +244,7 @@ run:
     at = t->ready[head++ & READY_MASK];
     left = 64;
 enter:
+    resume: ESP_UNUSED;
     switch (at) {
         case 1:
             goto buffer_start;
@@ -240,6 +252,10 @@ enter:
             goto buffer_w1_b0_go;
         case 4:
             goto buffer_5;
+#ifdef __OPTIMIZE_SIZE__
+        case 2:
+            goto buffer_w1_try;
+#endif
         default:
             ESP_UNREACHABLE;
     }
@@ -275,11 +291,7 @@ buffer_w1_try:
                                 t->buffer.park.w1b0.p11 = m_->v0;
                                 putC_drop(IO);
                                 t->buffer.next1 = 1;
-                                waiting_remove(t, 0);
-                                t->pc[0] = 3;
-                                t->ready[tail++ & READY_MASK] = t->pc[0];
-                                if (polling) goto poll_next;
-                                goto dispatch;
+                                GO_LATER(0, 3);
                             }
                         }
                     }
@@ -307,10 +319,7 @@ buffer_w1_try:
             b_ = b_ + 1 == 2u ? 0 : b_ + 1;
         }
     }
-    if (polling) goto poll_next;
-    waiting_append(t, 0);
-    t->pc[0] = 2;
-    goto dispatch;
+    AWAIT_WORLD(0, 2);
 buffer_w1_b0_go:
     ;
     buffer_v11 = t->buffer.park.w1b0.p11;
@@ -336,6 +345,19 @@ buffer_fault:
     goto faulted;
 
     /* scheduler */
+#ifdef __OPTIMIZE_SIZE__
+    go_later: ESP_UNUSED;
+    waiting_remove(t, self);
+    t->pc[self] = at;
+    t->ready[tail++ & READY_MASK] = t->pc[self];
+    if (polling) goto poll_next;
+    goto dispatch;
+    await_world: ESP_UNUSED;
+    if (polling) goto poll_next;
+    waiting_append(t, self);
+    t->pc[self] = at;
+    goto dispatch;
+#endif
     if (--left == 0) {
         t->ready[tail++ & READY_MASK] = t->pc[from];
         goto dispatch;
@@ -356,12 +378,18 @@ poll_next:
         goto run;
     }
     poll_after = t->waiting_next[poll_at];
+#ifdef __OPTIMIZE_SIZE__
+    self = poll_at;
+    at = t->pc[self];
+    goto resume;
+#else
     switch (t->pc[poll_at]) {
         case 2:
             goto buffer_w1_try;
         default:
             goto poll_next;
     }
+#endif
 again:
     t->polling = polling;
     t->poll_at = poll_after;
@@ -453,6 +481,10 @@ ESP_EXPORT const esp_library esp_program = {
     ESP_ABI, 1, 1, 1, sizeof(esp_t), program_init, program_step, program_fault,
     program_place, program_stuck, program_open, 0
 };
+
+#undef GO_LATER
+#undef AWAIT_WORLD
+#undef SEND_OUT
 
 #undef READY_MASK
 #undef IO

@@ -15,6 +15,17 @@ typedef char esp_abi_of_esp[ESP_ABI == 2 ? 1 : -1];
 #define SENDER_FAULT 0x80000000u
 #define FAULT_CHANNEL 29
 
+#ifdef __OPTIMIZE_SIZE__
+#define GO_LATER(instance, next) do { self = instance; at = next; goto go_later; } while (0)
+#define AWAIT_WORLD(instance, next) do { self = instance; at = next; goto await_world; } while (0)
+#define SEND_OUT(channel, instance, here) do { self = instance; at = here; goto channel##_out; } while (0)
+#else
+#define GO_LATER(instance, next) do { waiting_remove(t, instance); t->pc[instance] = next; t->ready[tail++ & READY_MASK] = t->pc[instance]; if (polling) goto poll_next; goto dispatch; } while (0)
+#define AWAIT_WORLD(instance, next) do { if (polling) goto poll_next; waiting_append(t, instance); t->pc[instance] = next; goto dispatch; } while (0)
+#define SEND_OUT(channel, instance, here) \
+    do { if (channel##_give(IO, &channel##_m)) GO_LATER(instance, here + 1); AWAIT_WORLD(instance, here); } while (0)
+#endif
+
 /* What faults where. */
 static const struct { uint8_t code; esp_location place; } faults[] = {
     {0, {0, 0, 0, -1}}, {0, {0, 0, 0, -1}}
@@ -114,9 +125,9 @@ esp_location esp_place(const esp_t *t, esp_pid instance)
         uint8_t pc;
     } places[4] = {
         {{0, 5, 6, 0}, 2},
-        {{0, 5, 7, 2}, 5},
-        {{0, 5, 13, 2}, 9},
-        {{0, 5, 15, 1}, 12},
+        {{0, 5, 7, 2}, 4},
+        {{0, 5, 13, 2}, 7},
+        {{0, 5, 15, 1}, 9},
     };
     uint32_t low = 0, high = 4u;
     while (low < high) {
@@ -155,15 +166,15 @@ static esp_status at_rest(esp_t *t, const esp_input *in, esp_output *out)
                 if (!i_is_closed(IO)) wakeable = true;
                 break;
             }
-            case 5: {
+            case 4: {
                 if (wakes(t, self, 1u, 1u)) wakeable = true;
                 break;
             }
-            case 9: {
+            case 7: {
                 if (wakes(t, self, 0u, 1u)) wakeable = true;
                 break;
             }
-            case 12: {
+            case 9: {
                 if (!o_is_closed(IO)) wakeable = true;
                 break;
             }
@@ -181,7 +192,7 @@ static esp_status at_rest(esp_t *t, const esp_input *in, esp_output *out)
         if (t->mark[i] != 0 || t->pc[i] == 0) continue;
         switch (t->pc[i]) {
         case 2:
-        case 9:
+        case 7:
             continue;
         default:
             break;
@@ -202,7 +213,7 @@ void esp_init(esp_t *t)
     uint32_t i ESP_UNUSED;
     esp_zero(t, sizeof *t);
     t->pc[0] = 1;
-    t->pc[1] = 8;
+    t->pc[1] = 6;
     for (i = 0; i < 2u; i++) t->ready[i] = t->pc[i];
     for (i = 0; i <= 2u; i++) t->waiting_next[i] = t->waiting_last[i] = (uint8_t)i;
     t->tail = 2;
@@ -240,19 +251,26 @@ run:
     at = t->ready[head++ & READY_MASK];
     left = 64;
 enter:
+    resume: ESP_UNUSED;
     switch (at) {
         case 1:
             goto twice_start;
         case 3:
             goto twice_w1_b0_go;
-        case 6:
+        case 5:
             goto twice_3;
-        case 8:
+        case 6:
             goto sum_start;
-        case 10:
+        case 8:
             goto sum_w1_b0_go;
-        case 13:
+        case 10:
             goto sum_3;
+#ifdef __OPTIMIZE_SIZE__
+        case 2:
+            goto twice_w1_try;
+        case 9:
+            goto sum_w2_try;
+#endif
         default:
             ESP_UNREACHABLE;
     }
@@ -270,18 +288,11 @@ twice_w1_try:
         if (m_) {
             t->twice.park.w1b0.p0 = m_->v0;
             i_drop(IO);
-            waiting_remove(t, 0);
-            t->pc[0] = 3;
-            t->ready[tail++ & READY_MASK] = t->pc[0];
-            if (polling) goto poll_next;
-            goto dispatch;
+            GO_LATER(0, 3);
         }
     }
-    if (polling) goto poll_next;
-    waiting_append(t, 0);
-    t->pc[0] = 2;
-    goto dispatch;
-#line 285 "program.c"
+    AWAIT_WORLD(0, 2);
+#line 296 "program.c"
 #line 6 "program.esp"
 twice_w1_b0_go:
     ;
@@ -291,22 +302,22 @@ twice_2:
     ;
 #line 7 "program.esp"
     twice_v2 = (int32_t)((uint32_t)2 * (uint32_t)twice_n_0);
-    if (t->pc[1] == 9) {
+    if (t->pc[1] == 7) {
         c_m.v0 = twice_v2;
-        t->pc[0] = 6;
+        t->pc[0] = 5;
         t->ready[tail++ & READY_MASK] = t->pc[0];
         if (--left == 0) goto sum_w1_b0_later;
         goto sum_w1_b0_bind;
     }
     t->twice.park.w2b0.v0 = twice_v2;
-    t->pc[0] = 5;
+    t->pc[0] = 4;
     goto dispatch;
-#line 305 "program.c"
+#line 316 "program.c"
 twice_3:
     ;
 #line 7 "program.esp"
     goto twice_1;
-#line 310 "program.c"
+#line 321 "program.c"
 
     /* process sum */
 sum_start:
@@ -315,16 +326,16 @@ sum_start:
 sum_1:
     ;
 #line 13 "program.esp"
-    if (t->pc[0] == 5) {
+    if (t->pc[0] == 4) {
         c_m.v0 = t->twice.park.w2b0.v0;
-        t->pc[0] = 6;
+        t->pc[0] = 5;
         t->ready[tail++ & READY_MASK] = t->pc[0];
         if (--left == 0) goto sum_w1_b0_later;
         goto sum_w1_b0_bind;
     }
-    t->pc[1] = 9;
+    t->pc[1] = 7;
     goto dispatch;
-#line 328 "program.c"
+#line 339 "program.c"
 #line 13 "program.esp"
 sum_w1_b0_bind:
     ;
@@ -333,7 +344,7 @@ sum_w1_b0_bind:
 sum_w1_b0_later:
     ;
     t->sum.park.w1b0.p2 = c_m.v0;
-    t->pc[1] = 10;
+    t->pc[1] = 8;
     t->ready[tail++ & READY_MASK] = t->pc[1];
     goto dispatch;
 sum_w1_b0_go:
@@ -353,24 +364,30 @@ sum_w2_try:
         v_.v0 = t->sum.total_1;
         m_->v0 = v_.v0;
         o_send(IO);
-        waiting_remove(t, 1);
-        t->pc[1] = 13;
-        t->ready[tail++ & READY_MASK] = t->pc[1];
-        if (polling) goto poll_next;
-        goto dispatch;
+        GO_LATER(1, 10);
     }
-    if (polling) goto poll_next;
-    waiting_append(t, 1);
-    t->pc[1] = 12;
-    goto dispatch;
-#line 367 "program.c"
+    AWAIT_WORLD(1, 9);
+#line 371 "program.c"
 sum_3:
     ;
 #line 15 "program.esp"
     goto sum_1;
-#line 372 "program.c"
+#line 376 "program.c"
 
     /* scheduler */
+#ifdef __OPTIMIZE_SIZE__
+    go_later: ESP_UNUSED;
+    waiting_remove(t, self);
+    t->pc[self] = at;
+    t->ready[tail++ & READY_MASK] = t->pc[self];
+    if (polling) goto poll_next;
+    goto dispatch;
+    await_world: ESP_UNUSED;
+    if (polling) goto poll_next;
+    waiting_append(t, self);
+    t->pc[self] = at;
+    goto dispatch;
+#endif
     if (--left == 0) {
         t->ready[tail++ & READY_MASK] = t->pc[from];
         goto dispatch;
@@ -391,14 +408,20 @@ poll_next:
         goto run;
     }
     poll_after = t->waiting_next[poll_at];
+#ifdef __OPTIMIZE_SIZE__
+    self = poll_at;
+    at = t->pc[self];
+    goto resume;
+#else
     switch (t->pc[poll_at]) {
         case 2:
             goto twice_w1_try;
-        case 12:
+        case 9:
             goto sum_w2_try;
         default:
             goto poll_next;
     }
+#endif
     t->fault = where;
     t->status = ESP_FAULT;
     goto leave;
@@ -437,6 +460,10 @@ bool esp_stuck(const esp_t *t, esp_pid instance)
 {
     return t->status == ESP_FAULT && t->fault == 0 && t->mark[instance] == 2;
 }
+
+#undef GO_LATER
+#undef AWAIT_WORLD
+#undef SEND_OUT
 
 #undef READY_MASK
 #undef IO
