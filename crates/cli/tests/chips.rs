@@ -229,3 +229,76 @@ fn a_flood_of_interrupts_is_dropped_and_counted() {
         assert_eq!(checksum(&folder.path().join("got")), checksum(&folder.path().join("expected")), "{}", board.name);
     }
 }
+
+/// Bytes of the generated code that the linker has put into the image, constants included, from the map it writes.
+fn flash_of_core(map: &Path) -> u64 {
+    let map = std::fs::read_to_string(map).expect("the linker has written a map");
+    let (_, placed) = map.split_once("Linker script and memory map").expect("maps have this heading");
+    let words: Vec<&str> = placed.split_whitespace().collect();
+    let hexadecimal = |word: &str| word.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+    let sections = words.windows(4).filter(|words| words[3].starts_with("core-") && words[3].ends_with(".o"));
+    let in_flash = sections.filter(|words| [".text", ".rodata", ".data"].iter().any(|kind| words[0].starts_with(kind)));
+    in_flash.filter_map(|words| hexadecimal(words[1]).and(hexadecimal(words[2]))).sum()
+}
+
+/// Bytes of the program's state in blocks of this size; `chip` is the folder of the image.
+fn state_bytes(board: &Board, chip: &Path, block: u32) -> u64 {
+    let run = |command: &mut Command| {
+        let output = command.current_dir(chip).output().expect("it was found");
+        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("names are ASCII")
+    };
+    let source = std::fs::read_to_string(chip.join("tftp.esp")).expect("the example is readable");
+    assert!(source.contains("const BLOCK = 512;"));
+    let name = format!("blocks-{block}");
+    let changed = source.replace("const BLOCK = 512;", &format!("const BLOCK = {block};"));
+    std::fs::write(chip.join(format!("{name}.esp")), changed).expect("the folder is ours");
+    std::fs::write(chip.join("state.c"), format!("#include \"{name}.h\"\nchar state[sizeof(esp_t)];\n"))
+        .expect("the folder is ours");
+    run(Command::new(env!("CARGO_BIN_EXE_qj")).args([
+        "build",
+        &format!("{name}.esp"),
+        "--emit",
+        "c",
+        "--style",
+        "post",
+        "-o",
+        "state",
+    ]));
+    run(Command::new(board.compiler).args([
+        "-mcpu=cortex-m3",
+        "-mthumb",
+        "-ffreestanding",
+        "-Istate",
+        "-c",
+        "state.c",
+        "-o",
+        "state.o",
+    ]));
+    let symbols = run(Command::new("arm-none-eabi-nm").args(["-S", "state.o"]));
+    let size = symbols.lines().find(|line| line.ends_with(" state")).and_then(|line| line.split(' ').nth(1));
+    u64::from_str_radix(size.expect("the state is there"), 16).expect("sizes are numbers")
+}
+
+/// Bytes of stack that the core takes at most: those of all its functions together.
+fn stack_of_core(usage: &Path) -> u64 {
+    let usage = std::fs::read_to_string(usage).expect("the compiler has written it");
+    usage.lines().filter_map(|line| line.split('\t').nth(1)?.parse::<u64>().ok()).sum()
+}
+
+#[test]
+fn the_core_fits_6_kib_of_flash_and_1536_bytes_of_memory_beyond_packets() {
+    let board = &BOARDS[0];
+    let Some(image) = board.image("size", "") else { return };
+    let chip = image.parent().expect("it is in a folder");
+    let flash = flash_of_core(&image.with_extension("map"));
+    // What grows with the block is packets. Three rings have three words each beside their messages.
+    let (state, longer) = (state_bytes(board, chip, 512), state_bytes(board, chip, 576));
+    let packets = (longer - state) / 64;
+    let memory = state - packets * 512 + 3 * 3 * 4;
+    let stack = stack_of_core(&chip.join("core-cortex-m3.su"));
+    println!("{flash} bytes of flash; {memory} of memory beside {packets} packets, at most {stack} of stack");
+    assert!((3_000..=6_144).contains(&flash), "{flash} bytes of flash");
+    assert!((8..16).contains(&packets), "{packets} packets");
+    assert!(memory + stack <= 1_536, "{memory} bytes of memory and {stack} of stack beside {packets} packets");
+}
