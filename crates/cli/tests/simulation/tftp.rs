@@ -6,7 +6,7 @@ use crate::{Random, SECOND_NS, wanted_ns};
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::ChannelId;
 use quaject_esp_run::{Faults, Medium};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 const CLIENTS: usize = 3;
 const SERVER: usize = 0; // the number of its node; a node's address is its number
@@ -113,9 +113,8 @@ impl<'p> Machine<'p> {
             file[at..at + data.len()].copy_from_slice(data);
             done
         } else {
-            match (self.open.remove(who), is("close")) {
-                (Some(Open::New(name, file)), true) => drop(self.files.insert(name, file)),
-                (_, true | false) => {}
+            if let (Some(Open::New(name, file)), true) = (self.open.remove(who), is("close")) {
+                self.files.insert(name, file);
             }
             done
         };
@@ -149,6 +148,8 @@ struct Simulation<'p> {
     next_ns: Vec<i64>,
     random: Random,
     number: u64,
+    /// Files of the server that nobody asks for any more, and when they go.
+    old: VecDeque<(i64, String)>,
     counts: Counts,
 }
 
@@ -213,6 +214,10 @@ impl Simulation<'_> {
             return false;
         }
         self.number += 1;
+        while self.old.front().is_some_and(|(due_ns, _)| *due_ns <= self.now_ns) {
+            let gone = self.old.pop_front().map(|(_, name)| name).unwrap_or_default();
+            self.machines[SERVER].files.remove(&gone);
+        }
         let any = [4_000, 100_000].map(|most| self.random.below(most) as usize);
         let sizes = [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, any[0], any[1]];
         let size = sizes[self.random.below(8) as usize];
@@ -242,13 +247,20 @@ impl Simulation<'_> {
         assert_eq!(*name, task.name.as_bytes());
         let done = *case == self.machines[client].node.case(channel, 1, "done");
         let here = self.machines[client].files.remove(&task.name);
-        let there = self.machines[SERVER].files.remove(&task.name);
+        let there = self.machines[SERVER].files.get(&task.name).cloned();
+        // Files of a server stay: a request to write one that comes twice is refused. If it were taken for a new one, what it
+        // is answered could be taken for the answer to the next request from the same port, eight transfers later.
+        self.old.push_back((self.now_ns + 60 * SECOND_NS, task.name.clone()));
         let new = if task.puts { there } else { here };
         let what = format!("after {} s: {words}", self.now_ns / SECOND_NS);
         // Whatever is said, a file is whole or not there.
         assert!(new.as_ref().is_none_or(|new| *new == task.content), "{what}: other bytes have arrived");
         if done {
-            assert!(new.is_some(), "{what}: nothing has arrived");
+            let taken_for = || {
+                let mut files = self.machines[SERVER].files.iter();
+                files.find(|(_, content)| **content == task.content).map(|(name, _)| name.clone())
+            };
+            assert!(new.is_some(), "{what}: nothing has arrived, but perhaps under another name: {:?}", taken_for());
             self.counts.bytes += task.content.len() as u64;
             *(if task.puts { &mut self.counts.put } else { &mut self.counts.got }) += 1;
         } else {
@@ -292,6 +304,7 @@ fn simulate(faults: &str, seed: u64) -> Counts {
         next_ns: vec![0; CLIENTS + 1],
         random: Random(seed),
         number: 0,
+        old: VecDeque::new(),
         counts: Counts::default(),
     };
     while simulation.now_ns < wanted_ns() {
