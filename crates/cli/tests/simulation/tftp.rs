@@ -6,7 +6,7 @@ use crate::{Random, SECOND_NS, wanted_ns};
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::ChannelId;
 use quaject_esp_run::{Faults, Medium};
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 
 const CLIENTS: usize = 3;
 const SERVER: usize = 0; // the number of its node; a node's address is its number
@@ -148,8 +148,6 @@ struct Simulation<'p> {
     next_ns: Vec<i64>,
     random: Random,
     number: u64,
-    /// Files of the server that nobody asks for any more, and when they go.
-    old: VecDeque<(i64, String)>,
     counts: Counts,
 }
 
@@ -214,10 +212,6 @@ impl Simulation<'_> {
             return false;
         }
         self.number += 1;
-        while self.old.front().is_some_and(|(due_ns, _)| *due_ns <= self.now_ns) {
-            let gone = self.old.pop_front().map(|(_, name)| name).unwrap_or_default();
-            self.machines[SERVER].files.remove(&gone);
-        }
         let any = [4_000, 100_000].map(|most| self.random.below(most) as usize);
         let sizes = [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, any[0], any[1]];
         let size = sizes[self.random.below(8) as usize];
@@ -247,10 +241,7 @@ impl Simulation<'_> {
         assert_eq!(*name, task.name.as_bytes());
         let done = *case == self.machines[client].node.case(channel, 1, "done");
         let here = self.machines[client].files.remove(&task.name);
-        let there = self.machines[SERVER].files.get(&task.name).cloned();
-        // Files of a server stay: a request to write one that comes twice is refused. If it were taken for a new one, what it
-        // is answered could be taken for the answer to the next request from the same port, eight transfers later.
-        self.old.push_back((self.now_ns + 60 * SECOND_NS, task.name.clone()));
+        let there = self.machines[SERVER].files.remove(&task.name);
         let new = if task.puts { there } else { here };
         let what = format!("after {} s: {words}", self.now_ns / SECOND_NS);
         // Whatever is said, a file is whole or not there.
@@ -304,7 +295,6 @@ fn simulate(faults: &str, seed: u64) -> Counts {
         next_ns: vec![0; CLIENTS + 1],
         random: Random(seed),
         number: 0,
-        old: VecDeque::new(),
         counts: Counts::default(),
     };
     while simulation.now_ns < wanted_ns() {
