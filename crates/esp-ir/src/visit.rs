@@ -376,49 +376,5 @@ fn operand_slots(operand: &mut Operand, visit: &mut dyn FnMut(&mut SlotId)) {
 
 /// Calls `visit` on every slot an instruction names.
 pub fn op_slots(op: &mut Op, visit: &mut dyn FnMut(&mut SlotId)) {
-    match op {
-        Op::Constant(_)
-        | Op::Unary(..)
-        | Op::Binary(..)
-        | Op::Convert(_)
-        | Op::OwnId
-        | Op::InstanceOf(..)
-        | Op::ReplicaNumber(_)
-        | Op::Allocate(_)
-        | Op::IsUnique(_)
-        | Op::FreeObjects(_)
-        | Op::Mark(_)
-        | Op::Test(..) => {}
-        Op::Load(place)
-        | Op::Store(place, _)
-        | Op::SetBytes(place, _)
-        | Op::SetTag(place, _)
-        | Op::Tag(place)
-        | Op::Length(place)
-        | Op::SetLength(place, _)
-        | Op::LoadNumber { from: place, .. }
-        | Op::LoadBits { from: place, .. }
-        | Op::StoreNumber { to: place, .. }
-        | Op::StoreBits { to: place, .. } => place_slots(place, visit),
-        Op::Copy { to, from }
-        | Op::Append { to, from }
-        | Op::CopySlice { to, from, start: _, end: _ }
-        | Op::StoreSlice { to, from, start: _, end: _ } => {
-            place_slots(to, visit);
-            place_slots(from, visit);
-        }
-        Op::Fill(place, operand) => {
-            place_slots(place, visit);
-            operand_slots(operand, visit);
-        }
-        Op::Equal(left, right) => {
-            operand_slots(left, visit);
-            operand_slots(right, visit);
-        }
-        Op::CallFunction { function: _, arguments, to } | Op::CallExtern { function: _, arguments, to } => {
-            arguments.iter_mut().for_each(|argument| operand_slots(argument, visit));
-            to.iter_mut().for_each(|place| place_slots(place, visit));
-        }
-        Op::Retain(operand) | Op::Release(operand) => operand_slots(operand, visit),
-    }
+    op_places(op, &mut |place| place_slots(place, visit));
 }

@@ -1,6 +1,6 @@
 //! The questions a test may ask of its surroundings: how much work is wanted, is this tool on the machine, is a port
 //! taken. Every crate's tests ask them here, so that one environment variable means one thing. And the shapes of hostile
-//! files, which several crates must bear. Knows no crate of the product.
+//! files, which several crates must bear, and random numbers. Knows no crate of the product.
 //!
 //! `QJ_TEST` says how much: `quick` (small samples), `full` (everything that guards a commit) or `soak`
 //! (hours; the proof before a release). Unset means `full`, except that a missing tool is then skipped, loudly, so that
@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod hostile;
+pub mod random;
 
 use std::env;
 use std::io::Write;

@@ -1,9 +1,10 @@
 //! Filter programs 1 to 4 of "Fast Paths in Concurrent Programs" against the same filters as plain functions from
 //! bytes to bytes, with zlib's checksum. Smallest inputs first: what goes wrong at the end of a stream shows there.
 
-use super::{Random, engines, run_well};
+use super::{engines, run_well};
 use flate2::Crc;
 use quaject_test_support::Effort;
+use quaject_test_support::random::Random;
 
 const KEY: [u8; 8] = [0x1f, 0x2e, 0x3d, 0x4c, 0x5b, 0x6a, 0x79, 0x88];
 

@@ -1,7 +1,8 @@
 //! PPP framing against an encoder and decoder written after RFC 1662 with the `crc` crate's check sequence.
 
-use super::{Random, engines, literal, run_well};
+use super::{engines, literal, run_well};
 use crc::{CRC_16_IBM_SDLC, Crc};
+use quaject_test_support::random::Random;
 
 const FCS: Crc<u16> = Crc::<u16>::new(&CRC_16_IBM_SDLC);
 

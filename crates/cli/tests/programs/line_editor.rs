@@ -1,7 +1,8 @@
 //! The line editor against a model of its keys, and its screen output against the terminal emulator `vt100`.
 
-use super::{Random, engines, run_well};
+use super::{engines, run_well};
 use quaject_test_support::Effort;
+use quaject_test_support::random::Random;
 use std::num::NonZero;
 
 /// What a line editor with these keys does, said as simply as possible.

@@ -66,24 +66,3 @@ fn literal(bytes: &[u8]) -> String {
     let hex: String = bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect();
     format!("\"{hex}\"\n")
 }
-
-/// A small deterministic source of test data (xorshift64*, Vigna 2016).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// A number below `bound`.
-    fn below(&mut self, bound: u64) -> u64 {
-        (self.next() >> 11) % bound
-    }
-
-    fn byte(&mut self) -> u8 {
-        (self.next() >> 56) as u8
-    }
-}

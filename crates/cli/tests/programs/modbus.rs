@@ -1,8 +1,9 @@
 //! The Modbus RTU slave against the client and server of the `rmodbus` crate: same requests, same answers.
 
-use super::{Random, engines, run_well};
+use super::{engines, run_well};
 use crc::{CRC_16_MODBUS, Crc};
 use quaject_test_support::Effort;
+use quaject_test_support::random::Random;
 use rmodbus::ModbusProto;
 use rmodbus::client::ModbusRequest;
 use rmodbus::server::ModbusFrame;

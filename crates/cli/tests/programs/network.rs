@@ -1,6 +1,7 @@
 //! What tests of programs at the network share: a network of their own, files to ask for, tools of the kernel's side.
 
-use super::{Random, repository};
+use super::repository;
+use quaject_test_support::random::Random;
 use quaject_test_support::{quick_compiler, tool};
 use std::fs;
 use std::path::Path;

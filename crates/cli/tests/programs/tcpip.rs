@@ -2,8 +2,9 @@
 //! and against damaged frames, without a network.
 
 use super::network::{HTTP, assert_said, folder, in_own_network, tools_are_there};
-use super::{Random, engines, run};
+use super::{engines, run};
 use quaject_test_support::Effort;
+use quaject_test_support::random::Random;
 use std::fs;
 use std::path::Path;
 use std::process::Output;

@@ -1,6 +1,7 @@
 //! TFTP (examples/tftp) against curl and tftp-hpa, in both roles, over good and bad networks.
 
-use super::{Random, engines, repository};
+use super::{engines, repository};
+use quaject_test_support::random::Random;
 use quaject_test_support::{Effort, free_ports, is_udp_port_taken, quick_compiler, tool};
 use std::fs;
 use std::io::Write;

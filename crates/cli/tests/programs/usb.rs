@@ -1,7 +1,8 @@
 //! The USB device (examples/usb) behind USB/IP: enumerated, told things and asked for them by a host of our own, which
 //! takes the protocol from the kernel's documentation, and by one that sends anything.
 
-use super::{Random, engines, repository};
+use super::{engines, repository};
+use quaject_test_support::random::Random;
 use quaject_test_support::{Effort, free_ports, quick_compiler};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, Write};

@@ -2,10 +2,11 @@
 //! time for the server.
 
 use crate::node::{Node, compile};
-use crate::{Random, SECOND_NS, wanted_ns};
+use crate::{SECOND_NS, wanted_ns};
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::ChannelId;
 use quaject_esp_run::{Faults, Medium};
+use quaject_test_support::random::Random;
 use std::collections::{BTreeMap, HashMap};
 
 const CLIENTS: usize = 3;

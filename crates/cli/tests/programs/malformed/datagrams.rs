@@ -1,7 +1,7 @@
 //! Over UDP: the TFTP server on loopback, and the control unit on its CAN bus of datagrams.
 
 use super::{PATIENCE, Run, Watch, damaged, in_own_network, maybe_damaged};
-use crate::Random;
+use quaject_test_support::random::Random;
 use std::collections::VecDeque;
 use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};

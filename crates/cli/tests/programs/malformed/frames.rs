@@ -2,12 +2,12 @@
 //! that comes and goes is ours.
 
 use super::{PATIENCE, Run, Watch, in_own_network, maybe_damaged};
-use crate::Random;
 use crate::nat::packets as nat;
 use crate::network::folder;
 use crate::tcpip::{self, Peer};
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{self, AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType};
+use quaject_test_support::random::Random;
 use std::collections::VecDeque;
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -2,9 +2,9 @@
 //! on the line, which ends a frame that says another length than it has, takes no time.
 
 use super::{Run, Watch, damaged, maybe_damaged};
-use crate::Random;
 use crate::hdlc::encode;
 use crate::modbus::{ADDRESS, request, with_crc};
+use quaject_test_support::random::Random;
 use std::io::{PipeWriter, Read, Write};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;

@@ -9,7 +9,8 @@ mod frames;
 mod lines;
 mod streams;
 
-use super::{Random, repository};
+use super::repository;
+use quaject_test_support::random::Random;
 use quaject_test_support::{Effort, quick_compiler, wanted_number};
 use std::fs::{self, File};
 use std::io::{Read, Seek};

@@ -2,11 +2,11 @@
 //! nothing does; and nothing counts that was not sent.
 
 use super::{PATIENCE, Watch, damaged, in_own_network};
-use crate::Random;
 use crate::mqtt::hostile::{offences, packet_of};
 use crate::mqtt::{Broker, wire};
 use crate::usb::{Device, Host, any_command, import};
 use nix::sys::socket::{setsockopt, sockopt};
+use quaject_test_support::random::Random;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};

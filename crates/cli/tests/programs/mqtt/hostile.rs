@@ -2,8 +2,8 @@
 
 use super::wire::{self, CLEAN, confirm, connect, packet, publish, subscribe, text};
 use super::{Broker, engines};
-use crate::Random;
 use quaject_test_support::Effort;
+use quaject_test_support::random::Random;
 
 /// One packet for each rule of the standard that a connected client can break by itself.
 pub(crate) fn offences() -> Vec<(&'static str, Vec<u8>)> {

@@ -2,8 +2,8 @@
 
 use super::wire::{self, CLEAN, Message, PUBACK, PUBCOMP, PUBREC, PUBREL, confirm, packet, publish, text};
 use super::{Broker, engines};
-use crate::Random;
 use quaject_test_support::Effort;
+use quaject_test_support::random::Random;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

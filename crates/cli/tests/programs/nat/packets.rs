@@ -2,9 +2,9 @@
 //! in. What a checksum should be is told by summing up, where the router only adds differences.
 
 use super::{engines, folder, repository};
-use crate::Random;
 use crate::tcpip::{checksum, damage};
 use quaject_test_support::Effort;
+use quaject_test_support::random::Random;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::process::Command;

@@ -1,0 +1,26 @@
+//! Numbers for tests that make up their input: the same ones in every run and on every machine.
+
+/// A small deterministic source of test data (xorshift64*, Vigna 2016); the seed is not 0.
+#[derive(Clone, Debug)]
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next 64 bits, of which the upper ones are the better ones.
+    #[expect(clippy::should_implement_trait, reason = "it never ends, and nobody iterates over it")]
+    pub fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number below `bound`.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        (self.next() >> 11) % bound
+    }
+
+    /// Any byte.
+    pub fn byte(&mut self) -> u8 {
+        (self.next() >> 56) as u8
+    }
+}
