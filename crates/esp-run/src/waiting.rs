@@ -1,16 +1,27 @@
 //! Waiting for many descriptors. A list of descriptors that stay open and are asked about time after time becomes a set
 //! that the kernel keeps (epoll): then a wait costs as much as has happened, not as much as is watched. Any other list
 //! goes to `poll`. Knows no driver.
+//!
+//! To put a thread to sleep and wake it costs both sides more than a short answer takes. Where the last waits were short,
+//! the next one looks again and again for a moment before it sleeps; a program that waits for long never does.
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use rustix::io::Errno;
+use std::time::{Duration, Instant};
 
 /// Equal lists in a row after which a set is made: to make one costs a system call for each descriptor.
 const HABIT: u32 = 8;
 /// Events taken at once; the others are there at the next wait.
 const EVENTS: usize = 32;
+
+/// How long a wait looks before it sleeps: about what it costs to sleep and be woken.
+const MOMENT: Duration = Duration::from_micros(50);
+/// Short waits in a row after which the next one is expected to be short, too.
+const SHORT_IN_A_ROW: u32 = 4;
+
+const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// A descriptor and what to wait for.
 pub(crate) type Watched<'d> = (BorrowedFd<'d>, PollFlags);
@@ -32,6 +43,34 @@ pub(crate) struct Waiter {
     times: u32,
     /// A set of what is in `last`.
     set: Option<OwnedFd>,
+    expectation: Expectation,
+}
+
+/// How long the next wait will be, by those before it.
+struct Expectation {
+    /// Short waits in a row.
+    short: u32,
+    /// Whether whoever answers can run while we look.
+    company: bool,
+}
+
+impl Default for Expectation {
+    fn default() -> Expectation {
+        let processors = std::thread::available_parallelism();
+        Expectation { short: 0, company: processors.is_ok_and(|count| count.get() > 1) }
+    }
+}
+
+impl Expectation {
+    fn is_short(&self) -> bool {
+        self.company && self.short >= SHORT_IN_A_ROW
+    }
+
+    /// Learns of a wait. One that slept took longer than what it waited for, by the time it takes to wake up.
+    fn learn(&mut self, ended: &Result<usize, Errno>, took: Duration) {
+        let short = ended.is_ok_and(|count| count > 0) && took < 2 * MOMENT;
+        self.short = if short { self.short.saturating_add(1) } else { 0 };
+    }
 }
 
 impl Waiter {
@@ -44,14 +83,41 @@ impl Waiter {
         timeout: Option<&Timespec>,
         happened: &mut Vec<bool>,
     ) -> Result<usize, Errno> {
-        happened.clear();
         if lifetime == Lifetime::Run {
             self.remember(watched);
-            if let Some(set) = &self.set {
-                return in_set(set, watched, timeout, happened);
-            }
         } else {
             self.forget();
+        }
+        let started = Instant::now();
+        let patience = timeout.map(|timeout| Duration::new(timeout.tv_sec as u64, timeout.tv_nsec as u32));
+        let mut ended = Ok(0);
+        let mut took = Duration::ZERO;
+        if self.expectation.is_short() {
+            while ended == Ok(0) && took < MOMENT && patience.is_none_or(|patience| took < patience) {
+                ended = self.look(watched, Some(&NOW), happened);
+                took = started.elapsed();
+            }
+        }
+        if ended == Ok(0) {
+            let left = patience.map(|patience| patience.saturating_sub(took));
+            let left = left.map(|left| Timespec { tv_sec: left.as_secs() as i64, tv_nsec: left.subsec_nanos().into() });
+            ended = self.look(watched, left.as_ref(), happened);
+            took = started.elapsed();
+        }
+        self.expectation.learn(&ended, took);
+        ended
+    }
+
+    /// Waits as [`Waiter::wait`] does, asleep.
+    fn look(
+        &self,
+        watched: &[Watched<'_>],
+        timeout: Option<&Timespec>,
+        happened: &mut Vec<bool>,
+    ) -> Result<usize, Errno> {
+        happened.clear();
+        if let Some(set) = &self.set {
+            return in_set(set, watched, timeout, happened);
         }
         let mut asked: Vec<PollFd<'_>> =
             watched.iter().map(|(descriptor, flags)| PollFd::from_borrowed_fd(*descriptor, *flags)).collect();
@@ -111,12 +177,10 @@ fn in_set(
 
 #[cfg(test)]
 mod tests {
-    use super::{HABIT, Lifetime, Waiter};
+    use super::{HABIT, Lifetime, MOMENT, NOW, SHORT_IN_A_ROW, Waiter};
     use rustix::event::{PollFlags, Timespec};
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixDatagram;
-
-    const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
     #[test]
     fn a_set_tells_what_a_list_tells() {
@@ -158,5 +222,56 @@ mod tests {
             assert_eq!(waiter.wait(&list, Lifetime::Run, Some(&short), &mut Vec::new()), Ok(0));
             assert!(started.elapsed() >= std::time::Duration::from_nanos(1_500_000));
         }
+    }
+
+    #[test]
+    fn short_waits_are_expected_to_go_on_until_a_long_one() {
+        let (here, there) = UnixDatagram::pair().expect("sockets are there");
+        let list = [(here.as_fd(), PollFlags::IN)];
+        let mut waiter = Waiter::default();
+        waiter.expectation.company = true;
+        let wait = |waiter: &mut Waiter, timeout: Option<Timespec>| {
+            waiter.wait(&list, Lifetime::Run, timeout.as_ref(), &mut Vec::new()).expect("a socket can be waited for")
+        };
+        there.send(&[0]).expect("there is room");
+        let mut short = 0;
+        // On a busy machine now and then one takes long.
+        while short < SHORT_IN_A_ROW {
+            assert!(!waiter.expectation.is_short());
+            assert_eq!(wait(&mut waiter, None), 1);
+            short = waiter.expectation.short;
+        }
+        assert!(waiter.expectation.is_short());
+        here.recv(&mut [0]).expect("it has come");
+
+        // A look does not take longer than the wait may, and a wait no longer than that either.
+        for timeout_ns in [0, 1, 5_000, 5 * MOMENT.as_nanos() as i64] {
+            waiter.expectation.short = SHORT_IN_A_ROW;
+            let timeout = Timespec { tv_sec: 0, tv_nsec: timeout_ns };
+            let started = std::time::Instant::now();
+            assert_eq!(wait(&mut waiter, Some(timeout)), 0);
+            assert!(started.elapsed().as_nanos() as i64 >= timeout_ns);
+            assert!(!waiter.expectation.is_short(), "{timeout_ns} ns in vain");
+        }
+
+        // What comes during the look is found, and so is what comes during the sleep behind it.
+        for delay in [MOMENT / 5, 40 * MOMENT] {
+            waiter.expectation.short = SHORT_IN_A_ROW;
+            let started = std::time::Instant::now();
+            std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    std::thread::sleep(delay);
+                    there.send(&[0]).expect("there is room");
+                });
+                assert_eq!(wait(&mut waiter, None), 1);
+            });
+            here.recv(&mut [0]).expect("it has come");
+            assert!(started.elapsed() >= delay);
+        }
+        assert!(!waiter.expectation.is_short(), "the last one was long");
+
+        // Alone on a processor nobody else runs while we look.
+        waiter.expectation = super::Expectation { short: SHORT_IN_A_ROW, company: false };
+        assert!(!waiter.expectation.is_short());
     }
 }
