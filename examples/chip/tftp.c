@@ -61,7 +61,7 @@ static void post_frame(void)
         request.v0 = peer;
         esp_post_requestC(&request);
     } else {
-        received.v0 = 0; /* the one courier */
+        received.v0 = 0; /* the one transfer */
         received.v1 = peer;
         esp_post_rxC(&received);
     }

@@ -319,6 +319,8 @@ impl Builder<'_, '_, '_> {
                 let from = self.place(right);
                 self.effect(Op::Append { to, from }, Write::Initial, span);
             }
+            // The slice itself sees whether it is too long.
+            ExprKind::Fit(inner) if let ExprKind::Slice(..) = inner.kind => self.build(inner, to),
             ExprKind::Fit(inner) => {
                 let from = self.place(inner);
                 self.effect(Op::Copy { to, from }, Write::Initial, span);
