@@ -2,7 +2,7 @@
 
 use super::{engines, text};
 use quaject_test_support::tool;
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// Sends every frame back, its two addresses exchanged.
 const MIRROR: &str = "
@@ -35,26 +35,88 @@ fn a_frame_crosses_the_interface_both_ways() {
         return;
     }
     for engine in engines() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        std::fs::write(folder.path().join("mirror.esp"), MIRROR).expect("the folder is writable");
-        std::fs::write(folder.path().join("asker.esp"), ASKER).expect("the folder is writable");
-        let script = format!(
-            "set -e\n\
-             $QJ run mirror.esp --engine {engine} & mirror=$!\n\
-             trap 'kill $mirror; wait' EXIT\n\
-             for i in $(seq 600); do ip link show t0 >/dev/null 2>&1 && break; sleep 0.05; done\n\
-             ip link set t0 up\n\
-             timeout 60 $QJ run asker.esp --engine {engine}\n"
-        );
-        let output = Command::new("unshare")
-            .args(["--net", "sh", "-c", &script])
-            .current_dir(folder.path())
-            .env("QJ", env!("CARGO_BIN_EXE_qj"))
-            .output()
-            .expect("every Linux has `unshare`");
+        let output = between(MIRROR, ASKER, engine);
         let expected: String = (0..3).map(|i| format!("\"\\x02bbbbb\\x02aaaaa\\x88\\xb5question {i}\"\n")).collect();
         assert_eq!(text(&output.stdout), expected, "{engine}: {}", text(&output.stderr));
     }
+}
+
+/// Sends numbered frames whenever it is asked: every seventh has a VLAN tag, every hundredth is long.
+const SENDER: &str = "
+channel askC: bytes[<=64] external out = \"tap:t0\";
+channel frameC: bytes[<=4000] external in = \"tap:t0\";
+process sender {
+  for burst in 0..15 {
+    var waiting = true;
+    while (waiting) { in(askC, $f); if (f.len >= 14 && f.be16[12] == 0x88b5) waiting = false; }
+    for i in 0..200 {
+      var n = 200 * burst + i, p: #bytes[<=4000] = #\"\\x02bbbbb\\x02aaaaa\";
+      if (n % 7 == 0) p += \"\\x81\\0\\x20\\x05\";
+      p += \"\\x88\\xb5\";
+      var at = p.len;
+      p.len += n % 100 == 0 ? 3000 : 60;
+      p.be32[at] = u32(n);
+      p[p.len - 1] = u8(n & 255);
+      out(frameC, freeze(p));
+    }
+  }
+}
+";
+
+/// Asks for them, and finds each as it was sent.
+const RECEIVER: &str = "
+channel inC: bytes[<=4000] external out = \"packet:t0\";
+channel outC: bytes[<=64] external in = \"packet:t0\";
+channel sayC(int, int) external in = \"text:-\";
+process receiver {
+  var n = 0, asked = -1, tagged = 0;
+  while (n < 3000) {
+    if (n % 200 == 0 && asked != n) { asked = n; out(outC, \"\\x02aaaaa\\x02bbbbb\\x88\\xb5............\"); }
+    in(inC, $f);
+    var at = f.len > 18 && f.be16[12] == 0x8100 ? 16 : 12;
+    if (f.len > at + 6 && f.be16[at] == 0x88b5) {
+      assert(f.be32[at + 2] == u32(n) && (at == 16) == (n % 7 == 0) && f[f.len - 1] == u8(n & 255));
+      assert(f.len == at + 2 + (n % 100 == 0 ? 3000 : 60));
+      if (at == 16) { assert(f.be16[14] == 0x2005); tagged += 1; }
+      n += 1;
+    }
+  }
+  out(sayC, n, tagged);
+  exit(0);
+}
+";
+
+/// Three times round the ring of 1024 slots.
+#[test]
+fn frames_come_whole_and_in_order_whatever_their_length() {
+    if tool(&["ip"]).is_none() {
+        return;
+    }
+    for engine in engines() {
+        let output = between(SENDER, RECEIVER, engine);
+        assert_eq!(text(&output.stdout), "3000 429\n", "{engine}: {}", text(&output.stderr));
+    }
+}
+
+/// Runs a program that makes the interface, and another one at its other side until that ends.
+fn between(maker: &str, user: &str, engine: &str) -> Output {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("maker.esp"), maker).expect("the folder is writable");
+    std::fs::write(folder.path().join("user.esp"), user).expect("the folder is writable");
+    let script = format!(
+        "set -e\n\
+         $QJ run maker.esp --engine {engine} & maker=$!\n\
+         trap 'kill $maker 2>/dev/null; wait' EXIT\n\
+         for i in $(seq 600); do ip link show t0 >/dev/null 2>&1 && break; sleep 0.05; done\n\
+         ip link set t0 up\n\
+         timeout 60 $QJ run user.esp --engine {engine}\n"
+    );
+    Command::new("unshare")
+        .args(["--net", "sh", "-c", &script])
+        .current_dir(folder.path())
+        .env("QJ", env!("CARGO_BIN_EXE_qj"))
+        .output()
+        .expect("every Linux has `unshare`")
 }
 
 /// Tells what arrives as which case.

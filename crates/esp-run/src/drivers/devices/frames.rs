@@ -4,8 +4,12 @@
 //! Frames may be lost, so nothing that happens to one stops the program: those that come faster than they are taken, that
 //! are longer than the channel's type holds, or that the interface refuses are counted.
 //!
+//! The frames of an existing interface come in a ring that is shared with the system (`packet_ring.rs`), those of a virtual one
+//! by reading.
+//!
 //! With rules, frames arrive sorted: each as the case of a union that is called like the first rule it matches.
 
+use super::packet_ring::{PacketRing, read_frame};
 use super::sorting::Sorting;
 use super::{Device, Ends, Received};
 use crate::binding::Interface;
@@ -17,18 +21,21 @@ use quaject_esp_ir::ir::{Channel, Program};
 use rustix::event::PollFlags;
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{Error, ErrorKind, Read};
+use std::io::{Error, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-/// The largest frame there is.
-const LARGEST: usize = 65_536;
+/// The largest frame there is, with a VLAN tag.
+const LARGEST: usize = 65_536 + 4;
 /// Frames held while the interface has no room for them.
 const HELD: usize = 64;
 
 /// One interface.
 pub(super) struct Frames {
-    kind: Kind,
     file: File,
+    /// Where the frames of a `packet:` socket are.
+    ring: Option<PacketRing>,
+    /// Whether a wait ended here: with a ring, that may also be because of an error, which reading tells and takes away.
+    alarmed: bool,
     input: Option<Form>,
     sorting: Option<Sorting>,
     output: Option<Form>,
@@ -40,12 +47,6 @@ pub(super) struct Frames {
     refused: u64,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Tap,
-    Packet,
-}
-
 impl Frames {
     pub(super) fn tap(program: &Program, interface: &Interface, ends: Ends<'_>) -> Result<Frames, Trouble> {
         let forms = Forms::of(program, "tap", interface, ends)?;
@@ -54,23 +55,24 @@ impl Frames {
             Trouble::new(format!("cannot open the TAP interface `{interface}`: {}", reason(&error)))
                 .help(format!("make one that you own: `ip tuntap add mode tap user $USER name {interface}`, as root"))
         })?;
-        Ok(Frames::of(Kind::Tap, opened, forms))
+        Ok(Frames::of(opened, None, forms))
     }
 
     pub(super) fn packet(program: &Program, interface: &Interface, ends: Ends<'_>) -> Result<Frames, Trouble> {
         let forms = Forms::of(program, "packet", interface, ends)?;
         let interface = interface.name.as_str();
-        let opened = open_packet(interface).map_err(|error| {
+        let (opened, ring) = open_packet(interface).map_err(|error| {
             Trouble::new(format!("cannot open the interface `{interface}`: {}", reason(&error)))
                 .help("this needs the capability CAP_NET_RAW; `ip link` names the interfaces")
         })?;
-        Ok(Frames::of(Kind::Packet, opened, forms))
+        Ok(Frames::of(opened, Some(ring), forms))
     }
 
-    fn of(kind: Kind, opened: OwnedFd, Forms { input, sorting, output }: Forms) -> Frames {
+    fn of(opened: OwnedFd, ring: Option<PacketRing>, Forms { input, sorting, output }: Forms) -> Frames {
         Frames {
-            kind,
             file: File::from(opened),
+            ring,
+            alarmed: false,
             input,
             sorting,
             output,
@@ -80,6 +82,17 @@ impl Frames {
             too_long: 0,
             refused: 0,
         }
+    }
+
+    /// Puts the next frame into the buffer and tells its length; `None` if there is none now.
+    fn next(&mut self) -> Result<Option<usize>, Error> {
+        if let Some(ring) = &mut self.ring {
+            let found = ring.take(&mut self.file, &mut self.buffer)?;
+            if found.is_some() || !std::mem::take(&mut self.alarmed) {
+                return Ok(found);
+            }
+        }
+        read_frame(&mut self.file, &mut self.buffer)
     }
 
     /// Sends one frame; whether there was room for it.
@@ -137,13 +150,10 @@ fn open_tap(interface: &str) -> Result<OwnedFd, Error> {
     if status < 0 { Err(Error::last_os_error()) } else { Ok(file) }
 }
 
-/// A socket that sees what passes through an interface.
-fn open_packet(interface: &str) -> Result<OwnedFd, Error> {
-    let every = (libc::ETH_P_ALL as u16).to_be();
+/// A socket that sees what passes through an interface, and its ring. Until it is bound nothing comes.
+fn open_packet(interface: &str) -> Result<(OwnedFd, PacketRing), Error> {
     // SAFETY: No pointers are passed.
-    let socket = unsafe {
-        libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, i32::from(every))
-    };
+    let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) };
     if socket < 0 {
         return Err(Error::last_os_error());
     }
@@ -154,17 +164,6 @@ fn open_packet(interface: &str) -> Result<OwnedFd, Error> {
     // SAFETY: The name ends with a zero byte and outlives the call.
     let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
     if index == 0 {
-        return Err(Error::last_os_error());
-    }
-    // SAFETY: `sockaddr_ll` is plain data, for which zeros are a value.
-    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
-    address.sll_family = libc::AF_PACKET as u16;
-    address.sll_protocol = every;
-    address.sll_ifindex = index as i32;
-    let length = size_of_val(&address) as libc::socklen_t;
-    // SAFETY: The address is one of `length` bytes and outlives the call.
-    let status = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
-    if status < 0 {
         return Err(Error::last_os_error());
     }
     let yes: libc::c_int = 1;
@@ -179,7 +178,19 @@ fn open_packet(interface: &str) -> Result<OwnedFd, Error> {
             size_of_val(&yes) as libc::socklen_t,
         )
     };
-    if status < 0 { Err(Error::last_os_error()) } else { Ok(socket) }
+    if status < 0 {
+        return Err(Error::last_os_error());
+    }
+    let ring = PacketRing::open(&socket)?;
+    // SAFETY: `sockaddr_ll` is plain data, for which zeros are a value.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    address.sll_ifindex = index as i32;
+    let length = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: The address is one of `length` bytes and outlives the call.
+    let status = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
+    if status < 0 { Err(Error::last_os_error()) } else { Ok((socket, ring)) }
 }
 
 /// Writes a name that ends with a zero byte.
@@ -195,33 +206,27 @@ fn put_name(name: &str, to: &mut [libc::c_char]) -> Result<(), Error> {
 
 impl Device for Frames {
     fn receive(&mut self) -> Result<Received, Trouble> {
-        let Some(form) = &self.input else { return Ok(Received::Nothing) };
         loop {
-            match self.file.read(&mut self.buffer) {
-                Ok(length) => {
-                    let frame = &self.buffer[..length];
-                    let value = match &mut self.sorting {
-                        None if length <= form.bytes_bound() => Value::Bytes(frame.to_vec()),
-                        None => {
-                            self.too_long += 1;
-                            continue;
-                        }
-                        Some(sorting) => match sorting.sort(frame) {
-                            Some(value) => value,
-                            // The program has no use for it.
-                            None => continue,
-                        },
-                    };
-                    match form.message(vec![value]) {
-                        Ok(message) => return Ok(Received::Message(message)),
-                        Err(_) => self.too_long += 1,
-                    }
+            let read = self
+                .next()
+                .map_err(|error| Trouble::new(format!("cannot read from the interface: {}", reason(&error))))?;
+            let (Some(length), Some(form)) = (read, &self.input) else { return Ok(Received::Nothing) };
+            let frame = &self.buffer[..length];
+            let value = match &mut self.sorting {
+                None if length <= form.bytes_bound() => Value::Bytes(frame.to_vec()),
+                None => {
+                    self.too_long += 1;
+                    continue;
                 }
-                Err(error) => match error.kind() {
-                    ErrorKind::WouldBlock => return Ok(Received::Nothing),
-                    ErrorKind::Interrupted | ErrorKind::NetworkDown => {}
-                    _ => return Err(Trouble::new(format!("cannot read from the interface: {}", reason(&error)))),
+                Some(sorting) => match sorting.sort(frame) {
+                    Some(value) => value,
+                    // The program has no use for it.
+                    None => continue,
                 },
+            };
+            match form.message(vec![value]) {
+                Ok(message) => return Ok(Received::Message(message)),
+                Err(_) => self.too_long += 1,
             }
         }
     }
@@ -270,8 +275,12 @@ impl Device for Frames {
         }
     }
 
+    fn woken(&mut self, happened: &[bool]) {
+        self.alarmed = happened.contains(&true);
+    }
+
     fn losses(&self) -> Vec<(u64, &'static str)> {
-        if self.kind == Kind::Packet {
+        if self.ring.is_some() {
             self.overrun.set(self.overrun.get() + dropped(&self.file));
         }
         vec![

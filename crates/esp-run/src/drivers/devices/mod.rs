@@ -8,6 +8,7 @@
 mod can;
 mod files;
 mod frames;
+mod packet_ring;
 mod sorting;
 mod tcp;
 mod udp;
