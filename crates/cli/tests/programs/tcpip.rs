@@ -2,7 +2,7 @@
 //! and against damaged frames, without a network.
 
 use super::network::{HTTP, assert_said, folder, in_own_network, tools_are_there};
-use super::{engines, run};
+use super::{engines, repository, run};
 use quaject_test_support::Effort;
 use quaject_test_support::random::Random;
 use std::fs;
@@ -23,7 +23,7 @@ fn beside_host(engine: &str, options: &str, folder: &Path, script: &str) -> Outp
         "ip link set lo up\n\
          $QJ run $HOST --engine {engine} {options} & host=$!\n\
          trap 'kill -TERM $host; wait $host; test $? = 143 || echo the host has ended' EXIT\n\
-         for i in $(seq 600); do ip link show tap0 >/dev/null 2>&1 && break; kill -0 $host || exit 1; sleep 0.05; done\n\
+         for i in $(seq 2400); do ip link show tap0 >/dev/null 2>&1 && break; kill -0 $host || exit 1; sleep 0.05; done\n\
          ip address add 10.77.0.1/24 dev tap0 && ip link set tap0 up || exit 1\n\
          {script}"
     );
@@ -66,6 +66,26 @@ fn the_kernel_curl_and_nc_are_served() {
             HTTP/1.0 200 OK\nContent-Length: 1461\n\n404\n404\n\
             HTTP/1.0 400 Bad Request\ndatagram\nrefused: 7\n";
         assert_said(&beside_host(engine, "", folder.path(), script), expected, engine);
+    }
+}
+
+#[test]
+fn its_fast_path_takes_in_what_the_processes_do() {
+    if !tools_are_there() {
+        return;
+    }
+    let folder = folder(&[0, 1_461, 300_000]);
+    let options = format!("--mode fastpath --fast-paths {}", repository("examples/tcpip/host.fp").display());
+    // A path is made anew for each.
+    for engine in engines().into_iter().take(Effort::wanted().pick(1, 3, 3)) {
+        let script = "
+            for size in 0 1461 300000; do
+                curl -sS -m 60 http://10.77.0.2/$size | cmp - $size || echo $size differs
+            done
+            timeout 60 nc -N 10.77.0.2 7 < 300000 | cmp - 300000
+            ping -q -c 20 -i 0.01 -W 20 10.77.0.2 | grep -o '20 received'
+        ";
+        assert_said(&beside_host(engine, &options, folder.path(), script), "20 received\n", engine);
     }
 }
 

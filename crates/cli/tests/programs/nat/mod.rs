@@ -17,7 +17,7 @@ fn between(engine: &str, options: &str, folder: &Path, script: &str) -> Output {
          unshare --net sleep 1000 & outside=$!\n\
          $QJ run $NAT --engine {engine} {options} & nat=$!\n\
          trap 'kill -TERM $nat; wait $nat; test $? = 143 || echo the router has ended; kill $inside $outside' EXIT\n\
-         for i in $(seq 600); do\n\
+         for i in $(seq 2400); do\n\
              ip link show nat1 >/dev/null 2>&1 && break; kill -0 $nat || exit 1; sleep 0.05\n\
          done\n\
          inside() {{ nsenter --net=/proc/$inside/ns/net \"$@\"; }}\n\
@@ -45,6 +45,25 @@ channel inC(u32, u16, bytes[<=80]) external out;
 channel sayC(u32, u16, bytes[<=80]) external in = \"text:-\";
 process who { while { in(inC, $address, $port, $what); out(sayC, address, port, what); } }
 ";
+
+#[test]
+fn its_fast_path_carries_what_the_processes_do() {
+    if !tools_are_there() {
+        return;
+    }
+    let folder = folder(&[0, 1_461, 300_000]);
+    let options = format!("--mode fastpath --fast-paths {}", repository("examples/nat/nat.fp").display());
+    // A path is made anew for each.
+    for engine in engines().into_iter().take(Effort::wanted().pick(1, 3, 3)) {
+        let script = "
+            for size in 0 1461 300000; do
+                inside curl -sS -m 60 http://198.51.100.1:8080/$size | cmp - $size || echo $size differs
+            done
+            inside ping -q -c 20 -i 0.01 -W 20 198.51.100.1 | grep -o '20 received'
+        ";
+        assert_said(&between(engine, &options, folder.path(), script), "20 received\n", engine);
+    }
+}
 
 #[test]
 fn ping_curl_and_nc_reach_what_is_outside() {
