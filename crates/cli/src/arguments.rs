@@ -119,14 +119,17 @@ pub(crate) struct Check {
 ///   tap:NAME, packet:NAME  Ethernet frames of a virtual or of any interface;
 ///                          `packet:NAME,rules=FILE` sorts them by rules
 ///   can:NAME, can:PORT     frames of a CAN interface; of a bus of this machine
+///   ring:PATH, ring:PATH,size=64K
+///                          messages of bytes to or from another process, through
+///                          shared memory
 ///   exec:COMMAND           as bytes: what a shell command reads and writes
 ///   serial:PATH, serial:PATH,BAUD, pty:PATH
 ///                          as bytes: a serial line, a terminal of one's own
 ///
-/// Those from `udp` on serve a channel in each direction if both are bound to the
-/// same: one socket, one folder, one line. The book's chapter on drivers tells what
-/// their messages hold; a channel whose type does not fit is refused with one that
-/// does. PATH `-` is standard input or output. Without --bind a channel has the driver
+/// Those from `udp` on, but for `ring`, serve a channel in each direction if both
+/// are bound to the same: one socket, one folder, one line. The book's chapter on
+/// drivers tells what their messages hold; a channel whose type does not fit is
+/// refused with one that does. PATH `-` is standard input or output. Without --bind a channel has the driver
 /// its declaration names, else `text:-`. At the end of the data a channel is
 /// closed. Output is written when the program ends or sleeps, at a fault, and at
 /// SIGINT and SIGTERM. A malformed message stops the program as a fault does.

@@ -3,6 +3,7 @@
 
 use crate::trouble::Trouble;
 use quaject_esp_ir::ir::{Boundary, ChannelId, Program};
+use quaject_queue::shared::SLOT_BYTES;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -59,6 +60,24 @@ pub enum Device {
     Packet(Interface),
     /// A CAN bus.
     Can(Bus),
+    /// A queue in shared memory, to another process or from it.
+    Ring(Ring),
+}
+
+/// A queue in shared memory.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Ring {
+    /// Where its two sides meet.
+    pub path: PathBuf,
+    /// How many slots of 64 bytes it has, as a power of two, if we come first.
+    pub slots_log2: u32,
+}
+
+impl Ring {
+    /// 64 KiB, as pipes have.
+    const SLOTS_LOG2: u32 = 10;
+    /// 16 MiB: whoever joins a ring looks at all of it.
+    pub(crate) const SLOTS_LOG2_MAX: u32 = 18;
 }
 
 /// A network interface.
@@ -110,7 +129,7 @@ pub enum Place {
 }
 
 const DRIVERS: &str = "drivers are `text:PATH`, `bytes:PATH`, `timer:10ms`, `udp:PORT`, `tcp:PORT`, `file:FOLDER`, \
-                       `tap:NAME`, `packet:NAME`, `can:NAME`, `exec:COMMAND`, `serial:PATH` and `pty:PATH`; `qj run --help` tells \
+                       `tap:NAME`, `packet:NAME`, `can:NAME`, `ring:PATH`, `exec:COMMAND`, `serial:PATH` and `pty:PATH`; `qj run --help` tells \
                        more";
 
 impl Place {
@@ -162,6 +181,7 @@ impl std::str::FromStr for Driver {
             "tap" => Ok(Driver::Device(Device::Tap(interface(text, argument)?))),
             "packet" => Ok(Driver::Device(Device::Packet(interface(text, argument)?))),
             "can" => Ok(Driver::Device(Device::Can(bus(text, argument)?))),
+            "ring" => Ok(Driver::Device(Device::Ring(ring(text, argument)?))),
             _ => Err(Trouble::usage(format!("there is no driver `{name}`")).help(DRIVERS)),
         }
     }
@@ -184,6 +204,7 @@ impl Driver {
                 Device::Tap(_) => "tap",
                 Device::Packet(_) => "packet",
                 Device::Can(_) => "can",
+                Device::Ring(_) => "ring",
             },
         }
     }
@@ -243,6 +264,32 @@ fn bus(text: &str, argument: &str) -> Result<Bus, Trouble> {
         Ok(_) | Err(_) => Err(Trouble::usage(format!("`{text}` names no port"))
             .help("write `can:NAME` for an interface, `can:43113` for a bus of this machine at that UDP port")),
     }
+}
+
+/// `/dev/shm/samples`, or `/dev/shm/samples,size=1M`.
+fn ring(text: &str, argument: &str) -> Result<Ring, Trouble> {
+    let (path, size) = argument.rsplit_once(",size=").map_or((argument, None), |(path, size)| (path, Some(size)));
+    let path = named(text, path, "a place to meet")?;
+    let wrong = || {
+        let largest = (SLOT_BYTES << Ring::SLOTS_LOG2_MAX) >> 20;
+        Trouble::usage(format!("driver `{text}`: that is no size of a ring")).help(format!(
+            "write bytes, or K or M of them, {SLOT_BYTES} to {largest}M: `ring:{path},size=256K`; it is rounded up to a power of two"
+        ))
+    };
+    let slots_log2 = size.map(|size| {
+        let digits = size.trim_end_matches(['K', 'M']);
+        let unit: u64 = match &size[digits.len()..] {
+            "" => 1,
+            "K" => 1 << 10,
+            "M" => 1 << 20,
+            _ => return None,
+        };
+        let bytes = digits.parse::<u64>().ok()?.checked_mul(unit)?;
+        let slots_log2 = bytes.div_ceil(SLOT_BYTES as u64).checked_next_power_of_two()?.ilog2();
+        (bytes > 0 && slots_log2 <= Ring::SLOTS_LOG2_MAX).then_some(slots_log2)
+    });
+    let slots_log2 = slots_log2.map_or(Ok(Ring::SLOTS_LOG2), |slots_log2| slots_log2.ok_or_else(wrong))?;
+    Ok(Ring { path: path.into(), slots_log2 })
 }
 
 /// `/dev/ttyUSB0` or `/dev/ttyUSB0,19200`.
@@ -460,6 +507,12 @@ mod tests {
         let can = |bus| bind(Driver::Device(super::Device::Can(bus)));
         assert_eq!(parse("c=can:can0"), can(super::Bus::Interface("can0".to_string())));
         assert_eq!(parse("c=can:43113"), can(super::Bus::Loopback(43_113)));
+        let ring =
+            |slots_log2| bind(Driver::Device(super::Device::Ring(super::Ring { path: "r,s".into(), slots_log2 })));
+        assert_eq!(parse("c=ring:r,s"), ring(10));
+        for (size, slots_log2) in [("1", 0), ("64", 0), ("65", 1), ("1K", 4), ("100K", 11), ("16M", 18)] {
+            assert_eq!(parse(&format!("c=ring:r,s,size={size}")), ring(slots_log2), "{size}");
+        }
         let frames = |rules| {
             let rules: Option<&str> = rules;
             let interface = super::Interface { name: "eth0".to_string(), rules: rules.map(Into::into) };
@@ -482,6 +535,13 @@ mod tests {
             ("c=can:", "driver `can:` does not name a bus"),
             ("c=can:0", "`can:0` names no port"),
             ("c=can:65536", "`can:65536` names no port"),
+            ("c=ring:", "driver `ring:` does not name a place to meet"),
+            ("c=ring:,size=1K", "driver `ring:,size=1K` does not name a place to meet"),
+            ("c=ring:r,size=", "driver `ring:r,size=`: that is no size of a ring"),
+            ("c=ring:r,size=0", "driver `ring:r,size=0`: that is no size of a ring"),
+            ("c=ring:r,size=1KM", "driver `ring:r,size=1KM`: that is no size of a ring"),
+            ("c=ring:r,size=17M", "driver `ring:r,size=17M`: that is no size of a ring"),
+            ("c=ring:r,size=18446744073709551615M", "driver `ring:r,size=18446744073709551615M`: that is no size"),
             ("c=udp:", "`udp:` names no port"),
             ("c=udp:65536", "`udp:65536` names no port"),
             ("c=tcp:localhost:80", "`tcp:localhost:80` names no port"),

@@ -26,7 +26,7 @@ mod trouble;
 mod waiting;
 
 pub use adaptive::adapt;
-pub use binding::{Binding, Choice, Device, Driver, Endpoint, Interface, Place};
+pub use binding::{Binding, Choice, Device, Driver, Endpoint, Interface, Place, Ring};
 pub use clock::Time;
 pub use code_size::{CodeSizes, SIZE_FLAGS, measure, measure_code};
 pub use executable::build_executable;

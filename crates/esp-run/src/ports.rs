@@ -66,6 +66,8 @@ struct Incoming {
     device: usize,
     message: Vec<Datum>,
     offered: bool,
+    /// Whether there are no more.
+    ended: bool,
     /// Whether somebody asked in vain since the last sleep.
     wanted: bool,
 }
@@ -108,7 +110,7 @@ impl<'d> Opening<'_, 'd> {
             return Ok(match channel.boundary {
                 Boundary::Internal => Port::Internal,
                 Boundary::FromWorld => {
-                    Port::From(Incoming { device, message: Vec::new(), offered: false, wanted: false })
+                    Port::From(Incoming { device, message: Vec::new(), offered: false, ended: false, wanted: false })
                 }
                 Boundary::ToWorld => Port::To(device),
             });
@@ -294,7 +296,7 @@ impl<'p> Ports<'p> {
                 input.peek(self.program, &self.program.channels[index], now_ns)
             }
             Port::From(incoming) => {
-                if !incoming.offered {
+                if !incoming.offered && !incoming.ended {
                     let (device, glance) = (&mut self.devices[incoming.device], &mut self.glances[incoming.device]);
                     if !device.holds_input() && glance.is_fresh() {
                         incoming.wanted = true;
@@ -309,9 +311,14 @@ impl<'p> Ports<'p> {
                             glance.renew();
                             incoming.wanted = true;
                         }
+                        Received::Ended => incoming.ended = true,
                     }
                 }
-                Ok(if incoming.offered { State::Offered } else { State::Pending })
+                Ok(match (incoming.offered, incoming.ended) {
+                    (true, _) => State::Offered,
+                    (false, true) => State::Closed,
+                    (false, false) => State::Pending,
+                })
             }
             Port::Internal | Port::Output(_) | Port::To(_) => Ok(State::Closed),
         }
@@ -393,6 +400,7 @@ impl<'p> Ports<'p> {
     /// Waits for data somebody asked for, room for output, `deadline_ns`, a timer, or a signal.
     pub(crate) fn sleep(&mut self, deadline_ns: Option<i64>, signals: &Signals) -> Wake {
         self.flush();
+        let news = self.arm();
         // Whatever made room since, nothing will tell of it again: a look at an input can have sent what was held.
         if self.busy.iter().any(|channel| self.has_room(*channel)) {
             self.forget_wishes();
@@ -401,7 +409,7 @@ impl<'p> Ports<'p> {
         if self.input_trouble.is_some() || self.output_trouble.is_some() || self.gone {
             return Wake::Event;
         }
-        if self.came_late() {
+        if news || self.came_late() {
             self.forget_wishes();
             return signals.pending().map_or(Wake::Event, Wake::Signal);
         }
@@ -473,6 +481,25 @@ impl<'p> Ports<'p> {
         Wake::Event
     }
 
+    /// Asks for a sign those outside who give one only when asked. Whether what is waited for has come meanwhile.
+    fn arm(&mut self) -> bool {
+        let mut news = false;
+        for number in 0..self.devices.len() {
+            let reading = self.channels.iter().any(|port| match port {
+                Port::From(incoming) => incoming.device == number && incoming.wanted,
+                Port::Internal | Port::Input(_) | Port::Output(_) | Port::To(_) => false,
+            });
+            match self.devices[number].arm(reading) {
+                Ok(come) => news |= come,
+                Err(trouble) => {
+                    self.fail(trouble);
+                    news = true;
+                }
+            }
+        }
+        news
+    }
+
     /// Whether a message that was asked for in vain has come since, and left its descriptor: nothing there will tell.
     fn came_late(&self) -> bool {
         self.channels.iter().zip(&self.media).any(|(port, medium)| {
@@ -500,8 +527,13 @@ impl<'p> Ports<'p> {
     pub(crate) fn finish(&mut self, hurry: Hurry) {
         let started = Instant::now();
         self.release(Due::Ever);
+        // It reads no more.
+        self.forget_wishes();
         loop {
             self.flush();
+            if self.arm() && self.output_trouble.is_none() {
+                continue;
+            }
             let mut asked: Vec<Watched<'_>> = self
                 .writers
                 .iter()

@@ -6,6 +6,7 @@ mod faults;
 mod files;
 mod frames;
 mod places;
+mod ring;
 mod tcp;
 mod types;
 mod udp;

@@ -87,7 +87,7 @@ fn a_port_that_is_taken_stops_the_program_by_name() {
 }
 
 /// Processor time that a process has used, in clock ticks.
-fn ticks(process: u32) -> u64 {
+pub(super) fn ticks(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
     let after_name = status.rsplit_once(')').expect("a name").1;
     let fields: Vec<&str> = after_name.split_whitespace().collect();

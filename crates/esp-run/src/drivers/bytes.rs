@@ -1,4 +1,4 @@
-//! How the `bytes` driver sees a channel's type: which part of a message is the byte, and which message says that
+//! How the `bytes` driver, and `ring`, sees a channel's type: which part of a message is the byte, and which message says that
 //! there are no more.
 
 use crate::drivers::type_name;
@@ -31,7 +31,7 @@ pub(crate) enum Payload {
 
 impl Shape {
     /// How a channel carries bytes.
-    pub(crate) fn of(program: &Program, channel: &Channel) -> Result<Shape, Trouble> {
+    pub(crate) fn of(program: &Program, channel: &Channel, driver: &str) -> Result<Shape, Trouble> {
         let shape = match channel.payload.as_slice() {
             [ty] => shape(program, *ty),
             _ => None,
@@ -39,7 +39,7 @@ impl Shape {
         shape.ok_or_else(|| {
             let types: Vec<String> = channel.payload.iter().map(|ty| type_name(program, *ty)).collect();
             Trouble::usage(format!(
-                "driver `bytes` cannot serve channel `{}`: its messages, `({})`, are not bytes",
+                "driver `{driver}` cannot serve channel `{}`: its messages, `({})`, are not bytes",
                 channel.name,
                 types.join(", ")
             ))
@@ -81,6 +81,14 @@ impl Shape {
         match self {
             Shape::Int(_) | Shape::Case { payload: Payload::Int, .. } => 1,
             Shape::Chunk(bound) | Shape::Case { payload: Payload::Chunk(bound), .. } => bound,
+        }
+    }
+
+    /// Whether one message is exactly these bytes.
+    pub(crate) fn holds(self, bytes: &[u8]) -> bool {
+        match self {
+            Shape::Int(_) | Shape::Case { payload: Payload::Int, .. } => bytes.len() == 1,
+            Shape::Chunk(bound) | Shape::Case { payload: Payload::Chunk(bound), .. } => bytes.len() <= bound,
         }
     }
 

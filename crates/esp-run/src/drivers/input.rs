@@ -75,7 +75,7 @@ impl Input {
                 Source::Text(Text { reader: Reader::open(place, used, places)?, line: 0, scanned: 0, expected })
             }
             Driver::Bytes(place) => {
-                let shape = Shape::of(program, channel)?;
+                let shape = Shape::of(program, channel, "bytes")?;
                 Source::Bytes { reader: Reader::open(place, used, places)?, shape, end_told: false }
             }
             Driver::Timer { period, limit } => Source::Timer(Timer {

@@ -33,7 +33,9 @@ impl Output {
     ) -> Result<Output, Trouble> {
         let (place, format) = match driver {
             Driver::Text(place) => (place, Format::Text),
-            Driver::Bytes(place) => (place, Format::Bytes { shape: Shape::of(program, channel)?, ended: false }),
+            Driver::Bytes(place) => {
+                (place, Format::Bytes { shape: Shape::of(program, channel, "bytes")?, ended: false })
+            }
             Driver::Timer { .. } => unreachable!("`binding::resolve` refuses timers here"),
             Driver::Device(_) => unreachable!("`Ports::open` opens devices"),
         };

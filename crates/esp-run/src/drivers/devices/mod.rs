@@ -9,6 +9,7 @@ mod can;
 mod files;
 mod frames;
 mod packet_ring;
+mod ring;
 mod sorting;
 mod tcp;
 mod udp;
@@ -37,6 +38,8 @@ pub(crate) enum Received {
     Message(Vec<Datum>),
     /// None now.
     Nothing,
+    /// None, and never again.
+    Ended,
 }
 
 /// One thing outside, as the channels of a program see it.
@@ -58,6 +61,12 @@ pub(crate) trait Device {
 
     /// Whether [`Device::receive`] would have something that no descriptor tells of.
     fn holds_input(&self) -> bool;
+
+    /// Before a sleep: asks for a sign those who give one only when asked; for messages if `reading`, and for room for
+    /// what is held. Whether what is waited for has come meanwhile.
+    fn arm(&mut self, _reading: bool) -> Result<bool, Trouble> {
+        Ok(false)
+    }
 
     /// What to wait for: for messages if `reading`, and for room for what is held.
     fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Watched<'d>>);
@@ -101,6 +110,7 @@ pub(crate) fn open(program: &Program, name: &Name, ends: Ends<'_>) -> Result<Box
         Name::Udp(place) => Box::new(udp::Udp::open(program, *place, ends)?),
         Name::Tcp(place) => Box::new(tcp::Tcp::open(program, *place, ends)?),
         Name::Files(root) => Box::new(files::Files::open(program, root, ends)?),
+        Name::Ring(name) => ring::open(program, name, ends)?,
         Name::Can(bus) => Box::new(can::Can::open(program, bus, ends)?),
         Name::Tap(interface) => Box::new(frames::Frames::tap(program, interface, ends)?),
         Name::Packet(interface) => Box::new(frames::Frames::packet(program, interface, ends)?),

@@ -1,0 +1,208 @@
+//! The end of a stream that a program reads.
+
+use super::super::{Device, Received};
+use super::broken;
+use super::frames::{Assembly, Frame, Wrong};
+use super::meeting::{Meeting, Role, Shared};
+use crate::binding::Ring as Name;
+use crate::drivers::bytes::Shape;
+use crate::trouble::Trouble;
+use crate::waiting::{Lifetime, Watched};
+use quaject_esp_ir::datum::Datum;
+use quaject_queue::shared::Ring;
+use quaject_queue::{Consumer, Refusal};
+use std::sync::Arc;
+
+/// The reading end.
+pub(in super::super) struct Reader {
+    path: String,
+    channel: String,
+    shape: Shape,
+    meeting: Meeting,
+    consumer: Option<Consumer<Arc<Shared>>>,
+    assembly: Assembly,
+    /// Found before a sleep.
+    next: Option<Vec<Datum>>,
+    end: End,
+}
+
+/// Whether there are more messages.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// There may be.
+    Open,
+    /// No, and the program shall hear of it, if its type has a case for that.
+    Untold,
+    /// No, and it knows.
+    Told,
+}
+
+impl Reader {
+    pub(in super::super) fn open(name: &Name, channel: &str, shape: Shape) -> Result<Reader, Trouble> {
+        let (meeting, ring) = Meeting::open(name, Role::Reader)?;
+        let mut reader = Reader {
+            path: name.path.display().to_string(),
+            channel: channel.to_string(),
+            shape,
+            meeting,
+            consumer: None,
+            assembly: Assembly::default(),
+            next: None,
+            end: End::Open,
+        };
+        reader.use_ring(ring)?;
+        Ok(reader)
+    }
+
+    fn use_ring(&mut self, ring: Option<Arc<Shared>>) -> Result<(), Trouble> {
+        if let Some(ring) = ring {
+            self.consumer = Some(Ring::consumer(ring).map_err(|_| broken(&self.path))?);
+        }
+        Ok(())
+    }
+
+    /// The next frame in the ring. Ends: whoever writes as we read fills a message of bounded length.
+    fn frame(&mut self) -> Result<Option<Frame>, Trouble> {
+        let Some(consumer) = &mut self.consumer else { return Ok(None) };
+        let (mut taken, bound) = (false, self.shape.wanted());
+        let found = loop {
+            match consumer.pop() {
+                Ok(slot) => {
+                    taken = true;
+                    match self.assembly.add(slot, bound) {
+                        Ok(None) => {}
+                        Ok(Some(frame)) => break Ok(Some(frame)),
+                        Err(Wrong::NoFrame) => break Err(broken(&self.path)),
+                        Err(Wrong::TooLong(length)) => {
+                            break Err(Trouble::new(format!(
+                                "ring `{}` holds a message of {length} bytes, and channel `{}` takes at most {bound}",
+                                self.path, self.channel
+                            ))
+                            .help("let its type hold as much as the writer sends"));
+                        }
+                    }
+                }
+                Err(Refusal::NotReady) => break Ok(None),
+                Err(Refusal::Held { .. } | Refusal::Broken) => break Err(broken(&self.path)),
+            }
+        };
+        if taken {
+            let meeting = &self.meeting;
+            consumer.queue().producer_bell().ring(|| meeting.ring());
+        }
+        found
+    }
+
+    /// The next frame, or the end that the writer's end is.
+    fn next_frame(&mut self) -> Result<Option<Frame>, Trouble> {
+        if let Some(frame) = self.frame()? {
+            return Ok(Some(frame));
+        }
+        let ring = self.meeting.step()?;
+        self.use_ring(ring)?;
+        // In this order: what it wrote before it went is seen now.
+        let parted = self.meeting.has_parted();
+        let frame = self.frame()?;
+        if frame.is_none() && parted {
+            if self.assembly.is_open() {
+                return Err(Trouble::new(format!(
+                    "the writer of ring `{}` has gone in the middle of a message",
+                    self.path
+                ))
+                .help("it was killed, or stopped early; start both again"));
+            }
+            return Ok(Some(Frame::End));
+        }
+        Ok(frame)
+    }
+
+    /// What the program gets of a frame.
+    fn message(&self, content: &[u8]) -> Result<Vec<Datum>, Trouble> {
+        let mut message = Vec::new();
+        if !self.shape.holds(content) {
+            return Err(Trouble::new(format!(
+                "ring `{}` holds a message of {} bytes, and those of channel `{}` are one byte each",
+                self.path,
+                content.len(),
+                self.channel
+            ))
+            .help("let its type be `bytes`"));
+        }
+        self.shape.message(content, &mut message);
+        Ok(message)
+    }
+}
+
+impl Device for Reader {
+    fn receive(&mut self) -> Result<Received, Trouble> {
+        if let Some(message) = self.next.take() {
+            return Ok(Received::Message(message));
+        }
+        if self.end == End::Open {
+            match self.next_frame()? {
+                None => return Ok(Received::Nothing),
+                Some(Frame::Content(content)) => return self.message(&content).map(Received::Message),
+                Some(Frame::End) => self.end = End::Untold,
+            }
+        }
+        let told = std::mem::replace(&mut self.end, End::Told);
+        match self.shape.end() {
+            Some(end) if told == End::Untold => Ok(Received::Message(vec![end])),
+            Some(_) | None => Ok(Received::Ended),
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        false
+    }
+
+    fn send(&mut self, _message: &[Datum]) -> Result<(), Trouble> {
+        Ok(())
+    }
+
+    fn flush(&mut self) -> Result<(), Trouble> {
+        // The writer waits for its memory, whether or not the program reads now.
+        if !self.meeting.has_met() {
+            let ring = self.meeting.step()?;
+            self.use_ring(ring)?;
+        }
+        Ok(())
+    }
+
+    fn holds_output(&self) -> bool {
+        false
+    }
+
+    fn holds_input(&self) -> bool {
+        self.next.is_some() || self.end != End::Open
+    }
+
+    fn arm(&mut self, reading: bool) -> Result<bool, Trouble> {
+        if !reading || self.holds_input() {
+            return Ok(reading);
+        }
+        if let Some(consumer) = &self.consumer {
+            consumer.queue().consumer_bell().arm();
+        }
+        match self.receive()? {
+            Received::Message(message) => self.next = Some(message),
+            Received::Nothing | Received::Ended => {}
+        }
+        // A bell that has rung since may be one that the look has taken from the line: nothing would tell again. Nor is
+        // that of a ring armed which has come just now.
+        let may_miss = self.consumer.as_ref().is_some_and(|consumer| !consumer.queue().consumer_bell().is_armed());
+        Ok(self.holds_input() || may_miss)
+    }
+
+    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Watched<'d>>) {
+        self.meeting.watch(reading && self.end == End::Open, watched);
+    }
+
+    fn lifetime(&self) -> Lifetime {
+        if self.meeting.has_met() { Lifetime::Run } else { Lifetime::Passing }
+    }
+
+    fn losses(&self) -> Vec<(u64, &'static str)> {
+        Vec::new()
+    }
+}

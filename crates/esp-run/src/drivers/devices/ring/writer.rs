@@ -1,0 +1,164 @@
+//! The end of a stream that a program writes.
+
+use super::super::{Device, Received};
+use super::broken;
+use super::frames::Frame;
+use super::meeting::{Meeting, Role, Shared};
+use crate::binding::Ring as Name;
+use crate::drivers::bytes::{Outcome, Shape};
+use crate::trouble::Trouble;
+use crate::waiting::{Lifetime, Watched};
+use quaject_esp_ir::datum::Datum;
+use quaject_queue::shared::{Message as Slot, Ring};
+use quaject_queue::{Producer, Queue, Refusal};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The writing end.
+pub(in super::super) struct Writer {
+    path: String,
+    channel: String,
+    shape: Shape,
+    meeting: Meeting,
+    producer: Option<Producer<Arc<Shared>>>,
+    /// Messages that are not in the ring yet, and how much of the first one is. Generated C sends several at once, and
+    /// asks only whether one is taken.
+    held: VecDeque<Vec<Slot>>,
+    pushed: usize,
+    ended: bool,
+}
+
+impl Writer {
+    pub(in super::super) fn open(name: &Name, channel: &str, shape: Shape) -> Result<Writer, Trouble> {
+        let (meeting, ring) = Meeting::open(name, Role::Writer)?;
+        let mut writer = Writer {
+            path: name.path.display().to_string(),
+            channel: channel.to_string(),
+            shape,
+            meeting,
+            producer: None,
+            held: VecDeque::new(),
+            pushed: 0,
+            ended: false,
+        };
+        writer.use_ring(ring)?;
+        Ok(writer)
+    }
+
+    fn use_ring(&mut self, ring: Option<Arc<Shared>>) -> Result<(), Trouble> {
+        if let Some(ring) = ring {
+            self.producer = Some(Ring::producer(ring).map_err(|_| broken(&self.path))?);
+        }
+        Ok(())
+    }
+
+    fn is_holding(&self) -> bool {
+        !self.held.is_empty()
+    }
+
+    /// Puts into the ring what fits. A message that fits in one insert is there whole or not at all.
+    fn push(&mut self) -> Result<(), Trouble> {
+        let Some(producer) = &mut self.producer else { return Ok(()) };
+        let longest = producer.queue().longest_insert();
+        let mut news = false;
+        'full: while let Some(message) = self.held.front() {
+            while self.pushed < message.len() {
+                let count = (message.len() - self.pushed).min(longest);
+                match producer.push_slice(&message[self.pushed..self.pushed + count]) {
+                    Ok(()) => (self.pushed, news) = (self.pushed + count, true),
+                    Err(Refusal::NotReady) => break 'full,
+                    Err(Refusal::Held { .. } | Refusal::Broken) => return Err(broken(&self.path)),
+                }
+            }
+            self.held.pop_front();
+            self.pushed = 0;
+        }
+        if news {
+            let meeting = &self.meeting;
+            producer.queue().consumer_bell().ring(|| meeting.ring());
+        }
+        Ok(())
+    }
+
+    /// What is sent and not in the ring when the reader has gone can never be read.
+    fn check_reader(&self) -> Result<(), Trouble> {
+        if self.meeting.has_parted() && self.is_holding() {
+            return Err(Trouble::new(format!("the reader of ring `{}` has gone", self.path))
+                .help("what it has not read is lost; start both again"));
+        }
+        Ok(())
+    }
+}
+
+impl Device for Writer {
+    fn receive(&mut self) -> Result<Received, Trouble> {
+        Ok(Received::Nothing)
+    }
+
+    fn is_ready(&self) -> bool {
+        !self.is_holding()
+    }
+
+    fn send(&mut self, message: &[Datum]) -> Result<(), Trouble> {
+        let mut content = Vec::new();
+        let outcome = if self.ended { Outcome::NotBytes } else { self.shape.write(message, &mut content) };
+        let frame = match outcome {
+            Outcome::Written => Frame::Content(content),
+            Outcome::End => {
+                self.ended = true;
+                Frame::End
+            }
+            Outcome::NotBytes => {
+                let cause = if self.ended { "comes after the end of its bytes" } else { "is not a byte" };
+                return Err(Trouble::new(format!("a message on channel `{}` {cause}", self.channel))
+                    .help("the `ring` driver writes bytes, then once -1 or `eos`, as it reads them"));
+            }
+        };
+        self.held.push_back(frame.slots());
+        if !self.meeting.has_parted() {
+            self.push()?;
+        }
+        self.check_reader()
+    }
+
+    fn flush(&mut self) -> Result<(), Trouble> {
+        let ring = self.meeting.step()?;
+        self.use_ring(ring)?;
+        if !self.meeting.has_parted() {
+            self.push()?;
+        }
+        self.check_reader()
+    }
+
+    fn holds_output(&self) -> bool {
+        // The reader that comes late finds out that there was nothing from us only, and who waits at the name is us.
+        (self.is_holding() || !self.meeting.has_met()) && !self.meeting.has_parted()
+    }
+
+    fn holds_input(&self) -> bool {
+        false
+    }
+
+    fn arm(&mut self, _reading: bool) -> Result<bool, Trouble> {
+        if !self.is_holding() {
+            return Ok(false);
+        }
+        if let Some(producer) = &self.producer {
+            producer.queue().producer_bell().arm();
+        }
+        self.push()?;
+        Ok(!self.is_holding())
+    }
+
+    fn watch<'d>(&'d self, _reading: bool, watched: &mut Vec<Watched<'d>>) {
+        self.meeting.watch(self.is_holding(), watched);
+    }
+
+    fn lifetime(&self) -> Lifetime {
+        if self.meeting.has_met() { Lifetime::Run } else { Lifetime::Passing }
+    }
+
+    fn losses(&self) -> Vec<(u64, &'static str)> {
+        Vec::new()
+    }
+}
