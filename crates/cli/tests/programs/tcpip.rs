@@ -165,6 +165,24 @@ fn a_flood_of_requests_passes() {
     }
 }
 
+/// Who sends much to be echoed, takes nothing and breaks off leaves an application that has something to say to nobody:
+/// it was never rid of it, and there are four.
+#[test]
+fn an_echo_that_nobody_wants_any_more_is_given_up() {
+    if !tools_are_there() {
+        return;
+    }
+    let folder = folder(&[1_461, 1_048_576]);
+    for engine in &engines()[..Effort::wanted().pick(1, engines().len(), engines().len())] {
+        let script = "
+            for i in 1 2 3 4 5 6; do (timeout -s KILL 1 nc 10.77.0.2 7 < 1048576 | sleep 1.2) & all=\"$all $!\"; done
+            wait $all
+            timeout 20 nc -N 10.77.0.2 7 < 1461 | cmp - 1461 && echo served
+        ";
+        assert_said(&beside_host(engine, "", folder.path(), script), "served\n", engine);
+    }
+}
+
 /// The HTTP program on the system's TCP: what is said to one is said to the other.
 #[test]
 fn http_does_not_mind_whose_tcp_it_is() {
@@ -187,11 +205,11 @@ fn http_does_not_mind_whose_tcp_it_is() {
 }
 
 pub(super) const OURS: [u8; 6] = [2, 0, 0, 0, 0, 2];
-const ADDRESS: [u8; 4] = [10, 77, 0, 2];
-const FIN: u8 = 1;
-const SYN: u8 = 2;
-const RST: u8 = 4;
-const ACK: u8 = 16;
+pub(super) const ADDRESS: [u8; 4] = [10, 77, 0, 2];
+pub(super) const FIN: u8 = 1;
+pub(super) const SYN: u8 = 2;
+pub(super) const RST: u8 = 4;
+pub(super) const ACK: u8 = 16;
 
 /// The Internet checksum (RFC 1071) of parts of even length, but for the last.
 pub(super) fn checksum(parts: &[&[u8]]) -> [u8; 2] {
@@ -228,7 +246,7 @@ pub(super) fn ip(random: &mut Random, from: [u8; 4], protocol: u8, content: &[u8
 }
 
 /// UDP or TCP, its checksum at this place.
-fn with_sum(from: [u8; 4], protocol: u8, mut content: Vec<u8>, at: usize) -> Vec<u8> {
+pub(super) fn with_sum(from: [u8; 4], protocol: u8, mut content: Vec<u8>, at: usize) -> Vec<u8> {
     content[at..at + 2].fill(0);
     let sum = checksum(&[&from, &ADDRESS, &[0, protocol], &(content.len() as u16).to_be_bytes(), &content]);
     content[at..at + 2].copy_from_slice(&sum);
@@ -246,36 +264,23 @@ fn first_number(from: [u8; 4], port: u16, local: u16) -> u32 {
 }
 
 /// A peer that knows the numbers of its connection and says anything, mostly in a sensible order.
-pub(super) struct Peer {
-    pub(super) address: [u8; 4],
-    pub(super) port: u16,
-    pub(super) local: u16,
+struct Peer {
+    address: [u8; 4],
+    port: u16,
+    local: u16,
     open: bool,
     seq: u32,
-    /// The host's first number, if it is another than at time 0.
-    first: Option<u32>,
 }
 
 impl Peer {
     /// One of those who call the host.
-    pub(super) fn number(n: usize) -> Peer {
+    fn number(n: usize) -> Peer {
         Peer {
             address: [10, 77, 0, [1, 3, 9][n % 3]],
             port: 1_000 + n as u16 / 6,
             local: [80, 7, 80, 81][n % 4],
             open: false,
             seq: 0,
-            first: None,
-        }
-    }
-
-    /// The host says something: peers that hear it go on where it is.
-    pub(super) fn hear(&mut self, flags: u8, seq: u32, ack: u32) {
-        if flags & SYN != 0 {
-            self.first = Some(seq);
-        }
-        if flags & (ACK | RST) == ACK {
-            (self.open, self.seq) = (true, ack);
         }
     }
 
@@ -283,7 +288,7 @@ impl Peer {
         let (mut flags, mut data, mut options, mut seq) = (ACK, Vec::new(), Vec::new(), self.seq);
         // What an answer to a request makes sensible: its header, segments, the whole, the end.
         let acked = [1, 1, 42, 578, 1_114, 1_502, 5_042, 5_043][random.below(8) as usize];
-        let first = self.first.unwrap_or_else(|| first_number(self.address, self.port, self.local));
+        let first = first_number(self.address, self.port, self.local);
         let mut ack = first.wrapping_add(acked);
         let action = if self.open { random.below(24) } else { 0 };
         match action {
@@ -351,11 +356,9 @@ pub(super) fn ping(content: &[u8]) -> Vec<u8> {
     message
 }
 
-/// One frame, and whatever may have happened to it.
-pub(super) fn frame(random: &mut Random, peers: &mut [Peer]) -> Vec<u8> {
-    let which = random.below(peers.len() as u64) as usize;
-    let from = peers[which].address;
-    let mut frame = match random.below(20) {
+/// A frame of ARP, ICMP, UDP, or of what nobody knows.
+pub(super) fn beside_tcp(random: &mut Random, from: [u8; 4]) -> Vec<u8> {
+    match random.below(4) {
         0 => arp_question(random, from),
         1 => ip(random, from, 1, &ping(b"who")),
         2 => {
@@ -364,10 +367,19 @@ pub(super) fn frame(random: &mut Random, peers: &mut [Peer]) -> Vec<u8> {
             damage(random, &mut datagram, 0, 4);
             ip(random, from, 17, &with_sum(from, 17, datagram, 6))
         }
-        3 => {
+        _ => {
             let protocol = random.byte();
             ip(random, from, protocol, b"anything")
         }
+    }
+}
+
+/// One frame, and whatever may have happened to it.
+fn frame(random: &mut Random, peers: &mut [Peer]) -> Vec<u8> {
+    let which = random.below(peers.len() as u64) as usize;
+    let from = peers[which].address;
+    let mut frame = match random.below(5) {
+        0 => beside_tcp(random, from),
         _ => peers[which].segment(random),
     };
     damage(random, &mut frame, 0, 30);

@@ -1,10 +1,11 @@
 //! Frames at TAP interfaces: the TCP/IP host, and the router between two networks. The kernel has no address there, so all
 //! that comes and goes is ours.
 
+use super::tcp::{self, Answers, Peer};
 use super::{PATIENCE, Run, Watch, in_own_network, maybe_damaged};
 use crate::nat::packets as nat;
 use crate::network::folder;
-use crate::tcpip::{self, Peer};
+use crate::tcpip;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::{self, AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType};
 use quaject_test_support::random::Random;
@@ -16,6 +17,9 @@ use std::time::{Duration, Instant};
 
 /// Frames after which the program must have taken all there are: fewer than an interface holds.
 const BATCH: u64 = 200;
+
+/// Frames of TCP after which the host is heard.
+const ROUND: u64 = 40;
 
 /// The kernel's side of an interface.
 struct Wire {
@@ -84,28 +88,32 @@ fn tcpip() {
     let mut wire = Wire::open(&mut run, "tap0");
     let mut watch = Watch::over("tcpip", &run.process);
     let mut random = Random(17);
-    let mut peers: Vec<Peer> = (0..24).map(Peer::number).collect();
-    let mut served = 0_u64;
+    let mut peers = tcp::all();
+    let mut answers = Answers::default();
+    let mut inside = 0;
     loop {
         let mut sent = 0;
-        // Connections that have been led astray stay so until their time is over: others come in their place.
-        if random.below(400) == 0 {
-            let number = random.below(24) as usize;
-            peers[number] = Peer::number(number);
-            peers[number].port += 100 * random.below(500) as u16;
-        }
-        // Peers hear soon what number the host has chosen for their connection.
-        for _ in 0..BATCH / 20 {
-            let frame = tcpip::frame(&mut random, &mut peers);
-            let frame = maybe_damaged(&mut random, frame, 12);
-            sent += u64::from(wire.send(&frame));
+        // Peers hear soon what the host has said: after two or three segments of theirs.
+        for _ in 0..ROUND {
+            let peer = &mut peers[tcp::turn(&mut random)];
+            let is_inside = peer.is_inside();
+            let (frame, kind) = match random.below(16) {
+                0 => (tcpip::beside_tcp(&mut random, peer.address), false),
+                1 => (tcpip::arp_question(&mut random, peer.address), false),
+                _ => (peer.frame(&mut random), is_inside),
+            };
+            let frame = maybe_damaged(&mut random, frame, 16);
+            let taken = u64::from(wire.send(&frame));
+            sent += taken;
+            inside += taken * u64::from(kind);
         }
         watch.wait_until("taking them", || wire.is_taken());
-        served += listen(&wire, &mut peers);
+        listen(&wire, &mut peers, &mut answers);
         if !watch.goes_on(sent) {
             break;
         }
     }
+    let sent = watch.sent;
     let begun = Instant::now();
     let address = peers[0].address;
     let mut answered = false;
@@ -127,29 +135,22 @@ fn tcpip() {
     );
     let output = Command::new("sh").args(["-c", &script]).output().expect("every machine has it");
     assert_eq!(output.stdout, vec![b'f'; 5_000], "tcpip: {}", String::from_utf8_lossy(&output.stderr));
-    assert!(served > 0, "tcpip: no connection comes far enough to be worth the effort");
-    watch.end(&format!("{served} answers of HTTP"));
+    watch.end(&format!("{inside} into open connections; answers: {answers}"));
+    answers.suffice(sent);
+    assert!(inside > sent / 2, "tcpip: {inside} of {sent} packets meet an open connection");
     run.stop();
 }
 
-/// Takes what the host has sent: peers learn its numbers. Returns how many requests have been served.
-fn listen(wire: &Wire, peers: &mut [Peer]) -> u64 {
-    let (mut buffer, mut served) = ([0; 2048], 0);
+/// Takes what the host has sent: peers learn its numbers.
+fn listen(wire: &Wire, peers: &mut [Peer], answers: &mut Answers) {
+    let mut buffer = [0; 2048];
     while let Some(length) = wire.receive(&mut buffer) {
-        let frame = &buffer[..length];
-        if length < 54 || frame[12..14] != [8, 0] || frame[23] != 6 {
-            continue;
-        }
-        served += u64::from(frame.windows(6).any(|bytes| bytes == b"200 OK"));
-        let address = [frame[30], frame[31], frame[32], frame[33]];
-        let [local, port] = [34, 36].map(|at| u16::from_be_bytes([frame[at], frame[at + 1]]));
-        let [seq, ack] =
-            [38, 42].map(|at| u32::from_be_bytes([frame[at], frame[at + 1], frame[at + 2], frame[at + 3]]));
-        for peer in peers.iter_mut().filter(|peer| (peer.address, peer.port, peer.local) == (address, port, local)) {
-            peer.hear(frame[47], seq, ack);
+        if let Some(segment) = answers.count(&buffer[..length]) {
+            for peer in peers.iter_mut().filter(|peer| peer.is(&segment)) {
+                peer.hear(&segment);
+            }
         }
     }
-    served
 }
 
 #[test]

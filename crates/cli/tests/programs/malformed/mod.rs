@@ -8,6 +8,7 @@ mod datagrams;
 mod frames;
 mod lines;
 mod streams;
+mod tcp;
 
 use super::repository;
 use quaject_test_support::random::Random;
