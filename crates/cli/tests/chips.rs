@@ -37,15 +37,12 @@ const BOARDS: &[Board] = &[
 ];
 
 impl Board {
-    /// The image, in a folder of this test's own; `None` if the machine lacks the tools.
-    fn image(&self, purpose: &str, flags: &str) -> Option<PathBuf> {
-        for needed in ["make", "curl", self.compiler, self.emulator] {
-            tool(&[needed])?;
-        }
+    /// The examples, in a folder of this test's own.
+    fn folder(&self, purpose: &str) -> PathBuf {
         let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("chip-{}-{purpose}", self.name));
         let _ = std::fs::remove_dir_all(&folder);
-        for part in ["chip", "tftp"] {
+        for part in ["chip", "tftp", "modbus"] {
             std::fs::create_dir_all(folder.join(part)).expect("the scratch folder belongs to this test");
             for entry in std::fs::read_dir(examples.join(part)).expect("examples are readable") {
                 let path = entry.expect("examples are readable").path();
@@ -55,16 +52,25 @@ impl Board {
                 }
             }
         }
+        folder.join("chip")
+    }
+
+    /// The image, in such a folder; `None` if the machine lacks the tools.
+    fn image(&self, purpose: &str, flags: &str) -> Option<PathBuf> {
+        for needed in ["make", "curl", self.compiler, self.emulator] {
+            tool(&[needed])?;
+        }
+        let chip = self.folder(purpose);
         let image = format!("tftp-{}.elf", self.name);
         let output = Command::new("make")
             .arg(&image)
             .arg(concat!("QJ=", env!("CARGO_BIN_EXE_qj")))
             .arg(format!("WARNINGS=-Werror {flags}"))
-            .current_dir(folder.join("chip"))
+            .current_dir(&chip)
             .output()
             .expect("make was found");
         assert!(output.status.success(), "{}: {}", self.name, String::from_utf8_lossy(&output.stderr));
-        Some(folder.join("chip").join(image))
+        Some(chip.join(image))
     }
 }
 
@@ -241,41 +247,34 @@ fn flash_of_core(map: &Path) -> u64 {
     in_flash.filter_map(|words| hexadecimal(words[1]).and(hexadecimal(words[2]))).sum()
 }
 
-/// Bytes of the program's state in blocks of this size; `chip` is the folder of the image.
-fn state_bytes(board: &Board, chip: &Path, block: u32) -> u64 {
-    let run = |command: &mut Command| {
-        let output = command.current_dir(chip).output().expect("it was found");
-        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).expect("names are ASCII")
-    };
+/// What a command says in a folder.
+fn said(command: &mut Command, folder: &Path) -> String {
+    let output = command.current_dir(folder).output().expect("it was found");
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("names are ASCII")
+}
+
+/// Bytes of the TFTP server's state in blocks of this size; `chip` is the folder of the image.
+fn state_in_blocks(board: &Board, chip: &Path, block: u32) -> u64 {
     let source = std::fs::read_to_string(chip.join("tftp.esp")).expect("the example is readable");
     assert!(source.contains("const BLOCK = 512;"));
     let name = format!("blocks-{block}");
     let changed = source.replace("const BLOCK = 512;", &format!("const BLOCK = {block};"));
     std::fs::write(chip.join(format!("{name}.esp")), changed).expect("the folder is ours");
-    std::fs::write(chip.join("state.c"), format!("#include \"{name}.h\"\nchar state[sizeof(esp_t)];\n"))
+    state_bytes(board, chip, &format!("{name}.esp"))
+}
+
+/// Bytes of a program's state, by the compiler of the first board.
+fn state_bytes(board: &Board, chip: &Path, program: &str) -> u64 {
+    let mut build = Command::new(env!("CARGO_BIN_EXE_qj"));
+    said(build.args(["build", program, "--emit", "c", "--style", "post", "-o", "state"]), chip);
+    let header = Path::new(program).with_extension("h");
+    let header = header.file_name().expect("a program is a file").display();
+    std::fs::write(chip.join("state.c"), format!("#include \"{header}\"\nchar state[sizeof(esp_t)];\n"))
         .expect("the folder is ours");
-    run(Command::new(env!("CARGO_BIN_EXE_qj")).args([
-        "build",
-        &format!("{name}.esp"),
-        "--emit",
-        "c",
-        "--style",
-        "post",
-        "-o",
-        "state",
-    ]));
-    run(Command::new(board.compiler).args([
-        "-mcpu=cortex-m3",
-        "-mthumb",
-        "-ffreestanding",
-        "-Istate",
-        "-c",
-        "state.c",
-        "-o",
-        "state.o",
-    ]));
-    let symbols = run(Command::new("arm-none-eabi-nm").args(["-S", "state.o"]));
+    let flags = ["-mcpu=cortex-m3", "-mthumb", "-ffreestanding", "-Istate", "-c", "state.c", "-o", "state.o"];
+    said(Command::new(board.compiler).args(flags), chip);
+    let symbols = said(Command::new("arm-none-eabi-nm").args(["-S", "state.o"]), chip);
     let size = symbols.lines().find(|line| line.ends_with(" state")).and_then(|line| line.split(' ').nth(1));
     u64::from_str_radix(size.expect("the state is there"), 16).expect("sizes are numbers")
 }
@@ -293,7 +292,7 @@ fn the_core_fits_6_kib_of_flash_and_1536_bytes_of_memory_beyond_packets() {
     let chip = image.parent().expect("it is in a folder");
     let flash = flash_of_core(&image.with_extension("map"));
     // What grows with the block is packets. Three rings have three words each beside their messages.
-    let (state, longer) = (state_bytes(board, chip, 512), state_bytes(board, chip, 576));
+    let (state, longer) = (state_in_blocks(board, chip, 512), state_in_blocks(board, chip, 576));
     let packets = (longer - state) / 64;
     let memory = state - packets * 512 + 3 * 3 * 4;
     let stack = stack_of_core(&chip.join("core-cortex-m3.su"));
@@ -301,4 +300,74 @@ fn the_core_fits_6_kib_of_flash_and_1536_bytes_of_memory_beyond_packets() {
     assert!((3_000..=6_144).contains(&flash), "{flash} bytes of flash");
     assert!((8..16).contains(&packets), "{packets} packets");
     assert!(memory + stack <= 1_536, "{memory} bytes of memory and {stack} of stack beside {packets} packets");
+}
+
+/// The rows of a report, or of a table of the README: a name, and its numbers.
+type Rows = Vec<(String, Vec<u64>)>;
+
+/// Memory and code by process, as `--report` says them.
+fn reported(report: &str) -> Rows {
+    let rows = report.lines().skip_while(|line| !line.starts_with("bytes ")).skip(1);
+    let rows = rows.take_while(|line| !line.trim_start().starts_with("code as"));
+    let numbers = |line: &str| line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let name = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().take_while(|word| word.parse::<u64>().is_err()).collect();
+        words.join(" ")
+    };
+    rows.map(|line| (name(line), numbers(line))).collect()
+}
+
+/// The tables of the README that tell what processes take, in order.
+fn promised(readme: &str) -> Vec<Rows> {
+    let mut tables: Vec<Rows> = Vec::new();
+    for line in readme.lines().filter(|line| line.starts_with('|')) {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        if cells[0].ends_with(", bytes") {
+            tables.push(Vec::new());
+        } else if let Some(table) = tables.last_mut() {
+            let numbers: Vec<u64> = cells[1..].iter().filter_map(|cell| cell.replace(',', "").parse().ok()).collect();
+            if !numbers.is_empty() {
+                table.push((cells[0].to_string(), numbers));
+            }
+        }
+    }
+    tables
+}
+
+#[test]
+fn each_process_takes_what_the_readme_says() {
+    for needed in ["make", "arm-none-eabi-nm", BOARDS[0].compiler, BOARDS[1].compiler] {
+        if tool(&[needed]).is_none() {
+            return;
+        }
+    }
+    let chip = BOARDS[0].folder("report");
+    let report = said(Command::new("make").args(["report", concat!("QJ=", env!("CARGO_BIN_EXE_qj"))]), &chip);
+    let reports: Vec<Rows> = report.split("CC=").skip(1).map(reported).collect();
+    let readme = std::fs::read_to_string(chip.join("README.md")).expect("the example has one");
+    let tables = promised(&readme);
+    assert_eq!((reports.len(), tables.len()), (4, 2), "two programs for two boards");
+    for ((table, boards), program) in tables.iter().zip(reports.chunks(2)).zip(["tftp.esp", "../modbus/slave.esp"]) {
+        let [cortex, risc] = boards else { panic!("two boards") };
+        assert!(cortex.len() > 4, "{program}: {report}");
+        let mut memory = 0;
+        for ((name, first), (_, second)) in cortex.iter().zip(risc) {
+            let found: Vec<u64> = first.iter().chain(second.last()).copied().collect();
+            let promised = table.iter().find(|(row, _)| row == name).map(|(_, numbers)| numbers);
+            let promised = promised.unwrap_or_else(|| panic!("{program}: the README has no row `{name}`"));
+            // Compilers differ a little from version to version.
+            let close = |(one, other): (&u64, &u64)| one.abs_diff(*other) <= 8 + other / 20;
+            assert!(
+                found.len() == promised.len() && found.iter().zip(promised).all(close),
+                "{program}, {name}: {found:?}, the README says {promised:?}"
+            );
+            memory += if found.len() == 3 { found[0] } else { 0 };
+        }
+        assert_eq!(table.len(), cortex.len() + 1, "{program}: the README has rows that no report has");
+        // What is said of memory is all there is, by the object file.
+        let (name, rest) = table.last().expect("it has rows");
+        assert_eq!(name, "the rest of the state");
+        let state = state_bytes(&BOARDS[0], &chip, program);
+        assert_eq!(memory + rest[0], state, "{program}: the state");
+    }
 }
