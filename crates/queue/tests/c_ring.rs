@@ -50,6 +50,19 @@ fn both_languages_have_one_layout() {
     }
 }
 
+/// The streams of `quaject/ring_stream.h`; the driver `ring:` of `qj run` is tested against them in `quaject-cli`.
+#[test]
+fn streams_end_as_their_writers_do() {
+    for (compiler, language) in COMPILERS {
+        let Some(program) = compiled(compiler, language, "stream.c") else { continue };
+        // A name of a socket is short.
+        let name = format!("stream-{compiler}-{}", std::process::id());
+        let output = Command::new(&program).arg(name).current_dir(env!("CARGO_TARGET_TMPDIR")).output();
+        let output = output.expect("the program was just made");
+        assert!(output.status.success(), "{compiler}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
 #[test]
 fn an_unfinished_insert_of_several_holds_its_inner_slots() {
     for (compiler, language) in COMPILERS {
