@@ -371,6 +371,38 @@ fn a_ring_has_one_writer_and_one_reader() {
     assert_stopped(&output, "channels `inC` and `outC` share one ring, which has one direction", "both ends");
 }
 
+/// Single bytes, and an end that is said while the writer lives on.
+#[test]
+fn bytes_and_an_end_may_be_messages() {
+    let sender = "
+        channel outC: union { byte: u8, eos } external in;
+        channel doneC: u8 external in = \"text:-\";
+        process p {
+          for i in 0..3 { out(outC, byte |> u8(100 * i)); }
+          out(outC, eos |> {});
+          alt { after (1 s) { } }
+          out(doneC, 1);
+        }";
+    let receiver = "
+        channel inC: int external out;
+        channel sayC: int external in = \"text:-\";
+        process p { var more = true; while (more) { in(inC, $n); out(sayC, n); more = n >= 0; } exit(0); }";
+    for engine in engines() {
+        let (one, other, path) = folders();
+        let sending =
+            Running::start(&mut qj(one.path(), engine, sender, &["--bind", &format!("outC=ring:{path},size=64")]));
+        let bind = ["--bind", &format!("inC=ring:{path}")];
+        assert_said(&Running::start(&mut qj(other.path(), engine, receiver, &bind)).end(), "0\n100\n200\n-1\n", engine);
+        assert_said(&sending.end(), "1\n", engine);
+        let Some(peer) = peer(one.path()) else { return };
+        for (length, cause) in [("0", "0 bytes, and those of channel `inC` are one byte each"), ("2", "2 bytes, and")] {
+            let _writing = started(&peer, &["write", &path, "1", length]);
+            let output = Running::start(&mut qj(other.path(), engine, receiver, &bind)).end();
+            assert_stopped(&output, &format!("holds a message of {cause}"), engine);
+        }
+    }
+}
+
 #[test]
 fn rings_that_cannot_be_are_refused_by_name() {
     let folder = tempfile::tempdir().expect("a temporary folder");
