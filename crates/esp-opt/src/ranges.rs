@@ -7,7 +7,8 @@ use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::{BinaryOp, BlockId, Body, Edge, Op, Terminator, Type, TypeTable, UnaryOp, Value};
 use quaject_esp_ir::typing::place_type;
 use quaject_esp_ir::visit::edges_mut;
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// How often an interval may grow before its growing end is put to the body's next constant, and before it is given up.
 const MOST_ROUNDS: [usize; 2] = [24, 64];
@@ -16,8 +17,34 @@ const ROUNDS_BACK: usize = 2;
 /// How many values are narrowed in one place.
 const MOST_NARROWED: usize = 64;
 
-/// What is so in one place of values of which it is not so everywhere.
-type Narrowed = BTreeMap<Value, Fact>;
+/// What is so in one place of values of which it is not so everywhere: a few, in order of values.
+#[derive(Clone, Default)]
+struct Narrowed(Vec<(Value, Fact)>);
+
+impl Narrowed {
+    fn position(&self, value: Value) -> Result<usize, usize> {
+        self.0.binary_search_by_key(&value, |(other, _)| *other)
+    }
+
+    fn get(&self, value: Value) -> Option<&Fact> {
+        self.position(value).ok().map(|position| &self.0[position].1)
+    }
+
+    fn remove(&mut self, value: Value) {
+        if let Ok(position) = self.position(value) {
+            self.0.remove(position);
+        }
+    }
+
+    /// Says it of a value, if there is room.
+    fn insert(&mut self, value: Value, fact: Fact) {
+        match self.position(value) {
+            Ok(position) => self.0[position].1 = fact,
+            Err(position) if self.0.len() < MOST_NARROWED => self.0.insert(position, (value, fact)),
+            Err(_) => {}
+        }
+    }
+}
 
 /// What is known of values, everywhere and in one place.
 pub(crate) struct Ranges {
@@ -29,7 +56,7 @@ pub(crate) struct Ranges {
 impl Ranges {
     /// What is so of a value in a block; none if nobody comes there, as far as is known.
     pub(crate) fn at(&self, block: usize, value: Value) -> Option<&Fact> {
-        self.at[block].as_ref()?.get(&value).or(self.known[value.0 as usize].as_ref())
+        self.at[block].as_ref()?.get(value).or(self.known[value.0 as usize].as_ref())
     }
 }
 
@@ -41,7 +68,7 @@ pub(crate) fn ranges_by_place(body: &Body, types: &TypeTable, checked: bool) -> 
     for (block, narrowed) in body.blocks.iter().zip(&mut at) {
         let Some(narrowed) = narrowed else { continue };
         block.instructions.iter().filter_map(|instruction| instruction.result).for_each(|result| {
-            narrowed.remove(&result);
+            narrowed.remove(result);
         });
     }
     Ranges { known, at }
@@ -58,7 +85,10 @@ fn searched<'a>(body: &'a Body, types: &'a TypeTable, checked: bool, given: &'a 
     while search.has_changed {
         search.has_changed = false;
         for block in search.order.clone() {
-            search.block(block);
+            // Where nothing has changed nothing would.
+            if std::mem::take(&mut search.is_due[block.0 as usize]) {
+                search.block(block);
+            }
         }
         search.round += 1;
     }
@@ -79,6 +109,13 @@ struct Search<'a> {
     given: &'a [Option<Fact>],
     /// The blocks that are reached, each after one that leads to it.
     order: Vec<BlockId>,
+    /// Per block: where it leads to, with arguments and without.
+    edges: Vec<Vec<Edge>>,
+    others: Vec<Vec<BlockId>>,
+    /// Per value: the blocks that compute something from it, or hand it on.
+    users: Vec<Vec<BlockId>>,
+    /// Per block: whether something has changed that it asks for.
+    is_due: Vec<bool>,
     /// Per value: the comparison that it is the result of.
     comparisons: Vec<Option<(BinaryOp, Value, Value)>>,
     /// Per value: whether it is a parameter that edges set.
@@ -99,6 +136,8 @@ impl<'a> Search<'a> {
         let mut comparisons = vec![None; body.values.len()];
         let mut landmarks = BTreeSet::new();
         let mut is_set_by_edges = vec![false; body.values.len()];
+        let mut all_edges = Vec::new();
+        let mut others = Vec::new();
         for block in &body.blocks {
             for instruction in &block.instructions {
                 match (&instruction.op, instruction.result) {
@@ -109,19 +148,28 @@ impl<'a> Search<'a> {
                     _ => {}
                 }
             }
-            for edge in edges(&block.terminator) {
+            let edges = edges(&block.terminator);
+            for edge in &edges {
                 let parameters = &body.blocks[edge.to.0 as usize].parameters;
                 parameters.iter().for_each(|value| is_set_by_edges[value.0 as usize] = true);
             }
+            let mut without = successors(&block.terminator);
+            without.retain(|to| edges.iter().all(|edge| edge.to != *to));
+            all_edges.push(edges);
+            others.push(without);
         }
         let mut at = vec![None; body.blocks.len()];
-        at[0] = Some(Narrowed::new());
+        at[0] = Some(Narrowed::default());
         Search {
             body,
             types,
             checked,
             given,
             order: order(body),
+            users: users(body, &all_edges, &comparisons),
+            is_due: vec![true; body.blocks.len()],
+            edges: all_edges,
+            others,
             comparisons,
             is_set_by_edges,
             landmarks,
@@ -138,7 +186,7 @@ impl<'a> Search<'a> {
     }
 
     fn fact(&self, here: &Narrowed, value: Value) -> Option<Fact> {
-        here.get(&value).or(self.known[value.0 as usize].as_ref()).cloned()
+        here.get(value).or(self.known[value.0 as usize].as_ref()).cloned()
     }
 
     fn grow(&mut self, value: Value, fact: Option<Fact>) {
@@ -163,6 +211,7 @@ impl<'a> Search<'a> {
             Some(old) => Fact::between(old.low.min(fact.low), old.high.max(fact.high)),
         };
         self.known[value.0 as usize] = Some(joined);
+        self.users[value.0 as usize].iter().for_each(|block| self.is_due[block.0 as usize] = true);
         self.has_changed = true;
     }
 
@@ -181,76 +230,77 @@ impl<'a> Search<'a> {
             let Some(result) = instruction.result else { continue };
             let fact = of(body, self.types, self.checked, &|value| self.fact(&here, value), &instruction.op, result);
             self.grow(result, fact);
-            here.remove(&result);
+            here.remove(result);
         }
         match &block.terminator {
             Terminator::Branch { condition, then, otherwise } => {
                 for (edge, holds) in [(then, true), (otherwise, false)] {
                     if let Some(there) = self.narrowed(&here, *condition, holds) {
-                        self.follow(edge, there);
+                        self.follow(edge, &there);
                     }
                 }
             }
-            terminator => {
-                let edges = edges(terminator);
-                edges.iter().for_each(|edge| self.follow(edge, here.clone()));
-                let others = successors(terminator).into_iter().filter(|to| edges.iter().all(|edge| edge.to != *to));
-                others.for_each(|to| self.reach(to, here.clone()));
+            _ => {
+                let (edges, others) =
+                    (std::mem::take(&mut self.edges[id.0 as usize]), std::mem::take(&mut self.others[id.0 as usize]));
+                edges.iter().for_each(|edge| self.follow(edge, &here));
+                others.iter().for_each(|to| self.reach(*to, &here));
+                (self.edges[id.0 as usize], self.others[id.0 as usize]) = (edges, others);
             }
         }
     }
 
     /// What is so where a condition has decided the way; none if nobody goes there, as far as is known.
-    fn narrowed(&self, here: &Narrowed, condition: Value, holds: bool) -> Option<Narrowed> {
-        let mut there = here.clone();
-        if let Some((op, a, b)) = self.comparisons[condition.0 as usize] {
-            let (fact_a, fact_b) = facts::refine(op, holds, &self.fact(here, a)?, &self.fact(here, b)?)?;
-            for (value, fact) in [(a, fact_a), (b, fact_b)] {
-                if there.contains_key(&value) || there.len() < MOST_NARROWED {
-                    there.insert(value, fact);
-                }
-            }
-        }
-        Some(there)
+    fn narrowed<'n>(&self, here: &'n Narrowed, condition: Value, holds: bool) -> Option<Cow<'n, Narrowed>> {
+        let Some((op, a, b)) = self.comparisons[condition.0 as usize] else { return Some(Cow::Borrowed(here)) };
+        let (fact_a, fact_b) = facts::refine(op, holds, &self.fact(here, a)?, &self.fact(here, b)?)?;
+        let mut there = Narrowed(Vec::with_capacity(here.0.len() + 2));
+        there.0.extend_from_slice(&here.0);
+        there.insert(a, fact_a);
+        there.insert(b, fact_b);
+        Some(Cow::Owned(there))
     }
 
     /// Goes along an edge.
-    fn follow(&mut self, edge: &Edge, there: Narrowed) {
+    fn follow(&mut self, edge: &Edge, there: &Narrowed) {
         for (parameter, argument) in self.body.blocks[edge.to.0 as usize].parameters.iter().zip(&edge.arguments) {
-            let fact = self.fact(&there, *argument);
+            let fact = self.fact(there, *argument);
             self.grow(*parameter, fact);
         }
         self.reach(edge.to, there);
     }
 
     /// Comes to a block: what is so there is so on every way.
-    fn reach(&mut self, to: BlockId, mut there: Narrowed) {
+    fn reach(&mut self, to: BlockId, there: &Narrowed) {
         if self.back.is_some() {
             return;
         }
-        self.body.blocks[to.0 as usize].parameters.iter().for_each(|parameter| {
-            there.remove(parameter);
-        });
-        let old = &mut self.at[to.0 as usize];
         let is_late = self.round > MOST_ROUNDS[1];
-        let joined = match old {
-            None => there,
-            Some(old) => {
-                let both = old.iter().filter_map(|(value, old)| {
-                    let fact = there.get(value)?;
-                    match fact.implies(old) {
-                        true => Some((*value, old.clone())),
-                        false if is_late => None,
-                        false => Some((*value, Fact::between(old.low.min(fact.low), old.high.max(fact.high)))),
-                    }
-                });
-                both.collect()
+        let mut has_changed = false;
+        match &mut self.at[to.0 as usize] {
+            here @ None => {
+                // What a parameter was the last time round is of no interest.
+                let parameters = &self.body.blocks[to.0 as usize].parameters;
+                let mut first = there.clone();
+                parameters.iter().for_each(|parameter| first.remove(*parameter));
+                *here = Some(first);
+                has_changed = true;
             }
-        };
-        if old.as_ref() != Some(&joined) {
-            *old = Some(joined);
-            self.has_changed = true;
+            Some(here) => here.0.retain_mut(|(value, old)| match there.get(*value) {
+                Some(fact) if fact.implies(old) => true,
+                Some(fact) if !is_late => {
+                    *old = Fact::between(old.low.min(fact.low), old.high.max(fact.high));
+                    has_changed = true;
+                    true
+                }
+                Some(_) | None => {
+                    has_changed = true;
+                    false
+                }
+            }),
         }
+        self.has_changed |= has_changed;
+        self.is_due[to.0 as usize] |= has_changed;
     }
 
     /// Takes what has been computed anew where it says more.
@@ -264,6 +314,33 @@ impl<'a> Search<'a> {
             }
         }
     }
+}
+
+/// Per value: the blocks that compute something from it, compare it, or hand it on.
+fn users(body: &Body, edges: &[Vec<Edge>], comparisons: &[Option<(BinaryOp, Value, Value)>]) -> Vec<Vec<BlockId>> {
+    let mut users: Vec<Vec<BlockId>> = vec![Vec::new(); body.values.len()];
+    for (index, block) in body.blocks.iter().enumerate() {
+        let mut uses = |value: Value| {
+            let users = &mut users[value.0 as usize];
+            if users.last() != Some(&BlockId(index as u32)) {
+                users.push(BlockId(index as u32));
+            }
+        };
+        for instruction in &block.instructions {
+            match &instruction.op {
+                Op::Unary(_, a) | Op::Convert(a) => uses(*a),
+                Op::Binary(_, a, b) => [*a, *b].into_iter().for_each(&mut uses),
+                _ => {}
+            }
+        }
+        edges[index].iter().flat_map(|edge| &edge.arguments).for_each(|argument| uses(*argument));
+        if let Terminator::Branch { condition, .. } = &block.terminator
+            && let Some((_, a, b)) = comparisons[condition.0 as usize]
+        {
+            [a, b].into_iter().for_each(&mut uses);
+        }
+    }
+    users
 }
 
 /// The edges of a terminator.

@@ -8,7 +8,7 @@ use quaject_esp_ir::ir::{Body, Program};
 use quaject_esp_ir::read::read;
 use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
-use quaject_esp_opt::passes::{self, Context};
+use quaject_esp_opt::passes::{self, Context, Found};
 use std::path::Path;
 
 const AFTER: &str = "== after\n";
@@ -40,7 +40,8 @@ fn after(path: &Path, pass: Pass, before: &str) -> String {
     let mut program = well_formed(path, before);
     let Program { types, memory, functions, processes, .. } = &mut program;
     let checked = path.to_string_lossy().contains("_checked");
-    let context = Context { types, memory: *memory, checked };
+    let found = Found::default();
+    let context = Context { types, memory: *memory, checked, found: &found };
     let functions = functions.iter_mut().map(|function| &mut function.body);
     let bodies: Vec<&mut Body> = functions.chain(processes.iter_mut().map(|process| &mut process.body)).collect();
     let mut has_changed = false;

@@ -3,7 +3,7 @@
 
 use quaject_esp_ir::ir::{Body, Program};
 use quaject_esp_ir::text;
-use quaject_esp_opt::passes::{self, Context};
+use quaject_esp_opt::passes::{self, Context, Found};
 
 /// One pass over one body.
 struct Pass {
@@ -113,10 +113,11 @@ impl Optimising<'_> {
             Optimiser::Off => return,
             Optimiser::On => {}
         }
+        let mut settled = Settled::default();
         for round in 0..MOST_ROUNDS {
             let mut any = false;
-            for pass in &EACH {
-                let has_changed = self.run(pass, first);
+            for (number, pass) in EACH.iter().enumerate() {
+                let has_changed = self.run(pass, first, |body, run| settled.unless(body, number, run));
                 any |= has_changed;
                 if has_changed || round == 0 {
                     self.done(pass.name, round);
@@ -135,23 +136,60 @@ impl Optimising<'_> {
             Optimiser::On => {}
         }
         for pass in &LAST {
-            self.run(pass, 0);
+            self.run(pass, 0, |(_, body), run| run(body, &Found::default()));
             self.done(pass.name, 0);
         }
     }
 
-    fn run(&mut self, pass: &Pass, first: usize) -> bool {
+    /// Runs a pass over each body, as its number and itself are handed over; whether any has changed.
+    fn run(&mut self, pass: &Pass, first: usize, mut over: impl FnMut((usize, &mut Body), Run<'_>) -> bool) -> bool {
         let Program { types, memory, functions, processes, .. } = &mut self.program;
-        let context = Context { types, memory: *memory, checked: self.checked };
+        let (memory, checked) = (*memory, self.checked);
         let functions = functions.iter_mut().map(|function| &mut function.body);
         let processes = processes.iter_mut().skip(first).map(|process| &mut process.body);
         let mut any = false;
-        for body in functions.chain(processes) {
+        for (number, body) in functions.chain(processes).enumerate() {
             let size: usize = body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
             if size <= LARGEST {
-                any |= (pass.run)(body, context);
+                any |= over((number, body), &|body, found| (pass.run)(body, Context { types, memory, checked, found }));
             }
         }
+        any
+    }
+}
+
+/// A pass over one body.
+type Run<'r> = &'r dyn Fn(&mut Body, &Found) -> bool;
+
+/// Which passes have nothing to do on which bodies, as they had nothing to do on the same body before.
+#[derive(Default)]
+struct Settled(Vec<SettledBody>);
+
+#[derive(Default)]
+struct SettledBody {
+    /// How often it has changed, and per pass after how many changes it has found nothing.
+    changes: usize,
+    nothing: [Option<usize>; EACH.len()],
+    found: Found,
+}
+
+impl Settled {
+    /// Runs a pass over a body unless it would find nothing; whether it has found something.
+    fn unless(&mut self, (number, body): (usize, &mut Body), pass: usize, run: Run<'_>) -> bool {
+        if number >= self.0.len() {
+            self.0.resize_with(number + 1, SettledBody::default);
+        }
+        let SettledBody { changes, nothing, found } = &mut self.0[number];
+        if nothing[pass] == Some(*changes) {
+            return false;
+        }
+        let any = run(body, found);
+        // The first pass numbers a body anew, which it does not call a change, but others see it.
+        if any || pass == 0 {
+            *changes += 1;
+            *found = Found::default();
+        }
+        nothing[pass] = (!any).then_some(*changes);
         any
     }
 }

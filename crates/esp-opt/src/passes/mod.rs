@@ -18,6 +18,7 @@ pub(crate) use numbering::{Number, numbers_if};
 use crate::facts::Fact;
 use quaject_esp_ir::graph::merge_and_number;
 use quaject_esp_ir::ir::{Body, MemoryMode, Terminator, TypeTable};
+use std::cell::RefCell;
 
 /// What passes know beside the body.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +29,13 @@ pub struct Context<'a> {
     pub memory: MemoryMode,
     /// Whether overflow is a fault.
     pub checked: bool,
+    /// What passes have found out about the body as it is.
+    pub found: &'a Found,
 }
+
+/// What passes have found out about a body: of no use any more once it has changed.
+#[derive(Default, Debug)]
+pub struct Found(RefCell<Option<Vec<Option<Fact>>>>);
 
 /// Joins every block with the one it alone jumps to, leaves out what nothing leads to, and numbers all anew.
 pub fn join(body: &mut Body, _: Context<'_>) -> bool {
@@ -60,12 +67,12 @@ pub fn numbering(body: &mut Body, _: Context<'_>) -> bool {
 
 /// Operations that their operands' ranges decide.
 pub fn ranges(body: &mut Body, context: Context<'_>) -> bool {
-    !is_on_paths(body) && ranges::decide(body, context.types, context.checked)
+    !is_on_paths(body) && ranges::decide(body, context)
 }
 
 /// Operations that a cheaper one can do.
 pub fn strength(body: &mut Body, context: Context<'_>) -> bool {
-    !is_on_paths(body) && strength::reduce(body, context.types, context.checked)
+    !is_on_paths(body) && strength::reduce(body, context)
 }
 
 /// Counts that are added and taken away again, unseen.

@@ -1,13 +1,15 @@
 //! Values that can only be one number, as the ranges of what they are computed from say: they become constants. So
 //! comparisons that an earlier one has decided are gone, and with them their branches.
 
+use super::Context;
 use super::dead::has_effect;
 use crate::facts::Fact;
 use crate::ranges::ranges;
-use quaject_esp_ir::ir::{Body, Op, Type, TypeTable};
+use quaject_esp_ir::ir::{Body, Op, Type};
 
 /// Makes constants of them; whether there were any.
-pub(super) fn decide(body: &mut Body, types: &TypeTable, checked: bool) -> bool {
+pub(super) fn decide(body: &mut Body, context: Context<'_>) -> bool {
+    let Context { types, checked, found, .. } = context;
     let known = ranges(body, types, checked, &[]);
     let mut any = false;
     for instruction in body.blocks.iter_mut().flat_map(|block| &mut block.instructions) {
@@ -29,6 +31,9 @@ pub(super) fn decide(body: &mut Body, types: &TypeTable, checked: bool) -> bool 
             instruction.op = Op::Constant(constant);
             any = true;
         }
+    }
+    if !any {
+        found.0.replace(Some(known));
     }
     any
 }

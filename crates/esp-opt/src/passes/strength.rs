@@ -1,6 +1,7 @@
 //! Operations that a cheaper one can do, or none at all: products and quotients by powers of two become shifts, the
 //! remainder a mask, `x + 0` is `x`. What numbers are never negative, as quotients need it, is asked of the ranges.
 
+use super::Context;
 use crate::facts::Fact;
 use crate::ranges::ranges;
 use quaject_esp_ir::graph::Replacements;
@@ -18,8 +19,9 @@ enum Cheaper {
 }
 
 /// Replaces them; whether there were any.
-pub(super) fn reduce(body: &mut Body, types: &TypeTable, checked: bool) -> bool {
-    let known = ranges(body, types, checked, &[]);
+pub(super) fn reduce(body: &mut Body, context: Context<'_>) -> bool {
+    let Context { types, checked, found, .. } = context;
+    let known = found.0.take().unwrap_or_else(|| ranges(body, types, checked, &[]));
     let mut replacements = Replacements::new(body.values.len());
     let mut any = false;
     for index in 0..body.blocks.len() {

@@ -1,7 +1,13 @@
-//! Nodes of the product and the search over them: how many versions of a place are kept apart, when it is given up,
-//! and whether everybody who can go on does. Knows no instructions.
+//! Nodes of the product and the search over them: how many versions of a place are kept apart, and when it is given up.
+//! Knows no instructions.
+//!
+//! **Rounds.** That a place gets too many versions, or that a counter makes them, is seen only on the way; what was found
+//! until then was partly in vain, and a new round begins with what has been learned. What a node does is no matter of
+//! rounds: it is walked once, and a round that comes to it again only asks which nodes its ways lead to now. The jumps
+//! between nodes are emitted when the last round is over.
 
-mod components;
+mod costly;
+mod fair;
 
 use super::course::{Course, Followed, NodeEnd, Progress};
 use super::group::Group;
@@ -12,11 +18,10 @@ use crate::facts::Fact;
 use crate::fuse::{Limits, Measure, Refusal};
 use crate::path::{Exit, Point};
 use crate::ranges::ranges;
-use components::components;
-use quaject_esp_ir::ir::{BlockId, Body, Edge, Location, Op, ProcessId, Slot, SlotId, Terminator, TypeTable, Value};
-use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use quaject_esp_ir::ir::{BlockId, Body, Edge, Location, Op, ProcessId, Slot, Terminator, TypeTable, Value};
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{Hash, Hasher};
+use std::rc::Rc;
 
 /// How many versions of one place are kept apart in full, and by flags.
 const FULL_VERSIONS: usize = 8;
@@ -40,21 +45,62 @@ pub(super) struct Explorer<'g, 'p> {
     pub(super) group: &'g Group<'p>,
     pub(super) out: Residue,
     limits: Limits,
-    /// What is left of the work that may be done.
+    /// What is left of the work that may be done; `left` takes what has been done since.
     effort: usize,
-    nodes: FxHashMap<Key, usize>,
-    list: Vec<Node>,
-    work: Vec<usize>,
-    /// The node whose paths are walked; none before the first.
-    current: Option<usize>,
-    versions: FxHashMap<Standing, usize>,
-    pub(super) learned: Learned,
-    /// Per place: its nodes.
-    at: FxHashMap<Standing, Vec<usize>>,
-    /// Whether a place got less detail in this round, so that the next one starts anew.
-    is_outdated: bool,
+    /// Places, numbered as they are found.
+    places: FxHashMap<Rc<Standing>, usize>,
+    /// Per place: how its versions are told apart.
+    versions: Vec<Versions>,
+    /// The nodes of all rounds.
+    nodes: Vec<Node>,
+    numbers: FxHashMap<Rc<Key>, usize>,
+    round: Round,
+    /// What the walk at hand has come upon.
+    pub(super) seen: Seen,
     /// The fast path that is followed; none for a whole product.
     pub(super) course: Option<&'g Course>,
+}
+
+/// A place, and what earlier rounds have learned of it.
+struct Versions {
+    place: Rc<Standing>,
+    /// Whom it serves first, so that others do not pass them by for ever.
+    preferred: BTreeSet<usize>,
+    /// What tells its versions apart.
+    detail: Detail,
+    /// What they are at least widened to, so that counters do not make versions.
+    floor: Facts,
+    /// How often what tells them apart has changed.
+    changes: usize,
+    /// Its nodes of the round at hand.
+    here: Vec<usize>,
+}
+
+/// One round of the search.
+#[derive(Default)]
+struct Round {
+    number: usize,
+    /// Its nodes, as they were found, and those of which the ways have not been looked at.
+    list: Vec<usize>,
+    work: Vec<usize>,
+    /// Instructions of the nodes it has come to, but for the walk at hand, and what there was before that walk.
+    size: usize,
+    before: usize,
+    /// Nodes that all rounds have come to.
+    visits: usize,
+    /// Whether something has been learned, so that the next round starts anew.
+    is_outdated: bool,
+}
+
+/// What a walk comes upon, beside instructions.
+#[derive(Default)]
+pub(super) struct Seen {
+    ends: Vec<End>,
+    /// Members that could go on, and members that wait for the world.
+    enabled: BTreeSet<usize>,
+    outside: BTreeSet<usize>,
+    /// The places at which it was asked who is served first.
+    settled: Vec<usize>,
     /// Of a fast path: where it is left, where members stood, whether it made a choice.
     pub(super) exits: BTreeSet<Exit>,
     pub(super) states: BTreeSet<Vec<Location>>,
@@ -64,115 +110,92 @@ pub(super) struct Explorer<'g, 'p> {
     pub(super) ended: BTreeSet<(usize, Point)>,
 }
 
-/// What a round has found out for the next.
-#[derive(Default)]
-pub(super) struct Learned {
-    details: FxHashMap<Standing, Detail>,
-    /// Per place: what its versions are at least widened to, so that counters do not make versions.
-    floors: FxHashMap<Standing, Facts>,
-    /// Per place: whom it serves first, so that others do not pass them by for ever.
-    pub(super) preferred: FxHashMap<Standing, BTreeSet<usize>>,
+/// A way that leads to a node.
+struct End {
+    path: Path,
+    place: usize,
+    /// The node, by what told the place's versions apart after so many changes.
+    to: Option<(usize, usize)>,
+    /// Instructions of the jump there.
+    size: usize,
 }
 
 struct Node {
-    key: Key,
+    key: Rc<Key>,
     block: BlockId,
     parameters: Vec<Value>,
     /// Which live value of which member each parameter is.
     origins: Vec<(usize, Value)>,
     /// The values that are no parameters.
     constants: Vec<(usize, Value, i128)>,
-    /// Members that could go on here.
-    enabled: BTreeSet<usize>,
-    /// Members that wait for the world here.
-    outside: BTreeSet<usize>,
-    edges: Vec<Passage>,
     /// On a fast path: the parameter that counts iterations.
     count: Option<Value>,
+    /// What its walk came upon, and the instructions of it.
+    walked: Option<(Seen, usize)>,
+    /// The last round that came to it, and its place in that round's list.
+    round: usize,
+    position: usize,
+    /// Older versions of its place beside which it teaches nothing.
+    beside: Vec<usize>,
 }
 
 impl Node {
-    fn is_settled(&self) -> bool {
-        self.key.place.members.iter().all(|(at, _)| !matches!(at, At::Running(_)))
+    fn seen(&self) -> &Seen {
+        &self.walked.as_ref().expect("every node of a round has been walked").0
     }
-}
-
-/// A way from one node to another.
-struct Passage {
-    to: usize,
-    /// Whether everybody waits for the world on it.
-    has_rested: bool,
-    moved: BTreeSet<usize>,
-    polled: BTreeSet<usize>,
 }
 
 /// Explores the product of a group. `effort` is what is left of it.
 pub(crate) fn explore(group: &Group<'_>, limits: Limits, effort: &mut usize) -> Result<Product, Refusal> {
-    let mut learned = Learned::default();
-    loop {
-        let mut explorer = Explorer::new(group, None, limits, learned);
-        explorer.effort = *effort;
-        let explored = explorer.explore();
-        *effort = explorer.left();
-        explored.map_err(|refusal| match refusal {
-            Refusal::TooLarge { measure, limit, costliest: _ } => {
-                Refusal::TooLarge { measure, limit, costliest: explorer.costliest() }
-            }
-            Refusal::Shared { .. }
-            | Refusal::Unsupported { .. }
-            | Refusal::Fused { .. }
-            | Refusal::Manual { .. }
-            | Refusal::PassedBy { .. }
-            | Refusal::Starves { .. } => refusal,
-        })?;
-        if explorer.is_outdated {
-            learned = explorer.learned;
-            continue;
+    let mut explorer = Explorer::new(group, None, limits, *effort);
+    let explored = explorer.explore();
+    *effort = explorer.left();
+    let start = explored.map_err(|refusal| match refusal {
+        Refusal::TooLarge { measure, limit, costliest: _ } => {
+            Refusal::TooLarge { measure, limit, costliest: explorer.costliest() }
         }
-        let starving = explorer.starving();
-        if !starving.is_empty() {
-            learned = explorer.learned;
-            for (place, member) in starving {
-                if !learned.preferred.entry(place).or_default().insert(member) {
-                    return Err(Refusal::Starves { process: group.members[member].process });
-                }
-            }
-            continue;
-        }
-        if group.has_others {
-            explorer.let_others_run();
-        }
-        let costliest = explorer.costliest();
-        return Ok(Product { nodes: explorer.list.len(), body: explorer.out.body, costliest });
-    }
+        Refusal::Shared { .. }
+        | Refusal::Unsupported { .. }
+        | Refusal::Fused { .. }
+        | Refusal::Manual { .. }
+        | Refusal::PassedBy { .. }
+        | Refusal::Starves { .. } => refusal,
+    })?;
+    let yields = if group.has_others { explorer.yields() } else { BTreeSet::new() };
+    let costliest = explorer.costliest();
+    explorer.link(start, &yields);
+    Ok(Product { nodes: explorer.round.list.len(), body: explorer.out.body, costliest })
 }
 
 /// Explores the product of a group along a fast path. Ends within the limits' effort.
 pub(crate) fn follow(group: &Group<'_>, course: &Course, limits: Limits) -> Result<Followed, Refusal> {
-    let (mut learned, mut effort) = (Learned::default(), limits.effort);
-    loop {
-        let mut explorer = Explorer::new(group, Some(course), limits, learned);
-        explorer.effort = effort;
-        explorer.check_size()?;
-        let (first_count, given) = explorer.start(course)?;
-        effort = explorer.left();
-        if explorer.is_outdated {
-            learned = explorer.learned;
-            continue;
-        }
-        let ends = (0..explorer.list.len()).map(|node| explorer.node_end(node, first_count)).collect();
-        let unreached = course.unreached(&explorer.spelled, &explorer.ended);
-        return Ok(Followed {
-            unreached,
-            nodes: explorer.list.len(),
-            body: explorer.out.body,
-            given,
-            ends,
-            exits: explorer.exits.into_iter().collect(),
-            states: explorer.states.into_iter().collect(),
-            has_choice: explorer.has_choice,
-        });
+    let mut explorer = Explorer::new(group, Some(course), limits, limits.effort);
+    explorer.check_size()?;
+    let (mut start, first_count, given) = explorer.start(course)?;
+    explorer.learn(&mut start)?;
+    let nodes = explorer.round.list.clone();
+    let ends = nodes.iter().map(|node| explorer.node_end(*node, first_count)).collect();
+    let mut all = Seen::default();
+    for node in &nodes {
+        let seen = explorer.nodes[*node].seen();
+        all.exits.extend(seen.exits.iter().cloned());
+        all.states.extend(seen.states.iter().cloned());
+        all.has_choice |= seen.has_choice;
+        all.spelled.extend(&seen.spelled);
+        all.ended.extend(&seen.ended);
     }
+    let unreached = course.unreached(&all.spelled, &all.ended);
+    explorer.link(start, &BTreeSet::new());
+    Ok(Followed {
+        unreached,
+        nodes: nodes.len(),
+        body: explorer.out.body,
+        given,
+        ends,
+        exits: all.exits.into_iter().collect(),
+        states: all.states.into_iter().collect(),
+        has_choice: all.has_choice,
+    })
 }
 
 fn slots(group: &Group<'_>) -> Vec<Slot> {
@@ -180,32 +203,25 @@ fn slots(group: &Group<'_>) -> Vec<Slot> {
 }
 
 impl<'g, 'p> Explorer<'g, 'p> {
-    fn new(group: &'g Group<'p>, course: Option<&'g Course>, limits: Limits, learned: Learned) -> Explorer<'g, 'p> {
+    fn new(group: &'g Group<'p>, course: Option<&'g Course>, limits: Limits, effort: usize) -> Explorer<'g, 'p> {
         Explorer {
             group,
             out: Residue::new(slots(group)),
             limits,
-            effort: usize::MAX,
-            nodes: FxHashMap::default(),
-            list: Vec::new(),
-            work: Vec::new(),
-            current: None,
-            versions: FxHashMap::default(),
-            learned,
-            at: FxHashMap::default(),
-            is_outdated: false,
+            effort,
+            places: FxHashMap::default(),
+            versions: Vec::new(),
+            nodes: Vec::new(),
+            numbers: FxHashMap::default(),
+            round: Round::default(),
+            seen: Seen::default(),
             course,
-            exits: BTreeSet::new(),
-            states: BTreeSet::new(),
-            has_choice: false,
-            spelled: BTreeSet::new(),
-            ended: BTreeSet::new(),
         }
     }
 
-    /// Explores along a fast path. The entry block takes the members' values in order; the constant in it that the
-    /// count of iterations begins with, and what is always so of those values.
-    fn start(&mut self, course: &Course) -> Result<(Value, Vec<Option<Fact>>), Refusal> {
+    /// Where a fast path begins. The entry block takes the members' values in order; the constant in it that the count
+    /// of iterations begins with, and what is always so of those values.
+    fn start(&mut self, course: &Course) -> Result<(End, Value, Vec<Option<Fact>>), Refusal> {
         let (mut members, mut parameters, mut facts) = (Vec::new(), Vec::new(), BTreeMap::new());
         for (number, member) in self.group.members.iter().enumerate() {
             let (block, _) = course.start(number);
@@ -226,12 +242,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let count = self.out.value(TypeTable::U32, None);
         self.out.emit(entry, Some(count), Op::Constant(0), Location::default());
         let progress = Progress::new(members.len());
-        self.go_to_node(Path {
-            block: entry,
-            state: State { progress, facts, count: Some(count), ..State::new(members) },
-        })?;
-        self.walk()?;
-        Ok((count, given))
+        let state = State { progress, facts, count: Some(count), ..State::new(members) };
+        Ok((self.end(Path { block: entry, state }), count, given))
     }
 
     /// How a node is left if it was reached too often.
@@ -242,38 +254,96 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let at = self.places(&path);
         let terminator = self.leaving(&mut path, &order);
         self.out.finish(path.block, terminator, Location::default());
-        let Node { block, count, .. } = &self.list[node];
+        let Node { block, count, .. } = &self.nodes[node];
         let count = count.expect("nodes of a path count");
         NodeEnd { block: *block, count, stub: path.block, first_count, at }
     }
 
-    fn explore(&mut self) -> Result<(), Refusal> {
+    /// Explores until nobody starves; where the product begins.
+    fn explore(&mut self) -> Result<End, Refusal> {
         let entry = self.out.block(Vec::new());
         let member = MemberState { at: At::Running(BlockId(0)), values: BTreeMap::new(), last: BTreeMap::new() };
         let state = State::new(vec![member; self.group.members.len()]);
-        self.go_to_node(Path { block: entry, state })?;
-        self.walk()
+        let mut start = self.end(Path { block: entry, state });
+        loop {
+            self.learn(&mut start)?;
+            let starving = self.starving();
+            if starving.is_empty() {
+                return Ok(start);
+            }
+            for (place, member) in starving {
+                if !self.versions[place].preferred.insert(member) {
+                    return Err(Refusal::Starves { process: self.group.members[member].process });
+                }
+                self.forget_walks(place);
+            }
+        }
     }
 
-    /// Walks the paths of every node that has not been walked.
-    fn walk(&mut self) -> Result<(), Refusal> {
-        while let Some(node) = self.work.pop() {
-            self.current = Some(node);
-            let path = self.enter(node);
-            self.resume(path)?;
-            if self.is_outdated {
+    /// Forgets the walks that depend on whom a place serves first.
+    fn forget_walks(&mut self, place: usize) {
+        for node in &mut self.nodes {
+            if node.walked.as_ref().is_some_and(|(seen, _)| seen.settled.contains(&place)) {
+                node.walked = None;
+                self.out.body.blocks[node.block.0 as usize].instructions.clear();
+            }
+        }
+    }
+
+    /// Goes through the nodes that are reached from here, until nothing is learned any more.
+    fn learn(&mut self, start: &mut End) -> Result<(), Refusal> {
+        loop {
+            let (number, visits) = (self.round.number + 1, self.round.visits);
+            for node in &self.round.list {
+                self.versions[self.nodes[*node].key.place].here.clear();
+            }
+            self.round = Round { number, visits, ..Round::default() };
+            let first = self.target(start);
+            self.round.size += start.size;
+            self.come_to(first)?;
+            while let (Some(node), false) = (self.round.work.pop(), self.round.is_outdated) {
+                self.visit(node)?;
+            }
+            if !self.round.is_outdated {
                 return Ok(());
             }
         }
-        Ok(())
+    }
+
+    /// Walks a node that has not been walked, and comes to the nodes that its ways lead to.
+    fn visit(&mut self, node: usize) -> Result<(), Refusal> {
+        let (mut seen, size) = match self.nodes[node].walked.take() {
+            Some(walked) => walked,
+            None => {
+                self.round.before = self.out.size;
+                self.seen = Seen::default();
+                let path = self.enter(node);
+                self.resume(path)?;
+                (std::mem::take(&mut self.seen), self.out.size - self.round.before)
+            }
+        };
+        self.round.before = self.out.size;
+        self.round.size += size;
+        let mut come = Ok(());
+        for end in &mut seen.ends {
+            let to = self.target(end);
+            self.round.size += end.size;
+            come = self.come_to(to);
+            if come.is_err() || self.round.is_outdated {
+                break;
+            }
+        }
+        self.nodes[node].walked = Some((seen, size));
+        come?;
+        self.check_size()
     }
 
     /// The state at the beginning of a node.
     fn enter(&self, node: usize) -> Path {
-        let Node { key, block, parameters, origins, constants, count, .. } = &self.list[node];
+        let Node { key, block, parameters, origins, constants, count, .. } = &self.nodes[node];
+        let place = &self.versions[key.place].place;
         let mut facts = BTreeMap::new();
-        let mut members: Vec<MemberState> = key
-            .place
+        let mut members: Vec<MemberState> = place
             .members
             .iter()
             .map(|(at, last)| MemberState { at: *at, values: BTreeMap::new(), last: last.clone() })
@@ -287,7 +357,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         for (member, value, constant) in constants {
             members[*member].values.insert(*value, Known::Constant(*constant));
         }
-        let (tags, refuted, progress) = (key.tags.clone(), key.refuted.clone(), key.place.progress.clone());
+        let (tags, refuted, progress) = (key.tags.clone(), key.refuted.clone(), place.progress.clone());
         let state = State { facts, tags, refuted, progress, count: *count, ..State::new(members) };
         Path { block: *block, state }
     }
@@ -300,11 +370,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
         match runner(&path.state) {
             Some((member, block)) => self.run(path, member, block),
             None => {
-                let outside: Vec<usize> =
-                    (0..self.group.members.len()).filter(|member| !self.outside(&path, *member).is_empty()).collect();
-                if let Some(current) = self.current {
-                    self.list[current].outside.extend(outside);
-                }
+                let outside = (0..self.group.members.len()).filter(|member| !self.outside(&path, *member).is_empty());
+                let outside: BTreeSet<usize> = outside.collect();
+                self.seen.outside.extend(outside);
                 self.settle(path)
             }
         }
@@ -322,59 +390,70 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     /// Ends a path at the node of its state.
-    pub(super) fn go_to_node(&mut self, mut path: Path) -> Result<(), Refusal> {
-        if self.is_outdated {
-            return Ok(());
-        }
-        let mut key =
-            path.state.key(self.group, |place| self.learned.details.get(place).copied().unwrap_or(Detail::Full));
-        if let Some(floor) = self.learned.floors.get(&key.place) {
-            for (origin, wide) in floor {
-                if let Some(fact) = key.facts.get(origin)
-                    && fact.implies(wide)
-                    && !self.group.is_kept(*origin, fact)
-                {
-                    key.facts.insert(*origin, wide.clone());
-                    if *wide == self.whole(*origin) {
-                        key.facts.remove(origin);
-                    }
-                }
-            }
-        }
-        let node = match self.nodes.get(&key) {
-            Some(node) => *node,
-            None => self.new_node(&path.state, key)?,
-        };
-        let (block, origins) = (self.list[node].block, self.list[node].origins.clone());
-        let mut arguments: Vec<Value> =
-            origins.into_iter().map(|(member, value)| self.value(&mut path, member, value)).collect();
-        arguments.extend(path.state.count);
-        self.out.finish(path.block, Terminator::Jump(Edge { to: block, arguments }), Location::default());
-        let State { moved, polled, has_rested, .. } = path.state;
-        let passage = Passage { to: node, has_rested, moved, polled };
-        if let Some(current) = self.current {
-            self.list[current].edges.push(passage);
-        }
+    pub(super) fn go_to_node(&mut self, path: Path) -> Result<(), Refusal> {
+        let end = self.end(path);
+        self.seen.ends.push(end);
         Ok(())
     }
 
-    fn new_node(&mut self, state: &State, key: Key) -> Result<usize, Refusal> {
-        self.widen(&key);
-        let versions = self.versions.entry(key.place.clone()).or_insert(0);
-        *versions += 1;
-        let detail = self.learned.details.get(&key.place).copied().unwrap_or(Detail::Full);
-        let coarser = match detail {
-            Detail::Full if *versions > FULL_VERSIONS => Some(Detail::Flags),
-            Detail::Flags if *versions > FLAG_VERSIONS => Some(Detail::None),
-            Detail::Full | Detail::Flags | Detail::None => None,
+    fn end(&mut self, path: Path) -> End {
+        let place = self.place_of_all(&path.state);
+        End { path, place, to: None, size: 0 }
+    }
+
+    /// The number of the place where everybody is.
+    fn place_of_all(&mut self, state: &State) -> usize {
+        let standing = state.standing();
+        if let Some(place) = self.places.get(&standing) {
+            return *place;
+        }
+        let place = Rc::new(standing);
+        self.places.insert(place.clone(), self.versions.len());
+        let (preferred, detail, floor, changes, here) = (BTreeSet::new(), Detail::Full, Facts::new(), 0, Vec::new());
+        self.versions.push(Versions { place, preferred, detail, floor, changes, here });
+        self.versions.len() - 1
+    }
+
+    /// Whom the place where everybody is serves first.
+    pub(super) fn preferred(&mut self, state: &State) -> BTreeSet<usize> {
+        let place = self.place_of_all(state);
+        self.seen.settled.push(place);
+        self.versions[place].preferred.clone()
+    }
+
+    /// The node that a way leads to, by what is known of its place now.
+    fn target(&mut self, end: &mut End) -> usize {
+        let Versions { detail, floor, changes, .. } = &self.versions[end.place];
+        if let Some((node, then)) = end.to
+            && then == *changes
+        {
+            return node;
+        }
+        let changes = *changes;
+        let mut key = end.path.state.key(self.group, end.place, *detail);
+        for (origin, wide) in floor {
+            if let Some(fact) = key.facts.get(origin)
+                && fact.implies(wide)
+                && !self.group.is_kept(*origin, fact)
+            {
+                key.facts.insert(*origin, wide.clone());
+                if *wide == self.whole(*origin) {
+                    key.facts.remove(origin);
+                }
+            }
+        }
+        let node = match self.numbers.get(&key) {
+            Some(node) => *node,
+            None => self.new_node(&end.path.state, key),
         };
-        if let Some(coarser) = coarser {
-            self.learned.details.insert(key.place.clone(), coarser);
-            self.is_outdated = true;
-        }
-        if self.list.len() >= self.limits.nodes {
-            return Err(too_large(Measure::States, self.limits.nodes));
-        }
+        end.to = Some((node, changes));
+        let is_constant =
+            |(member, value): &&(usize, Value)| matches!(self.known(&end.path, *member, *value), Known::Constant(_));
+        end.size = 1 + self.nodes[node].origins.iter().filter(is_constant).count();
+        node
+    }
+
+    fn new_node(&mut self, state: &State, key: Key) -> usize {
         let mut parameters = Vec::new();
         let mut origins = Vec::new();
         let mut constants = Vec::new();
@@ -392,31 +471,51 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
         let count = self.course.map(|_| self.out.value(TypeTable::U32, None));
         let block = self.out.block(parameters.iter().copied().chain(count).collect());
-        let node = self.list.len();
-        self.at.entry(key.place.clone()).or_default().push(node);
-        self.nodes.insert(key.clone(), node);
-        self.list.push(Node {
-            key,
-            block,
-            parameters,
-            origins,
-            constants,
-            enabled: BTreeSet::new(),
-            outside: BTreeSet::new(),
-            edges: Vec::new(),
-            count,
-        });
-        self.work.push(node);
-        Ok(node)
+        let key = Rc::new(key);
+        self.numbers.insert(key.clone(), self.nodes.len());
+        let (walked, round, position, beside) = (None, 0, 0, Vec::new());
+        self.nodes.push(Node { key, block, parameters, origins, constants, count, walked, round, position, beside });
+        self.nodes.len() - 1
+    }
+
+    /// Adds a node to the round, unless it is one of its nodes already, and learns from it.
+    fn come_to(&mut self, node: usize) -> Result<(), Refusal> {
+        if self.nodes[node].round == self.round.number {
+            return Ok(());
+        }
+        self.widen(node);
+        let key = self.nodes[node].key.clone();
+        let versions = &mut self.versions[key.place];
+        versions.here.push(node);
+        let coarser = match versions.detail {
+            Detail::Full if versions.here.len() > FULL_VERSIONS => Some(Detail::Flags),
+            Detail::Flags if versions.here.len() > FLAG_VERSIONS => Some(Detail::None),
+            Detail::Full | Detail::Flags | Detail::None => None,
+        };
+        if let Some(coarser) = coarser {
+            versions.detail = coarser;
+            versions.changes += 1;
+            self.round.is_outdated = true;
+        }
+        if self.round.list.len() >= self.limits.nodes {
+            return Err(too_large(Measure::States, self.limits.nodes));
+        }
+        self.nodes[node].round = self.round.number;
+        self.nodes[node].position = self.round.list.len();
+        self.round.visits += 1;
+        self.round.list.push(node);
+        self.round.work.push(node);
+        Ok(())
     }
 
     /// Where a new version says no more than an older one, but for wider ranges, the older one was in vain: both are
     /// widened to the new one from the next round on.
-    fn widen(&mut self, key: &Key) {
-        let Some(nodes) = self.at.get(&key.place) else { return };
+    fn widen(&mut self, node: usize) {
+        let key = self.nodes[node].key.clone();
         let mut floor = Facts::new();
-        for node in nodes {
-            let old = &self.list[*node].key;
+        let mut beside = Vec::new();
+        for other in self.versions[key.place].here.iter().filter(|other| !self.nodes[node].beside.contains(other)) {
+            let old = &self.nodes[*other].key;
             let same = old.tags == key.tags && old.refuted == key.refuted;
             let wider = |(origin, fact): (&(usize, Value), &Fact)| {
                 let new = key.facts.get(origin).cloned().unwrap_or_else(|| self.whole(*origin));
@@ -426,14 +525,17 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 let wider: Option<Vec<_>> = old.facts.iter().map(wider).collect();
                 floor.extend(wider.into_iter().flatten().filter(|(origin, fact)| old.facts[origin] != *fact));
             }
+            beside.push(*other);
         }
         if floor.is_empty() {
+            self.nodes[node].beside.extend(beside);
             return;
         }
-        self.is_outdated = true;
-        let known = self.learned.floors.entry(key.place.clone()).or_default();
+        self.round.is_outdated = true;
+        let versions = &mut self.versions[key.place];
+        versions.changes += 1;
         for (origin, fact) in floor {
-            let widest = known.entry(origin).or_insert_with(|| fact.clone());
+            let widest = versions.floor.entry(origin).or_insert_with(|| fact.clone());
             if widest.implies(&fact) {
                 *widest = fact;
             } else if !fact.implies(widest) {
@@ -448,16 +550,32 @@ impl<'g, 'p> Explorer<'g, 'p> {
         Fact::of_type(self.group.types(), self.group.members[origin.0].body.values[origin.1.0 as usize].ty)
     }
 
+    /// Emits the jumps between the nodes of the last round, some of which give others their turn.
+    fn link(&mut self, start: End, yields: &BTreeSet<usize>) {
+        let mut ends = vec![start];
+        for node in &self.round.list {
+            ends.extend(self.nodes[*node].walked.take().into_iter().flat_map(|(seen, _)| seen.ends));
+        }
+        for End { mut path, to, .. } in ends {
+            let (node, _) = to.expect("every way of the last round leads to a node");
+            let (block, origins) = (self.nodes[node].block, self.nodes[node].origins.clone());
+            let mut arguments: Vec<Value> =
+                origins.into_iter().map(|(member, value)| self.value(&mut path, member, value)).collect();
+            arguments.extend(path.state.count);
+            let edge = Edge { to: block, arguments };
+            let jump = if yields.contains(&node) { Terminator::Yield(edge) } else { Terminator::Jump(edge) };
+            self.out.finish(path.block, jump, Location::default());
+        }
+    }
+
     /// Notes who could go on at the node at hand.
     pub(super) fn note_enabled(&mut self, members: impl IntoIterator<Item = usize>) {
-        if let Some(current) = self.current {
-            self.list[current].enabled.extend(members);
-        }
+        self.seen.enabled.extend(members);
     }
 
     /// Refuses what has become too large, or takes too long.
     pub(super) fn check_size(&self) -> Result<(), Refusal> {
-        if self.out.size > self.limits.emitted() {
+        if self.round.size + self.out.size - self.round.before > self.limits.emitted() {
             return Err(too_large(Measure::Instructions, self.limits.instructions));
         }
         if self.left() == 0 {
@@ -468,91 +586,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// What is left of the work: an instruction is one piece of it, and so is a member's place in a node.
     fn left(&self) -> usize {
-        self.effort.saturating_sub(self.out.size + self.list.len() * self.group.members.len())
-    }
-
-    /// The process without which fewest of the nodes would differ, if there are several.
-    fn costliest(&self) -> Option<ProcessId> {
-        let members = &self.group.members;
-        let processes: BTreeSet<ProcessId> = members.iter().map(|member| member.process).collect();
-        let left = |process: &ProcessId| {
-            let is_other = |member: usize| members[member].process != *process;
-            let owner = |slot: SlotId| members.partition_point(|member| member.first_slot <= slot.0).checked_sub(1);
-            let parts = |node: &Node| {
-                let mut hasher = FxHasher::default();
-                let places = node.key.place.members.iter().enumerate().filter(|(member, _)| is_other(*member));
-                places.for_each(|place| place.hash(&mut hasher));
-                let facts = node.key.facts.iter().filter(|((member, _), _)| is_other(*member));
-                facts.for_each(|fact| fact.hash(&mut hasher));
-                let tags = node.key.tags.iter().filter(|((slot, _), _)| owner(*slot).is_some_and(is_other));
-                tags.for_each(|tag| tag.hash(&mut hasher));
-                let refuted = node.key.refuted.iter();
-                let refuted = refuted.filter(|(writer, _, reader, _)| is_other(*writer) && is_other(*reader));
-                refuted.for_each(|meeting| meeting.hash(&mut hasher));
-                hasher.finish()
-            };
-            self.list.iter().map(parts).collect::<FxHashSet<u64>>().len()
-        };
-        let costliest = processes.iter().min_by_key(|process| left(process)).copied();
-        costliest.filter(|_| processes.len() > 1)
-    }
-
-    /// Other processes get their turn, too: a cycle that never waits for the world has a place where it yields, as
-    /// members did whenever they met.
-    fn let_others_run(&mut self) {
-        let mut yields: BTreeSet<usize> = BTreeSet::new();
-        loop {
-            let goes_on = |passage: &Passage| !passage.has_rested && !yields.contains(&passage.to);
-            let mut found: Vec<usize> = Vec::new();
-            for component in components(&self.list, &goes_on) {
-                let inside = |passage: &Passage| goes_on(passage) && component.contains(&passage.to);
-                let is_cycle = component.iter().any(|node| self.list[*node].edges.iter().any(inside));
-                // Within one quantum everybody else waits, as in the program.
-                let first = component.iter().find(|node| self.list[**node].is_settled());
-                found.extend(first.filter(|_| is_cycle));
-            }
-            if found.is_empty() {
-                break;
-            }
-            yields.extend(found);
-        }
-        let blocks: BTreeSet<BlockId> = yields.iter().map(|node| self.list[*node].block).collect();
-        for block in &mut self.out.body.blocks {
-            if let Terminator::Jump(edge) = &block.terminator
-                && blocks.contains(&edge.to)
-            {
-                block.terminator = Terminator::Yield(edge.clone());
-            }
-        }
-    }
-
-    /// Who could go on but never does: the order of rendezvous is fixed, so a cycle of others could pass by for ever.
-    /// With each, a place on that cycle.
-    fn starving(&self) -> Vec<(Standing, usize)> {
-        let mut starving = Vec::new();
-        for component in components(&self.list, &|_| true) {
-            // Within one quantum everybody else waits, as in the program.
-            if component.iter().all(|node| !self.list[*node].is_settled()) {
-                continue;
-            }
-            let inside = |passage: &&Passage| component.contains(&passage.to);
-            let edges: Vec<&Passage> =
-                component.iter().flat_map(|node| self.list[*node].edges.iter().filter(inside)).collect();
-            if edges.is_empty() {
-                continue;
-            }
-            for member in 0..self.group.members.len() {
-                let waits = |node: &&usize| {
-                    let node = &self.list[**node];
-                    node.enabled.contains(&member) || node.outside.contains(&member)
-                };
-                let served = edges.iter().any(|edge| edge.moved.contains(&member) || edge.polled.contains(&member));
-                if let (Some(node), false) = (component.iter().find(waits), served) {
-                    starving.push((self.list[*node].key.place.clone(), member));
-                }
-            }
-        }
-        starving
+        self.effort.saturating_sub(self.out.size + self.round.visits * self.group.members.len())
     }
 }
 

@@ -35,7 +35,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// Goes on along the path: whoever runs, or the next in the queue; without any the path ends.
     pub(super) fn proceed(&mut self, mut path: Path) -> Result<(), Refusal> {
         self.check_size()?;
-        self.states.insert(self.places(&path));
+        self.seen.states.insert(self.places(&path));
         let rank = &self.course.expect("only a path has a course").rank;
         let Some(member) = path.state.progress.next(rank) else {
             let is_done = |(number, stage): (usize, &Stage)| {
@@ -108,7 +108,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
         let holds = |test: Option<u32>| test.is_none_or(|test| tested.contains(&(test, true)));
         if part.exit.iter().any(|exit| exit.point == point && holds(exit.test)) {
-            self.ended.insert((member, point));
+            self.seen.ended.insert((member, point));
             return Step::Exit;
         }
         let next = part.words.next(&stage.word, point);
@@ -116,7 +116,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         if stage.word.is_empty() {
             return Step::Off;
         }
-        self.spelled.insert((member, point));
+        self.seen.spelled.insert((member, point));
         Step::On
     }
 
@@ -169,7 +169,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             yield_to = yield_to.or(element.yield_to);
         }
         if !word.is_empty() || !stage.pending.is_empty() {
-            self.spelled.insert((member, Point::Site(site)));
+            self.seen.spelled.insert((member, Point::Site(site)));
         }
         stage.word = word;
         yield_to
@@ -229,7 +229,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             };
             let ended: Vec<Point> = part.exit.iter().filter(|exit| ends(exit)).map(|exit| exit.point).collect();
             if !ended.is_empty() {
-                self.ended.extend(ended.into_iter().map(|point| (member, point)));
+                self.seen.ended.extend(ended.into_iter().map(|point| (member, point)));
                 if member > 0 && block == part.first {
                     path.state.progress.members[member] = Stage::default();
                 } else {
@@ -244,7 +244,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
         let branches: Vec<u32> =
             (0..wait.branches.len() as u32).filter(|branch| self.is_open(&path, member, *branch)).collect();
-        self.has_choice |= branches.len() > 1;
+        self.seen.has_choice |= branches.len() > 1;
         if branches.is_empty() {
             return self.leave_course(path, Why::Deviation(member));
         }
@@ -324,7 +324,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 }
             }
         }
-        self.has_choice |= found.len() > 1;
+        self.seen.has_choice |= found.len() > 1;
         found.first().copied()
     }
 
@@ -361,8 +361,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
     pub(super) fn leave_course(&mut self, mut path: Path, why: Why) -> Result<(), Refusal> {
         let order = path.state.progress.order(self.group.members.len());
         let at = self.places(&path);
-        self.states.insert(at.clone());
-        self.exits.insert(Exit { why, at });
+        self.seen.states.insert(at.clone());
+        self.seen.exits.insert(Exit { why, at });
         let terminator = self.leaving(&mut path, &order);
         self.out.finish(path.block, terminator, Location::default());
         Ok(())

@@ -33,8 +33,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         if self.course.is_some() {
             return self.proceed(path);
         }
-        let place = path.state.standing();
-        let preferred = self.learned.preferred.get(&place).cloned().unwrap_or_default();
+        let preferred = self.preferred(&path.state);
         let asking = preferred.iter().filter(|member| !path.state.polled.contains(member));
         let first: Vec<(usize, u32)> = asking.flat_map(|member| self.outside(&path, *member)).collect();
         self.poll(path, first, &mut |explorer, path| explorer.meet(path, &preferred))

@@ -91,7 +91,8 @@ pub(super) enum Test {
 /// What tells a node from others.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct Key {
-    pub(super) place: Standing,
+    /// The number of the place.
+    pub(super) place: usize,
     pub(super) refuted: BTreeSet<Meeting>,
     /// Per member and live value: what is known of it; absent: no more than its type.
     pub(super) facts: BTreeMap<(usize, Value), Fact>,
@@ -143,10 +144,8 @@ impl State {
         Standing { members, progress: self.progress.clone() }
     }
 
-    /// The key of the node this state is at.
-    pub(super) fn key(&self, group: &Group<'_>, detail: impl Fn(&Standing) -> Detail) -> Key {
-        let place = self.standing();
-        let detail = detail(&place);
+    /// The key of the node this state is at: at the place of this number, told apart by so much.
+    pub(super) fn key(&self, group: &Group<'_>, place: usize, detail: Detail) -> Key {
         let mut facts = BTreeMap::new();
         for (index, member) in self.members.iter().enumerate() {
             for (value, known) in &member.values {
@@ -262,8 +261,10 @@ impl Group<'_> {
             (Detail::Full, Some(value)) if is_flag || self.compared.contains(&value) => return fact.clone(),
             (Detail::Full, _) => {}
         }
-        let low = self.lows.iter().rev().find(|low| **low <= fact.low).copied().unwrap_or(i128::MIN);
-        let high = self.highs.iter().find(|high| **high >= fact.high).copied().unwrap_or(i128::MAX);
+        let below = self.lows.partition_point(|low| *low <= fact.low);
+        let low = below.checked_sub(1).map_or(i128::MIN, |last| self.lows[last]);
+        let above = self.highs.partition_point(|high| *high < fact.high);
+        let high = self.highs.get(above).copied().unwrap_or(i128::MAX);
         let mut coarse = Fact::between(low.max(whole.low), high.min(whole.high));
         coarse.not = self.compared.iter().copied().filter(|value| !fact.admits(*value)).collect();
         coarse.not.retain(|value| coarse.low < *value && *value < coarse.high);

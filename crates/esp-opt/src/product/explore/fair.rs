@@ -1,0 +1,132 @@
+//! Whether everybody who can go on does, and whether others get their turn: cycles of the product, and what happens on
+//! them. Knows nodes and ways, not what they mean.
+
+use super::super::state::{At, State};
+use super::Explorer;
+use std::collections::BTreeSet;
+
+impl Explorer<'_, '_> {
+    /// Per node of the round, by its place in the list: the places of the nodes that its ways of some kind lead to.
+    fn ways(&self, counts: &dyn Fn(&State, usize) -> bool) -> Vec<Vec<usize>> {
+        let ways = |node: &usize| {
+            let targets = self.targets(*node).filter(|(state, to)| counts(state, *to));
+            targets.map(|(_, to)| to).collect()
+        };
+        self.round.list.iter().map(ways).collect()
+    }
+
+    /// The ways of a node: what has happened on them, and the place of the node that they lead to.
+    fn targets(&self, node: usize) -> impl Iterator<Item = (&State, usize)> {
+        self.nodes[node].seen().ends.iter().map(|end| {
+            let (to, _) = end.to.expect("every way of a round leads to a node");
+            (&end.path.state, self.nodes[to].position)
+        })
+    }
+
+    /// Whether everybody waits at a node of the round, by its place in the list.
+    fn is_settled(&self, position: usize) -> bool {
+        let place = self.nodes[self.round.list[position]].key.place;
+        self.versions[place].place.members.iter().all(|(at, _)| !matches!(at, At::Running(_)))
+    }
+
+    /// The nodes at which other processes get their turn, too: a cycle that never waits for the world has a place where
+    /// it yields, as members did whenever they met.
+    pub(super) fn yields(&self) -> BTreeSet<usize> {
+        let mut yields: BTreeSet<usize> = BTreeSet::new();
+        loop {
+            let ways = self.ways(&|state, to| !state.has_rested && !yields.contains(&to));
+            let mut found: Vec<usize> = Vec::new();
+            for component in components(&ways) {
+                let is_cycle = component.iter().any(|node| ways[*node].iter().any(|to| component.contains(to)));
+                // Within one quantum everybody else waits, as in the program.
+                let first = component.iter().copied().find(|node| self.is_settled(*node));
+                found.extend(first.filter(|_| is_cycle));
+            }
+            if found.is_empty() {
+                return yields.into_iter().map(|position| self.round.list[position]).collect();
+            }
+            yields.extend(found);
+        }
+    }
+
+    /// Who could go on but never does: the order of rendezvous is fixed, so a cycle of others could pass by for ever.
+    /// With each, a place on that cycle.
+    pub(super) fn starving(&self) -> Vec<(usize, usize)> {
+        let mut starving = Vec::new();
+        for component in components(&self.ways(&|_, _| true)) {
+            // Within one quantum everybody else waits, as in the program.
+            if component.iter().all(|node| !self.is_settled(*node)) {
+                continue;
+            }
+            let nodes = || component.iter().map(|position| self.round.list[*position]);
+            let ways = || nodes().flat_map(|node| self.targets(node)).filter(|(_, to)| component.contains(to));
+            if ways().next().is_none() {
+                continue;
+            }
+            let served: BTreeSet<usize> =
+                ways().flat_map(|(state, _)| state.moved.iter().chain(&state.polled)).copied().collect();
+            for member in (0..self.group.members.len()).filter(|member| !served.contains(member)) {
+                let waits = |node: &usize| {
+                    let seen = self.nodes[*node].seen();
+                    seen.enabled.contains(&member) || seen.outside.contains(&member)
+                };
+                if let Some(node) = nodes().find(waits) {
+                    starving.push((self.nodes[node].key.place, member));
+                }
+            }
+        }
+        starving
+    }
+}
+
+/// Strongly connected components of a graph, by Tarjan's algorithm without recursion.
+fn components(next: &[Vec<usize>]) -> Vec<BTreeSet<usize>> {
+    #[derive(Clone, Copy)]
+    struct Mark {
+        index: usize,
+        low: usize,
+        on_stack: bool,
+    }
+    let mut marks: Vec<Option<Mark>> = vec![None; next.len()];
+    let (mut stack, mut found, mut count) = (Vec::new(), Vec::new(), 0);
+    for root in 0..next.len() {
+        if marks[root].is_some() {
+            continue;
+        }
+        let mut calls: Vec<(usize, usize)> = vec![(root, 0)];
+        while let Some((node, edge)) = calls.pop() {
+            if edge == 0 {
+                marks[node] = Some(Mark { index: count, low: count, on_stack: true });
+                count += 1;
+                stack.push(node);
+            }
+            let low = |marks: &[Option<Mark>], node: usize| marks[node].expect("visited").low;
+            if let Some(child) = edge.checked_sub(1).map(|edge| next[node][edge]) {
+                let least = low(&marks, node).min(low(&marks, child));
+                if marks[child].expect("visited").on_stack {
+                    marks[node].as_mut().expect("visited").low = least;
+                }
+            }
+            if let Some(child) = next[node].get(edge) {
+                calls.push((node, edge + 1));
+                if marks[*child].is_none() {
+                    calls.push((*child, 0));
+                }
+                continue;
+            }
+            let mark = marks[node].expect("visited");
+            if mark.low == mark.index {
+                let mut component = BTreeSet::new();
+                while let Some(member) = stack.pop() {
+                    marks[member].as_mut().expect("visited").on_stack = false;
+                    component.insert(member);
+                    if member == node {
+                        break;
+                    }
+                }
+                found.push(component);
+            }
+        }
+    }
+    found
+}
