@@ -1,6 +1,7 @@
 //! What the contenders share: the data, the result they print, and the filters written as plain loops, against which
 //! every contender is checked. The checksum is crc32fast's, not ours.
 
+pub mod chains;
 pub mod stages;
 
 /// Bytes of the array that is read again and again.

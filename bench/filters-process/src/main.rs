@@ -1,5 +1,8 @@
 //! Compiles the filter programs, runs them beside their peers in turn, and prints what a byte costs.
-//! Arguments: the programs to measure, 1 to 4; without any, all.
+//! Arguments: the programs to measure, 1 to 4, `chains` for random chains, `aborting` for input that keeps aborting;
+//! without any, all programs.
+
+mod others;
 
 use quaject_bench_filters_process::{LENGTH, expected};
 use quaject_bench_harness::{instructions, median};
@@ -45,27 +48,34 @@ impl Loader for Files {
 
 /// Translates a program to C: each process on its own, with a fast path, or all fused to one.
 fn translate(source: &Path, directory: &Path, mode: Mode) -> Result<(), Box<dyn Error>> {
+    match translate_as_far(source, directory, mode)?.first() {
+        Some(refused) => Err(refused.as_str().into()),
+        None => Ok(()),
+    }
+}
+
+/// The same as far as it goes: what was not fused, and which fast paths were not made.
+fn translate_as_far(source: &Path, directory: &Path, mode: Mode) -> Result<Vec<String>, Box<dyn Error>> {
     let file = |path: &Path| -> Result<File, Box<dyn Error>> {
         Ok(File { name: path.display().to_string(), bytes: std::fs::read(path)? })
     };
     let folder = source.parent().ok_or("a source lies in a folder")?.to_path_buf();
-    let fast_paths = vec![file(&source.with_extension("fp"))?];
+    let specification = source.with_extension("fp");
+    let fast_paths = if specification.is_file() { vec![file(&specification)?] } else { Vec::new() };
     let options = c::Options { style: c::Style::SansIo, lines: c::LineMarks::None, ..c::Options::default() };
     let options = Options { mode, ..Options::new(Emit::C(options)) };
     let compiled = compile(Source { root: file(source)?, fast_paths }, &mut Files(folder), &options);
     let outputs = compiled.outputs.map_err(|_| format!("{}: {:?}", source.display(), compiled.diagnostics))?;
-    if let Some(refused) = outputs.attempts.iter().find(|attempt| !attempt.is_fused()) {
-        return Err(refused.text(&outputs.ir).into());
-    }
-    if let Some(refused) = outputs.extractions.iter().find(|extraction| extraction.result.is_err()) {
-        return Err(refused.text(&outputs.ir).into());
-    }
+    let attempts = outputs.attempts.iter().filter(|attempt| !attempt.is_fused());
+    let extractions = outputs.extractions.iter().filter(|extraction| extraction.result.is_err());
+    let refused = attempts.map(|attempt| attempt.text(&outputs.ir));
+    let refused = refused.chain(extractions.map(|extraction| extraction.text(&outputs.ir))).collect();
     let Emitted::C(output) = outputs.emitted else { return Err("C was asked for".into()) };
     std::fs::create_dir_all(directory.join("quaject"))?;
     std::fs::write(directory.join("program.c"), output.source)?;
     std::fs::write(directory.join("program.h"), output.header)?;
     std::fs::write(directory.join("quaject/esp.h"), quaject_esp_gen::RUNTIME_HEADER)?;
-    Ok(())
+    Ok(refused)
 }
 
 /// Bytes of code and constants of a program as gcc -O2 makes it.
@@ -112,6 +122,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let directory = tempfile::tempdir()?;
     let place = directory.path().to_path_buf();
+    let asked: Vec<String> = std::env::args().skip(1).filter(|text| text.parse::<u32>().is_err()).collect();
+    for name in &asked {
+        match name.as_str() {
+            "chains" => others::random_chains(&place)?,
+            "aborting" => others::aborting(&place)?,
+            _ => return Err(format!("there is no question `{name}`; there are 1 to 4, chains and aborting").into()),
+        }
+    }
+    if !asked.is_empty() && asked.len() + 1 == std::env::args().count() {
+        return Ok(());
+    }
     for program in programs.iter().copied() {
         for (name, mode) in MODES {
             let folder = place.join(format!("{name}{program}"));

@@ -1,0 +1,124 @@
+//! Questions beside the four programs: random chains of the same filters, and input that a fast path is left for at once,
+//! every time. Knows how programs are translated and run from `main`.
+
+use super::{Contender, instructions_per_byte, run, succeed, translate, translate_as_far};
+use quaject_bench_filters_process::chains;
+use quaject_bench_harness::median;
+use quaject_esp::Mode;
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const CHAINS: u64 = 20;
+const RUNS: usize = 11;
+/// How often the array is read in a timed run.
+const TIMES: u32 = 300;
+
+const COMPILERS: [&str; 2] = ["gcc", "clang"];
+
+/// A form of a program, to be compiled by each compiler.
+struct Form {
+    name: &'static str,
+    folder: PathBuf,
+    sources: Vec<PathBuf>,
+}
+
+/// Nanoseconds and instructions per byte, each the best of the compilers.
+fn measure(forms: &[Form], place: &Path) -> Result<Vec<(f64, f64)>, Box<dyn Error>> {
+    let mut contenders = Vec::new();
+    for form in forms {
+        for compiler in COMPILERS {
+            let program = form.folder.join(compiler);
+            let mut command = Command::new(compiler);
+            command.args(["-std=c99", "-O2", "-I."]).arg("-o").arg(&program).args(&form.sources);
+            succeed(command.current_dir(&form.folder))?;
+            contenders.push(Contender::new(form.name, Box::new(move |_| Command::new(&program)), TIMES));
+        }
+    }
+    let mut results = Vec::new();
+    for contender in &contenders {
+        results.push(run((contender.command)(0), 7)?.1);
+    }
+    if results.iter().any(|result| *result != results[0]) {
+        return Err(format!("{}: results differ: {results:?}", place.display()).into());
+    }
+    for _ in 0..RUNS {
+        for contender in &mut contenders {
+            let (nanoseconds, _) = run((contender.command)(0), TIMES)?;
+            contender.seconds.push(nanoseconds);
+        }
+    }
+    let best = |of: &[Contender], value: &dyn Fn(&Contender) -> f64| of.iter().map(value).fold(f64::INFINITY, f64::min);
+    let of_form = |of: &[Contender]| {
+        let counted = |contender: &Contender| instructions_per_byte(contender, 0, place).unwrap_or(f64::NAN);
+        (best(of, &|contender| median(&contender.seconds)), best(of, &counted))
+    };
+    Ok(contenders.chunks(COMPILERS.len()).map(of_form).collect())
+}
+
+/// Automata of random chains beside push-style C that is inlined, always.
+pub(super) fn random_chains(place: &Path) -> Result<(), Box<dyn Error>> {
+    println!("random chains, automata : always-inlined push-style C, best of gcc and clang -O2 each");
+    let mut ratios = Vec::new();
+    for seed in 1..=CHAINS {
+        let folder = place.join(format!("chain{seed}"));
+        std::fs::create_dir_all(&folder)?;
+        let source = folder.join("chain.esp");
+        std::fs::write(&source, chains::esp(seed))?;
+        std::fs::write(folder.join("push.c"), chains::push_style(seed))?;
+        let refused = translate_as_far(&source, &folder, Mode::Automata)?;
+        let automata = vec![PathBuf::from("program.c"), Path::new(env!("CARGO_MANIFEST_DIR")).join("main.c")];
+        let push = folder.join("push");
+        std::fs::create_dir_all(&push)?;
+        let forms = [
+            Form { name: "automata", folder: folder.clone(), sources: automata },
+            Form { name: "push", folder: push, sources: vec![folder.join("push.c")] },
+        ];
+        let [(time, count), (by_push, counted_push)] = measure(&forms, &folder)?[..] else {
+            unreachable!("two forms were measured")
+        };
+        println!(
+            "  {seed:>2} time {:.2} ({time:.2} : {by_push:.2} ns), instructions {:.2} ({count:.1} : {counted_push:.1})  {}",
+            time / by_push,
+            count / counted_push,
+            chains::names(seed)
+        );
+        refused.iter().for_each(|why| println!("     {why}"));
+        ratios.push((refused.is_empty(), time / by_push, count / counted_push));
+    }
+    let mean = |of: &[f64]| of.iter().product::<f64>().powf(1.0 / of.len() as f64);
+    for (name, wanted) in [("all", false), ("those fused to one", true)] {
+        let chosen = || ratios.iter().filter(|(is_whole, _, _)| *is_whole || !wanted);
+        let times: Vec<f64> = chosen().map(|(_, time, _)| *time).collect();
+        let counts: Vec<f64> = chosen().map(|(_, _, count)| *count).collect();
+        println!(
+            "  {name}, {}: geometric means: time {:.2}, instructions {:.2}",
+            times.len(),
+            mean(&times),
+            mean(&counts)
+        );
+    }
+    Ok(())
+}
+
+/// A fast path that is left before it has done anything, for each byte, beside the same processes without it.
+pub(super) fn aborting(place: &Path) -> Result<(), Box<dyn Error>> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut forms = Vec::new();
+    for (name, mode) in [("process", Mode::Process), ("fastpath", Mode::FastPath)] {
+        let folder = place.join(format!("aborting-{name}"));
+        translate(&here.join("esp/aborting.esp"), &folder, mode)?;
+        let sources = vec![PathBuf::from("program.c"), here.join("main.c")];
+        forms.push(Form { name, folder, sources });
+    }
+    let [(process, counted), (path, counted_path)] = measure(&forms, place)?[..] else {
+        unreachable!("two forms were measured")
+    };
+    println!("input that a fast path is left for, every time, with the path : without, best of gcc and clang -O2 each");
+    println!(
+        "  time {:.2} ({path:.2} : {process:.2} ns), instructions {:.2} ({counted_path:.0} : {counted:.0})",
+        path / process,
+        counted_path / counted
+    );
+    Ok(())
+}
