@@ -316,7 +316,12 @@ impl Code {
 
     /// Whether an instance's text has an operation of this direction on the channel.
     pub(crate) fn uses(&self, instance: u32, channel: ChannelId, direction: Direction) -> bool {
-        self.uses[self.instances[instance as usize].0.0 as usize].contains(&(channel, direction))
+        self.process_uses(self.instances[instance as usize].0, channel, direction)
+    }
+
+    /// Whether a process's text has one.
+    pub(crate) fn process_uses(&self, process: ProcessId, channel: ChannelId, direction: Direction) -> bool {
+        self.uses[process.0 as usize].contains(&(channel, direction))
     }
 }
 

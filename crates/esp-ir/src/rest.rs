@@ -2,7 +2,7 @@
 //! still wake, as the least such set, and tells sleep, end and deadlock apart.
 
 use crate::code::{BranchCode, GuardCode, OperationCode, WaitCode};
-use crate::ir::{ChannelId, Direction, Fault, Rest};
+use crate::ir::{ChannelId, Direction, Fault, ProcessId, Rest};
 use crate::outside::Supply;
 use crate::report::{FaultReport, Outcome, Resting, WaitsFor, by_member};
 use crate::step::{Control, Scene, channel_of};
@@ -95,6 +95,11 @@ impl Scene<'_> {
 
     /// Whatever a wakeable instance could wake is wakeable too.
     fn spread(&self, wakeable: &mut [bool], others: &[bool]) {
+        // How many instances of each process are wakeable: programs have many instances and few processes, and rest often.
+        let mut awake = vec![0_u32; self.program.processes.len()];
+        for (instance, _) in wakeable.iter().enumerate().filter(|(_, wakeable)| **wakeable) {
+            awake[self.code.instances[instance].0.0 as usize] += 1;
+        }
         loop {
             let mut grown = false;
             for instance in 0..wakeable.len() {
@@ -102,9 +107,10 @@ impl Scene<'_> {
                     continue;
                 }
                 let Some(wait) = self.wait(instance as u32) else { continue };
-                let another = (0..wakeable.len()).any(|other| other != instance && wakeable[other]);
-                if others[instance] && another || self.has_wakeable_partner(wait, instance as u32, wakeable) {
+                let another = awake.iter().any(|count| *count > 0);
+                if others[instance] && another || self.has_wakeable_partner(wait, instance as u32, &awake) {
                     wakeable[instance] = true;
+                    awake[self.code.instances[instance].0.0 as usize] += 1;
                     grown = true;
                 }
             }
@@ -114,12 +120,15 @@ impl Scene<'_> {
         }
     }
 
-    fn has_wakeable_partner(&self, wait: &WaitCode, instance: u32, wakeable: &[bool]) -> bool {
+    /// Whether an instance that is not wakeable itself waits for one that is.
+    fn has_wakeable_partner(&self, wait: &WaitCode, instance: u32, awake: &[u32]) -> bool {
         let known = &self.state.instances[instance as usize].branches;
         wait.branches.iter().zip(known).filter(|(_, known)| known.open).any(|(branch, _)| {
             channel_of(branch).is_some_and(|channel| {
-                let partners = self.partners(instance, channel, direction(branch));
-                self.is_internal(channel) && partners.into_iter().any(|partner| wakeable[partner as usize])
+                let wanted = other_direction(direction(branch));
+                let mut awake = (0..).zip(awake).filter(|(_, count)| **count > 0);
+                self.is_internal(channel)
+                    && awake.any(|(process, _)| self.code.process_uses(ProcessId(process), channel, wanted))
             })
         })
     }
@@ -128,12 +137,8 @@ impl Scene<'_> {
     fn partners(&self, instance: u32, channel: ChannelId, direction: Direction) -> Vec<u32> {
         (0..self.state.instances.len() as u32)
             .filter(|other| {
-                let wanted = match direction {
-                    Direction::In => Direction::Out,
-                    Direction::Out => Direction::In,
-                };
                 *other != instance
-                    && self.code.uses(*other, channel, wanted)
+                    && self.code.uses(*other, channel, other_direction(direction))
                     && self.state.instances[*other as usize].control != Control::Ended
             })
             .collect()
@@ -167,6 +172,13 @@ impl Scene<'_> {
         let members: Vec<(u32, &[WaitsFor])> = members.filter(|(_, members)| !members.is_empty()).collect();
         let waits = by_member(waits, &members);
         FaultReport { fault: Fault::Deadlock, instance: first, location, channel, name: None, waits }
+    }
+}
+
+fn other_direction(direction: Direction) -> Direction {
+    match direction {
+        Direction::In => Direction::Out,
+        Direction::Out => Direction::In,
     }
 }
 
