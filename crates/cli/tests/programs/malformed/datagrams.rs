@@ -304,28 +304,38 @@ fn uds() {
     let mut watch = Watch::over("uds", &run.process);
     let bus = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("there are ports");
     let own = bus.local_addr().expect("it is bound").port();
-    let ear = Ear::open();
+    let mut ear = Ear::open();
     let mut random = Random(13);
     let (mut frames, mut answers) = (VecDeque::new(), 0_u64);
     loop {
         for _ in 0..BATCH {
-            if frames.is_empty() || random.below(40) == 0 {
+            if frames.is_empty() || random.below(100) == 0 {
                 frames = segmented(&request_of_tester(&mut random)).into();
             }
-            let frame = match random.below(12) {
-                // Go on, wait, too much; and what is none of them. Longer pauses come by damage: in them the unit says little.
+            // A long message gets through only if little befalls each of its frames.
+            let frame = match random.below(24) {
+                // Go on, wait, too much; and what is none of them.
                 0 => {
                     vec![0x30 | random.below(4) as u8, random.below(9) as u8, [0, 0, 0, 0xf1][random.below(4) as usize]]
                 }
                 1 => (0..random.below(9)).map(|_| random.byte()).collect(),
                 _ => frames.pop_front().unwrap_or_default(),
             };
-            let mut frame = maybe_damaged(&mut random, frame, 8);
-            frame.truncate(if random.below(50) == 0 { 64 } else { 8 });
-            let id =
-                [UNIT, UNIT, UNIT, UNIT, UNIT, UNIT, EVERYBODY, 0x7e1, TESTER, 0x1234_5678][random.below(10) as usize];
+            let mut frame = maybe_damaged(&mut random, frame, 24);
+            frame.truncate(if random.below(200) == 0 { 64 } else { 8 });
+            // The unit keeps the pauses that it is asked for, and says little in long ones.
+            if frame.len() > 2 && frame[0] >> 4 == 3 && random.below(20) > 0 {
+                frame[2] = [0, 1, 0xf1][random.below(3) as usize];
+            }
+            let id = match random.below(60) {
+                0 => 0x7e1,
+                1 => TESTER,
+                2 => 0x1234_5678,
+                3..7 => EVERYBODY,
+                _ => UNIT,
+            };
             let mut datagram = packed(id, &frame);
-            if random.below(20) == 0 {
+            if random.below(50) == 0 {
                 datagram = damaged(&mut random, datagram);
             }
             bus.send_to(&datagram, (GROUP, BUS)).expect("the bus is there");
@@ -347,14 +357,21 @@ fn uds() {
         }
         assert!(begun.elapsed() < PATIENCE, "uds: no answer any more");
     }
-    assert!(answers > watch.sent / 10_000, "uds: {answers} answers only");
-    watch.end(&format!("{answers} frames of answers"));
+    assert!(answers > watch.sent / 200, "uds: {answers} answers only");
+    // It has refused, changed sessions, read, unlocked, worked and been there.
+    let reached = [0x7f, 0x50, 0x62, 0x67, 0x71, 0x7e].map(|service| ear.services[service]);
+    assert!(reached.iter().all(|count| *count > 0) || watch.sent < 20_000, "uds: {reached:?}");
+    watch.end(&format!("{answers} frames of answers; of each service {reached:?}"));
     let lost = run.stop();
     assert!(lost * 100 <= watch.sent, "uds: {lost} of {} frames did not reach it", watch.sent);
 }
 
 /// Who hears what is said on the bus.
-struct Ear(UdpSocket);
+struct Ear {
+    bus: UdpSocket,
+    /// Answers, by their first byte.
+    services: [u64; 256],
+}
 
 impl Ear {
     fn open() -> Ear {
@@ -365,14 +382,14 @@ impl Ear {
         let ear = UdpSocket::from(ear);
         ear.join_multicast_v4(&GROUP, &Ipv4Addr::LOCALHOST).expect("the interface is up");
         ear.set_nonblocking(true).expect("sockets can be");
-        Ear(ear)
+        Ear { bus: ear, services: [0; 256] }
     }
 
     /// The frames of the unit that have come.
     fn frames(&self) -> Vec<Vec<u8>> {
         let (mut frames, mut buffer) = (Vec::new(), [0; 2048]);
         let sent_by_unit = [&b"arbitration_id\xcd"[..], &(TESTER as u16).to_be_bytes()].concat();
-        while let Ok(length) = self.0.recv(&mut buffer) {
+        while let Ok(length) = self.bus.recv(&mut buffer) {
             let datagram = &buffer[..length];
             if !datagram.windows(sent_by_unit.len()).any(|bytes| bytes == sent_by_unit) {
                 continue;
@@ -385,9 +402,14 @@ impl Ear {
 
     /// Takes what has come, and says whatever a tester would: without that, the unit waits for seconds. Returns how many
     /// frames have come.
-    fn answer(&self, bus: &UdpSocket) -> u64 {
+    fn answer(&mut self, bus: &UdpSocket) -> u64 {
         let frames = self.frames();
         for frame in &frames {
+            match frame[0] >> 4 {
+                0 => self.services[usize::from(frame[1])] += 1,
+                1 => self.services[usize::from(frame[2])] += 1,
+                _ => {}
+            }
             let said = match frame[..] {
                 [0x06, 0x67, 0x01, a, b, c, d, _] => [&b"\x06\x27\x02"[..], &key([a, b, c, d])].concat(),
                 [head, ..] if head >> 4 == 1 => vec![0x30, 0, 0],
