@@ -4,7 +4,7 @@
 use quaject_esp::{Compiled, Emit, Options};
 use quaject_esp_ir::datum::{Datum, print_message};
 use quaject_esp_ir::interpreter::Interpreter;
-use quaject_esp_ir::ir::{ChannelId, ExternId, Program, Type, TypeId};
+use quaject_esp_ir::ir::{ChannelId, ExternId, PoolId, Program, Type, TypeId};
 use quaject_esp_ir::report::Outcome;
 use quaject_esp_ir::step::Checks;
 use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
@@ -58,6 +58,22 @@ impl<'p> Node<'p> {
         assert!(waiting.len() < HELD, "nobody takes {}", self.program.channels[channel.0 as usize].name);
     }
 
+    /// Messages of a channel that the program has not taken.
+    pub(crate) fn waiting(&self, channel: ChannelId) -> usize {
+        self.mail.came[channel.0 as usize].len()
+    }
+
+    /// Takes those of them back that are such.
+    pub(crate) fn forget(&mut self, channel: ChannelId, is_such: impl Fn(&[Datum]) -> bool) {
+        self.mail.came[channel.0 as usize].retain(|message| !is_such(message));
+    }
+
+    /// How many objects of all pools are free.
+    pub(crate) fn free_objects(&self) -> u32 {
+        let pools = 0..self.program.types.pools().len() as u32;
+        pools.map(|pool| self.interpreter.state().free_objects(PoolId(pool))).sum()
+    }
+
     /// Lets the program go on until it rests.
     pub(crate) fn run(&mut self, now_ns: i64) {
         self.mail.now_ns = now_ns;
@@ -92,6 +108,15 @@ impl<'p> Node<'p> {
         };
         let cases = &types.aggregate(*id).parts;
         cases.iter().position(|(case, _)| case == name).unwrap_or_else(|| panic!("there is no case {name}")) as u32
+    }
+
+    /// The first of the instances that a channel's messages begin with.
+    pub(crate) fn first_instance(&self, channel: ChannelId) -> u32 {
+        let types = &self.program.types;
+        let Type::Pid(processes) = types.get(self.program.channels[channel.0 as usize].payload[0]) else {
+            panic!("no instance")
+        };
+        self.program.first_instance(processes[0])
     }
 
     /// A message in words, for people.
