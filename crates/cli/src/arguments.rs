@@ -300,6 +300,12 @@ pub(crate) struct Build {
     /// [default: sans-io]
     #[arg(long, value_name = "STYLE")]
     pub(crate) style: Option<StyleChoice>,
+    /// How many messages a ring holds before it drops, a power of two or rounded up to one (for
+    /// --style post)
+    ///
+    /// [default: 16]
+    #[arg(long, value_name = "MESSAGES", value_parser = clap::value_parser!(u32).range(1..=65536))]
+    pub(crate) ring: Option<u32>,
     /// What the names of the generated C begin with (for --emit c)
     #[arg(long, value_name = "PREFIX", value_parser = c_name)]
     pub(crate) prefix: Option<String>,

@@ -1,6 +1,9 @@
-//! `examples/chip`: the TFTP server on emulated boards, reached by curl through a bridge from UDP to the boards' serial line.
+//! `examples/chip`: on emulated boards the TFTP server, reached by curl through a bridge from UDP to the boards' serial line,
+//! and the Modbus slave, asked by rmodbus's client.
 
 use quaject_test_support::{Effort, tool};
+use rmodbus::ModbusProto;
+use rmodbus::client::ModbusRequest;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -55,13 +58,13 @@ impl Board {
         folder.join("chip")
     }
 
-    /// The image, in such a folder; `None` if the machine lacks the tools.
-    fn image(&self, purpose: &str, flags: &str) -> Option<PathBuf> {
+    /// The image of a program, in such a folder; `None` if the machine lacks the tools.
+    fn image(&self, program: &str, purpose: &str, flags: &str) -> Option<PathBuf> {
         for needed in ["make", "curl", self.compiler, self.emulator] {
             tool(&[needed])?;
         }
         let chip = self.folder(purpose);
-        let image = format!("tftp-{}.elf", self.name);
+        let image = format!("{program}-{}.elf", self.name);
         let output = Command::new("make")
             .arg(&image)
             .arg(concat!("QJ=", env!("CARGO_BIN_EXE_qj")))
@@ -72,9 +75,85 @@ impl Board {
         assert!(output.status.success(), "{}: {}", self.name, String::from_utf8_lossy(&output.stderr));
         Some(chip.join(image))
     }
+
+    /// Runs an image; its serial line is the process's input and output.
+    fn emulate(&self, image: &Path) -> Child {
+        Command::new(self.emulator)
+            .args(self.machine)
+            .args(["-display", "none", "-monitor", "none", "-serial", "stdio", "-kernel"])
+            .arg(image)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the emulator was found")
+    }
 }
 
-/// A board that runs, and its line.
+/// The master of a Modbus line, with a board at its other end.
+struct Master {
+    emulator: Child,
+    line: ChildStdin,
+    heard: Receiver<Vec<u8>>,
+    client: ModbusRequest,
+}
+
+impl Master {
+    fn of(board: &Board, image: &Path) -> Master {
+        let mut emulator = board.emulate(image);
+        let line = emulator.stdin.take().expect("it is a pipe");
+        let mut output = emulator.stdout.take().expect("it is a pipe");
+        let (tell, heard) = channel();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 512];
+            while let Ok(count @ 1..) = output.read(&mut bytes) {
+                let _ = tell.send(bytes[..count].to_vec());
+            }
+        });
+        // The address of examples/chip/modbus.esp.
+        Master { emulator, line, heard, client: ModbusRequest::new(17, ModbusProto::Rtu) }
+    }
+
+    /// Sends a request until it is answered with so many bytes. A line that is busy may look silent in the middle of a
+    /// request, which the slave then does not answer.
+    fn ask(&mut self, request: &[u8], length: usize) -> Vec<u8> {
+        for _ in 0..30 {
+            while self.heard.try_recv().is_ok() {}
+            self.line.write_all(request).and_then(|()| self.line.flush()).expect("the board runs");
+            let mut answer = Vec::new();
+            while let Ok(more) = self.heard.recv_timeout(Duration::from_secs(2)) {
+                answer.extend(more);
+                if answer.len() >= length {
+                    self.client.parse_ok(&answer).expect("the slave has done it");
+                    return answer;
+                }
+            }
+        }
+        panic!("the slave does not answer");
+    }
+
+    fn write(&mut self, first: u16, values: &[u16]) {
+        let mut request = Vec::new();
+        self.client.generate_set_holdings_bulk(first, values, &mut request).expect("the request has room");
+        self.ask(&request, 8);
+    }
+
+    fn read(&mut self, first: u16, count: u16) -> Vec<u16> {
+        let (mut request, mut values) = (Vec::new(), Vec::new());
+        self.client.generate_get_holdings(first, count, &mut request).expect("the request has room");
+        let answer = self.ask(&request, 5 + 2 * usize::from(count));
+        self.client.parse_u16(&answer, &mut values).expect("the answer is whole");
+        values
+    }
+}
+
+impl Drop for Master {
+    fn drop(&mut self) {
+        let _ = self.emulator.kill();
+        let _ = self.emulator.wait();
+    }
+}
+
+/// A board that runs the TFTP server, and its line.
 struct Running {
     emulator: Child,
     line: Arc<Mutex<ChildStdin>>,
@@ -85,14 +164,7 @@ struct Running {
 
 impl Running {
     fn start(board: &Board, image: &Path) -> Running {
-        let mut emulator = Command::new(board.emulator)
-            .args(board.machine)
-            .args(["-display", "none", "-monitor", "none", "-serial", "stdio", "-kernel"])
-            .arg(image)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the emulator was found");
+        let mut emulator = board.emulate(image);
         let line = Arc::new(Mutex::new(emulator.stdin.take().expect("it is a pipe")));
         let socket = || UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
         let sockets = [socket(), socket()];
@@ -199,7 +271,7 @@ fn checksum(path: &Path) -> u32 {
 #[test]
 fn boards_give_and_take_64_kib() {
     for board in Effort::wanted().pick(&BOARDS[..1], BOARDS, BOARDS) {
-        let Some(image) = board.image("transfer", "") else { return };
+        let Some(image) = board.image("tftp", "transfer", "") else { return };
         let folder = tempfile::tempdir().expect("a temporary folder");
         let running = Running::start(board, &image);
         std::fs::write(folder.path().join("expected"), image_of_64_kib()).expect("the folder is writable");
@@ -213,10 +285,34 @@ fn boards_give_and_take_64_kib() {
     }
 }
 
+/// As many as a request may write (Application Protocol 1.1b3, 6.12), and read (6.3).
+const WRITTEN: usize = 123;
+const READ: u16 = 125;
+
+#[test]
+fn boards_keep_64_kib_in_modbus_registers() {
+    for board in Effort::wanted().pick(&BOARDS[1..], BOARDS, BOARDS) {
+        let Some(image) = board.image("modbus", "modbus", "") else { return };
+        let mut master = Master::of(board, &image);
+        let file = image_of_64_kib();
+        let values: Vec<u16> = file.chunks(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])).collect();
+        for (number, part) in values.chunks(WRITTEN).enumerate() {
+            master.write((number * WRITTEN) as u16, part);
+        }
+        let mut back = Vec::new();
+        for first in (0..32_768).step_by(READ.into()) {
+            let values = master.read(first, READ.min(32_768 - first));
+            back.extend(values.iter().flat_map(|value| value.to_be_bytes()));
+        }
+        let crc = crc::Crc::<u32>::new(&crc::CRC_32_ISO_HDLC);
+        assert_eq!((back.len(), crc.checksum(&back)), (65_536, crc.checksum(&file)), "{}", board.name);
+    }
+}
+
 #[test]
 fn a_flood_of_interrupts_is_dropped_and_counted() {
     for board in Effort::wanted().pick(&BOARDS[1..], BOARDS, BOARDS) {
-        let Some(image) = board.image("flood", "-DERASE_NS=2000000000") else { return };
+        let Some(image) = board.image("tftp", "flood", "-DERASE_NS=2000000000") else { return };
         let folder = tempfile::tempdir().expect("a temporary folder");
         let running = Running::start(board, &image);
         // While the memory is erased for a new file, here for two seconds, the interrupt handler alone runs, and its ring
@@ -242,7 +338,7 @@ fn flash_of_core(map: &Path) -> u64 {
     let (_, placed) = map.split_once("Linker script and memory map").expect("maps have this heading");
     let words: Vec<&str> = placed.split_whitespace().collect();
     let hexadecimal = |word: &str| word.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    let sections = words.windows(4).filter(|words| words[3].starts_with("core-") && words[3].ends_with(".o"));
+    let sections = words.windows(4).filter(|words| words[3].contains("-core-") && words[3].ends_with(".o"));
     let in_flash = sections.filter(|words| [".text", ".rodata", ".data"].iter().any(|kind| words[0].starts_with(kind)));
     in_flash.filter_map(|words| hexadecimal(words[1]).and(hexadecimal(words[2]))).sum()
 }
@@ -288,14 +384,14 @@ fn stack_of_core(usage: &Path) -> u64 {
 #[test]
 fn the_core_fits_6_kib_of_flash_and_1536_bytes_of_memory_beyond_packets() {
     let board = &BOARDS[0];
-    let Some(image) = board.image("size", "") else { return };
+    let Some(image) = board.image("tftp", "size", "") else { return };
     let chip = image.parent().expect("it is in a folder");
     let flash = flash_of_core(&image.with_extension("map"));
     // What grows with the block is packets. Three rings have three words each beside their messages.
     let (state, longer) = (state_in_blocks(board, chip, 512), state_in_blocks(board, chip, 576));
     let packets = (longer - state) / 64;
     let memory = state - packets * 512 + 3 * 3 * 4;
-    let stack = stack_of_core(&chip.join("core-cortex-m3.su"));
+    let stack = stack_of_core(&chip.join("tftp-core-cortex-m3.su"));
     println!("{flash} bytes of flash; {memory} of memory beside {packets} packets, at most {stack} of stack");
     assert!((3_000..=6_144).contains(&flash), "{flash} bytes of flash");
     assert!((8..16).contains(&packets), "{packets} packets");

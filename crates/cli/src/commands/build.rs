@@ -12,7 +12,7 @@ use quaject_esp_run::files::write_file;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Messages a ring of the style `post` holds.
+/// Messages a ring of the style `post` holds unless `--ring` says another number.
 const RING: u32 = 16;
 
 pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Stop> {
@@ -46,7 +46,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
                 header_name: format!("{stem}.h"),
                 style: match arguments.style {
                     Some(StyleChoice::Poll) => c::Style::Poll,
-                    Some(StyleChoice::Post) => c::Style::Post { ring: RING },
+                    Some(StyleChoice::Post) => c::Style::Post { ring: arguments.ring.unwrap_or(RING) },
                     Some(StyleChoice::SansIo) | None => c::Style::SansIo,
                 },
                 checks: match checks(arguments.checked) {
@@ -99,6 +99,7 @@ fn dumped(dumped: &Dumped) -> String {
 fn refuse_idle_options(arguments: &Build) -> Result<(), Stop> {
     let options = [
         ("--style", arguments.style.is_some(), EmitForm::C, "c"),
+        ("--ring", arguments.ring.is_some(), EmitForm::C, "c"),
         ("--prefix", arguments.prefix.is_some(), EmitForm::C, "c"),
         ("--extern", !arguments.externs.is_empty(), EmitForm::Exe, "exe"),
         ("--dump", !arguments.dump.is_empty(), EmitForm::Ir, "ir"),
@@ -108,6 +109,10 @@ fn refuse_idle_options(arguments: &Build) -> Result<(), Stop> {
         Some((option, _, _, form)) => {
             let trouble = Trouble::usage(format!("`{option}` has no meaning here"));
             Err(Stop::at(trouble.help(format!("it is for `--emit {form}`"))))
+        }
+        None if arguments.ring.is_some() && arguments.style != Some(StyleChoice::Post) => {
+            let trouble = Trouble::usage("`--ring` has no meaning here");
+            Err(Stop::at(trouble.help("it is for `--style post`, where interrupts put messages into rings")))
         }
         None => Ok(()),
     }
