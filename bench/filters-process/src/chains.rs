@@ -1,5 +1,5 @@
-//! Random chains of the paper's filters, each as an ESP program of one process a filter and as push-style C: every filter
-//! is a function that is inlined where the one before it has a byte for it, always. Knows no compiler.
+//! Random chains of the paper's filters, each as an ESP program of one process a filter and as push-style C: every
+//! filter is a function that is inlined where the one before it has a byte for it, always. Knows no compiler.
 
 use std::fmt::Write;
 
@@ -196,7 +196,8 @@ pub fn push_style(seed: u64) -> String {
     let head = "static inline __attribute__((always_inline)) void";
     let last = chain.len();
     let sink = format!(
-        "{head} push{last}(struct chain *all, int byte)\n{{\n    if (byte >= 0) written[all->written++ & (SIZE - 1)] = (uint8_t)byte;\n}}\n"
+        "{head} push{last}(struct chain *all, int byte)\n{{\n    \
+         if (byte >= 0) written[all->written++ & (SIZE - 1)] = (uint8_t)byte;\n}}\n"
     );
     text += &sink;
     for (number, filter) in chain.iter().enumerate().rev() {

@@ -1,5 +1,5 @@
-//! Questions beside the four programs: random chains of the same filters, and input that a fast path is left for at once,
-//! every time. Knows how programs are translated and run from `main`.
+//! Questions beside the four programs: random chains of the same filters, and input that a fast path is left for at
+//! once, every time. Knows how programs are translated and run from `main`.
 
 use super::{Contender, instructions_per_byte, run, succeed, translate, translate_as_far};
 use quaject_bench_filters_process::chains;
@@ -77,14 +77,11 @@ pub(super) fn random_chains(place: &Path) -> Result<(), Box<dyn Error>> {
         let [(time, count), (by_push, counted_push)] = measure(&forms, &folder)?[..] else {
             unreachable!("two forms were measured")
         };
-        println!(
-            "  {seed:>2} time {:.2} ({time:.2} : {by_push:.2} ns), instructions {:.2} ({count:.1} : {counted_push:.1})  {}",
-            time / by_push,
-            count / counted_push,
-            chains::names(seed)
-        );
+        let (slower, more) = (time / by_push, count / counted_push);
+        print!("  {seed:>2} time {slower:.2} ({time:.2} : {by_push:.2} ns), ");
+        println!("instructions {more:.2} ({count:.1} : {counted_push:.1})  {}", chains::names(seed));
         refused.iter().for_each(|why| println!("     {why}"));
-        ratios.push((refused.is_empty(), time / by_push, count / counted_push));
+        ratios.push((refused.is_empty(), slower, more));
     }
     let mean = |of: &[f64]| of.iter().product::<f64>().powf(1.0 / of.len() as f64);
     for (name, wanted) in [("all", false), ("those fused to one", true)] {

@@ -117,6 +117,13 @@ fn a_chain_grows_by_the_stage() {
     assert!(added <= 10, "{counts:?}");
 }
 
+/// A long pipeline in which members could wait for ever unless they are served first at some places.
+#[test]
+fn who_could_wait_for_ever_is_served_first() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/filters-process/esp/program3.esp");
+    assert_eq!(nodes(&std::fs::read_to_string(path).expect("a readable program")), 178);
+}
+
 #[test]
 fn what_cannot_be_fused_says_why() {
     let refusal = |text: &str, limits: Limits| {
