@@ -49,6 +49,15 @@ fn run(engine: &str, program: &str, arguments: &[&str], input: &[u8]) -> Output 
         .expect("cargo built qj")
 }
 
+/// Runs the programs of a folder of tests on all engines, on the virtual clock; each must say what stands beside it.
+fn assert_stories(folder: &str) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
+    command.env("CC", quick_compiler()).arg("test").arg(repository(folder));
+    command.args(engines().iter().flat_map(|engine| ["--engine", engine]));
+    let output = command.output().expect("cargo built qj");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 /// Runs a program that must end with status 0 and returns its standard output.
 fn run_well(engine: &str, program: &str, arguments: &[&str], input: &[u8]) -> Vec<u8> {
     let output = run(engine, program, arguments, input);

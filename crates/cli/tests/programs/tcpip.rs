@@ -2,7 +2,7 @@
 //! and against damaged frames, without a network.
 
 use super::network::{HTTP, assert_said, folder, in_own_network, tools_are_there};
-use super::{engines, repository, run};
+use super::{assert_stories, engines, repository, run};
 use quaject_test_support::Effort;
 use quaject_test_support::random::Random;
 use std::fs;
@@ -109,6 +109,12 @@ fn a_bad_network_is_borne() {
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(complaint.contains("lost") && complaint.contains("doubled"), "{engine}: {complaint}");
     }
+}
+
+/// What a connection did wrong once.
+#[test]
+fn a_connection_keeps_to_the_window_and_lets_its_application_go() {
+    assert_stories("crates/cli/tests/programs/tcpip");
 }
 
 /// Requests for connections from hosts that are not there, as fast as they can be written.

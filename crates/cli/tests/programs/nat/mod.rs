@@ -4,11 +4,11 @@
 pub(crate) mod packets;
 
 use super::network::{HTTP, assert_said, folder, in_own_network, tools_are_there};
-use super::{engines, repository};
-use quaject_test_support::{Effort, quick_compiler};
+use super::{assert_stories, engines};
+use quaject_test_support::Effort;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 
 /// Runs a script in which `inside` and `outside` run a command on either side of the router. Beyond it is 198.51.100.1.
 fn between(engine: &str, options: &str, folder: &Path, script: &str) -> Output {
@@ -142,10 +142,5 @@ fn bad_networks_are_borne() {
 /// How long ports and sessions live, on the virtual clock.
 #[test]
 fn ports_and_sessions_live_as_long_as_they_should() {
-    let folder = repository("crates/cli/tests/programs/nat");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
-    command.env("CC", quick_compiler()).arg("test").arg(folder);
-    command.args(engines().iter().flat_map(|engine| ["--engine", engine]));
-    let output = command.output().expect("cargo built qj");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_stories("crates/cli/tests/programs/nat");
 }

@@ -1,7 +1,8 @@
 //! Random packets from both sides, whole, damaged, cut short, quoted in errors: whatever comes out is compared with what came
 //! in. What a checksum should be is told by summing up, where the router only adds differences.
 
-use super::{engines, folder, repository};
+use super::{engines, folder};
+use crate::repository;
 use crate::tcpip::{checksum, damage};
 use quaject_test_support::Effort;
 use quaject_test_support::random::Random;
