@@ -31,7 +31,8 @@ cargo xtask corpus DIR             compare packet filters with bpf_filter on DIR
 cargo xtask malformed [PROGRAM] [--packets N]
                                    send ten million, or N, malformed packets to each program of examples/, or to one
 cargo xtask simulate [PROGRAM] [--hours N]
-                                   run programs of examples/ on a bad network for a day of their clock, or N hours
+                                   run tftp, tcpip and nat of examples/, or one, on networks that fail, for a day of
+                                   their clock, or N hours
 cargo xtask codegen                write the emitters that machines/*.spec generate
 cargo xtask install --prefix DIR   build a release and install qj, man pages, completions, headers, examples
 cargo xtask tools                  install what the tests need, and no more

@@ -111,15 +111,20 @@ pub struct Medium {
     pub(crate) offered: Option<Vec<Datum>>,
     /// Whether no more come from beyond it.
     pub(crate) closed: bool,
-    counts: Counts,
+    suffered: Suffered,
 }
 
-#[derive(Clone, Copy, Default)]
-struct Counts {
-    lost: u64,
-    doubled: u64,
-    delayed: u64,
-    damaged: u64,
+/// What messages have suffered in a [`Medium`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Suffered {
+    /// Those that never arrive, also because of a cut.
+    pub lost: u64,
+    /// Those that arrive twice.
+    pub doubled: u64,
+    /// Those that arrive later than they were sent.
+    pub delayed: u64,
+    /// Those that arrive with another bit.
+    pub damaged: u64,
 }
 
 impl Medium {
@@ -135,7 +140,7 @@ impl Medium {
             number: 0,
             offered: None,
             closed: false,
-            counts: Counts::default(),
+            suffered: Suffered::default(),
         }
     }
 
@@ -146,21 +151,21 @@ impl Medium {
         let (first, second, place) = (self.delay_ns(), self.delay_ns(), self.draw());
         let cut = self.plan.cut_ns.is_some_and(|(period, length)| now_ns % period >= period - length);
         if cut || loss < self.plan.loss {
-            self.counts.lost += 1;
+            self.suffered.lost += 1;
             return;
         }
         if flip < self.plan.flip && damage(message.iter_mut(), place) {
-            self.counts.damaged += 1;
+            self.suffered.damaged += 1;
         }
         let mut due_ns = now_ns.saturating_add(first);
         if reorder < self.plan.reorder {
             due_ns = due_ns.saturating_add(OVERTAKEN_NS);
         }
         if due_ns > now_ns {
-            self.counts.delayed += 1;
+            self.suffered.delayed += 1;
         }
         if dup < self.plan.dup {
-            self.counts.doubled += 1;
+            self.suffered.doubled += 1;
             self.hold(message.clone(), now_ns.saturating_add(second));
         }
         self.hold(message, due_ns);
@@ -187,9 +192,14 @@ impl Medium {
         self.held.len()
     }
 
-    /// What the messages have suffered, if anything.
+    /// How many messages have suffered what.
+    pub fn suffered(&self) -> Suffered {
+        self.suffered
+    }
+
+    /// The same in words, if anything has happened.
     pub fn note(&self, channel: &str) -> Option<String> {
-        let Counts { lost, doubled, delayed, damaged } = self.counts;
+        let Suffered { lost, doubled, delayed, damaged } = self.suffered;
         let counts = [(lost, "lost"), (doubled, "doubled"), (delayed, "delayed"), (damaged, "damaged")];
         let parts: Vec<String> =
             counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();

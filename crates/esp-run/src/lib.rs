@@ -32,7 +32,7 @@ pub use code_size::{CodeSizes, SIZE_FLAGS, measure, measure_code};
 pub use executable::build_executable;
 pub use externs::Externs;
 pub use fault::render as render_fault;
-pub use faults::{Faults, Medium};
+pub use faults::{Faults, Medium, Suffered};
 pub use machine_code::MachineCode;
 pub use ports::Ports;
 pub use record::{Header, Recording};

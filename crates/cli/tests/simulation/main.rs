@@ -4,6 +4,7 @@
 //!
 //! `cargo xtask simulate [PROGRAM] --hours 24` is the long run; a test run takes minutes of that clock.
 
+mod ip;
 mod mqtt;
 mod node;
 mod stream;

@@ -1,7 +1,7 @@
 //! One program of a simulation: the interpreter, and a world that keeps what is said until somebody carries it on. Knows no
 //! protocol.
 
-use quaject_esp::{Compiled, Emit, Options};
+use quaject_esp::{Compiled, Emit, Optimiser, Options};
 use quaject_esp_ir::datum::{Datum, print_message};
 use quaject_esp_ir::interpreter::Interpreter;
 use quaject_esp_ir::ir::{ChannelId, ExternId, PoolId, Program, Type, TypeId};
@@ -9,17 +9,37 @@ use quaject_esp_ir::report::Outcome;
 use quaject_esp_ir::step::Checks;
 use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
 use quaject_esp_run::disk::open_program;
+use quaject_esp_run::{Driver, MachineCode};
 use std::collections::VecDeque;
 use std::path::Path;
 
 /// Messages that wait at a channel; nobody here is slow, so that more would be a message that nobody takes.
 const HELD: usize = 10_000;
 
+/// What runs a program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Engine {
+    /// The program as it is written.
+    Interpreter,
+    /// What `qj run` chooses: the optimised program, in machine code where there is a generator.
+    Best,
+}
+
 /// A program of the repository.
 pub(crate) fn compile(path: &str) -> Program {
+    compile_for(Engine::Interpreter, path)
+}
+
+/// The same, for an engine.
+pub(crate) fn compile_for(engine: Engine, path: &str) -> Program {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(path);
     let (source, mut disk) = open_program(&file, &[]).expect("it is part of the repository");
-    let Compiled { outputs, .. } = quaject_esp::compile(source, &mut disk, &Options::new(Emit::Ir));
+    let optimiser = match engine {
+        Engine::Interpreter => Optimiser::Off,
+        Engine::Best => Optimiser::On,
+    };
+    let options = Options { optimiser, ..Options::new(Emit::Ir) };
+    let Compiled { outputs, .. } = quaject_esp::compile(source, &mut disk, &options);
     outputs.expect("it is right").ir
 }
 
@@ -36,14 +56,37 @@ struct Mail {
     /// By channel.
     came: Vec<VecDeque<Vec<Datum>>>,
     said: VecDeque<(ChannelId, Vec<Datum>)>,
+    /// By channel: those of the driver `timer:`.
+    timers: Vec<Option<Timer>>,
     now_ns: i64,
+}
+
+/// The ticks of a channel, as `timer:` gives them: who is late sees one for all that were missed, with its number.
+struct Timer {
+    period_ns: i64,
+    tick: i64,
+    message: Option<Vec<Datum>>,
 }
 
 impl<'p> Node<'p> {
     pub(crate) fn new(program: &'p Program) -> Node<'p> {
-        let interpreter = Interpreter::new(program, Checks::Off).expect("it is small");
+        Node::on(Engine::Interpreter, program)
+    }
+
+    /// Runs a program that was compiled for this engine.
+    pub(crate) fn on(engine: Engine, program: &'p Program) -> Node<'p> {
+        let mut interpreter = Interpreter::new(program, Checks::Off).expect("it is small");
+        match engine {
+            Engine::Interpreter => {}
+            Engine::Best => {
+                if let Ok(code) = MachineCode::compile(program, Checks::Off) {
+                    interpreter.use_native(Box::new(code));
+                }
+            }
+        }
         let came = program.channels.iter().map(|_| VecDeque::new()).collect();
-        Node { program, interpreter, mail: Mail { came, said: VecDeque::new(), now_ns: 0 }, deadline_ns: None }
+        let timers = program.channels.iter().map(|channel| Timer::new(channel.driver.as_deref()?)).collect();
+        Node { program, interpreter, mail: Mail { came, said: VecDeque::new(), timers, now_ns: 0 }, deadline_ns: None }
     }
 
     pub(crate) fn channel(&self, name: &str) -> ChannelId {
@@ -81,7 +124,11 @@ impl<'p> Node<'p> {
             match self.interpreter.run(&mut self.mail, 1_000_000) {
                 Outcome::Budget => {}
                 Outcome::Resting(resting) => {
-                    self.deadline_ns = resting.deadline_ns;
+                    let ticks = resting
+                        .readable
+                        .iter()
+                        .filter_map(|channel| self.mail.timers[channel.0 as usize].as_ref().map(Timer::due_ns));
+                    self.deadline_ns = resting.deadline_ns.into_iter().chain(ticks).min();
                     return;
                 }
                 outcome @ (Outcome::Ended(_) | Outcome::Faulted(_)) => {
@@ -125,12 +172,43 @@ impl<'p> Node<'p> {
     }
 }
 
+impl Timer {
+    /// None of another driver.
+    fn new(driver: &str) -> Option<Timer> {
+        match driver.parse() {
+            Ok(Driver::Timer { period, .. }) => {
+                Some(Timer { period_ns: period.as_nanos() as i64, tick: 0, message: None })
+            }
+            Ok(Driver::Text(_) | Driver::Bytes(_) | Driver::Device(_)) | Err(_) => None,
+        }
+    }
+
+    fn due_ns(&self) -> i64 {
+        (self.tick + 1) * self.period_ns
+    }
+
+    fn look(&mut self, now_ns: i64) -> Offer<'_> {
+        if self.due_ns() <= now_ns {
+            self.tick = now_ns / self.period_ns;
+            self.message = Some(vec![Datum::Int(i128::from(self.tick))]);
+        }
+        self.message.as_deref().map_or(Offer::Pending, Offer::Message)
+    }
+}
+
 impl World for Mail {
     fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
+        if let Some(timer) = &mut self.timers[channel.0 as usize] {
+            return timer.look(self.now_ns);
+        }
         self.came[channel.0 as usize].front().map_or(Offer::Pending, |message| Offer::Message(message))
     }
 
     fn take(&mut self, channel: ChannelId) {
+        if let Some(timer) = &mut self.timers[channel.0 as usize] {
+            timer.message = None;
+            return;
+        }
         self.came[channel.0 as usize].pop_front();
     }
 

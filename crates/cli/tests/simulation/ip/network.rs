@@ -1,0 +1,156 @@
+//! A program between Ethernets whose frames suffer, and the hosts on them; when what happens, and a digest of all of
+//! it. Knows frames, and nothing of what is in them.
+
+use super::disk::Disk;
+use super::host::Host;
+use super::wire::{Carried, Wire};
+use crate::node::Node;
+use quaject_esp_ir::datum::Datum;
+use quaject_esp_ir::ir::ChannelId;
+use quaject_esp_run::Faults;
+use std::collections::hash_map::DefaultHasher;
+use std::hash::Hasher;
+
+/// A host, and how its frames come and go.
+pub(crate) struct Station {
+    pub(crate) host: Host,
+    up: Wire,
+    down: Wire,
+}
+
+/// An Ethernet that the program is on.
+struct Link {
+    to: ChannelId,
+    from: ChannelId,
+    stations: Vec<usize>,
+}
+
+pub(crate) struct Network<'p> {
+    pub(crate) node: Node<'p>,
+    pub(crate) now_ns: i64,
+    pub(crate) stations: Vec<Station>,
+    links: Vec<Link>,
+    disk: Disk,
+    digest: DefaultHasher,
+}
+
+impl<'p> Network<'p> {
+    /// With hosts on links; a link is the names of the channels to and from the program.
+    pub(crate) fn new(node: Node<'p>, links: Vec<((&str, &str), Vec<Host>)>, faults: &Faults) -> Network<'p> {
+        let mut stations = Vec::new();
+        let links = links.into_iter().map(|((to, from), hosts)| {
+            let numbers = stations.len()..stations.len() + hosts.len();
+            for (number, host) in numbers.clone().zip(hosts) {
+                let wire = |way: &str| Wire::new(faults, &format!("{way}{number}"));
+                stations.push(Station { host, up: wire("up"), down: wire("down") });
+            }
+            Link { to: node.channel(to), from: node.channel(from), stations: numbers.collect() }
+        });
+        let links = links.collect();
+        Network { node, now_ns: 0, stations, links, disk: Disk::default(), digest: DefaultHasher::new() }
+    }
+
+    /// From now on frames pass, or suffer again.
+    pub(crate) fn mend(&mut self, mended: bool) {
+        for station in &mut self.stations {
+            station.up.mend(mended);
+            station.down.mend(mended);
+        }
+    }
+
+    /// One moment: everything that can happen now does.
+    pub(crate) fn settle(&mut self) {
+        let now_ns = self.now_ns;
+        self.node.run(now_ns);
+        loop {
+            let mut moved = false;
+            for number in 0..self.links.len() {
+                moved |= self.exchange(number);
+            }
+            if moved || self.node.deadline_ns.is_some_and(|deadline_ns| deadline_ns <= now_ns) {
+                self.node.run(now_ns);
+            }
+            while let Some((channel, message)) = self.node.heard() {
+                moved = true;
+                self.carry(channel, &message);
+            }
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    /// Hosts take what has come and send what they have to; whether the program gets anything.
+    fn exchange(&mut self, number: usize) -> bool {
+        let (now_ns, link) = (self.now_ns, &self.links[number]);
+        let mut moved = false;
+        for station in &link.stations {
+            let Station { host, up, down } = &mut self.stations[*station];
+            while let Some(frame) = down.leave(now_ns) {
+                host.receive(frame);
+            }
+            host.step(now_ns);
+            while let Some(frame) = host.sent() {
+                up.enter(frame, now_ns);
+            }
+            while let Some(frame) = up.leave(now_ns) {
+                note(&mut self.digest, now_ns, *station, &frame);
+                self.node.tell(link.to, vec![Datum::Bytes(frame)]);
+                moved = true;
+            }
+        }
+        moved
+    }
+
+    /// Takes what the program says to where it belongs.
+    fn carry(&mut self, channel: ChannelId, message: &[Datum]) {
+        let Some(link) = self.links.iter().position(|link| link.from == channel) else {
+            return self.disk.hear(&mut self.node, channel, message);
+        };
+        let [Datum::Bytes(frame)] = message else { panic!("{message:?}") };
+        note(&mut self.digest, self.now_ns, self.stations.len() + link, frame);
+        for station in &self.links[link].stations {
+            let Station { host, down, .. } = &mut self.stations[*station];
+            if host.takes(frame) {
+                down.enter(frame.clone(), self.now_ns);
+            }
+        }
+    }
+
+    /// When anything happens next by itself.
+    pub(crate) fn due_ns(&self) -> Option<i64> {
+        let stations = self
+            .stations
+            .iter()
+            .flat_map(|Station { host, up, down }| [host.due_ns, up.due_ns(), down.due_ns()].into_iter().flatten());
+        stations.chain(self.node.deadline_ns).min()
+    }
+
+    /// The clock goes on to what happens next, or to this time.
+    pub(crate) fn advance(&mut self, limit_ns: i64) {
+        let due_ns = self.due_ns().unwrap_or(limit_ns).min(limit_ns);
+        assert!(due_ns > self.now_ns, "after {} ns the clock stands still", self.now_ns);
+        self.now_ns = due_ns;
+    }
+
+    /// What has come of all frames.
+    pub(crate) fn carried(&self) -> Carried {
+        let mut carried = Carried::default();
+        for station in &self.stations {
+            station.up.count(&mut carried);
+            station.down.count(&mut carried);
+        }
+        carried
+    }
+
+    /// The same for the same frames at the same times.
+    pub(crate) fn digest(&self) -> u64 {
+        self.digest.finish()
+    }
+}
+
+fn note(digest: &mut DefaultHasher, now_ns: i64, place: usize, frame: &[u8]) {
+    digest.write_i64(now_ns);
+    digest.write_usize(place);
+    digest.write(frame);
+}

@@ -1,0 +1,68 @@
+//! One direction of an Ethernet between the program and a host, and what faults have done to it. Knows nothing of
+//! what is in the frames.
+
+use quaject_esp_ir::datum::Datum;
+use quaject_esp_run::{Faults, Medium, Suffered};
+
+/// Without faults; frames take as long as in a house.
+const GOOD: &str = "tap:delay=2ms";
+
+pub(crate) struct Wire {
+    faulty: Medium,
+    good: Medium,
+    mended: bool,
+    /// How many frames have entered, and the latest of them that has left.
+    number: i128,
+    latest: i128,
+    overtaken: u64,
+}
+
+/// What has come of the frames of some wires.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Carried {
+    pub(crate) frames: u64,
+    pub(crate) overtaken: u64,
+    pub(crate) suffered: Suffered,
+}
+
+impl Wire {
+    pub(crate) fn new(faults: &Faults, name: &str) -> Wire {
+        let good: Faults = GOOD.parse().expect("it is a fault");
+        let (faulty, good) = (Medium::new(faults, name), Medium::new(&good, name));
+        Wire { faulty, good, mended: false, number: 0, latest: 0, overtaken: 0 }
+    }
+
+    /// From now on frames pass, or suffer again.
+    pub(crate) fn mend(&mut self, mended: bool) {
+        self.mended = mended;
+    }
+
+    pub(crate) fn enter(&mut self, frame: Vec<u8>, now_ns: i64) {
+        self.number += 1;
+        let medium = if self.mended { &mut self.good } else { &mut self.faulty };
+        medium.enter(vec![Datum::Int(self.number), Datum::Bytes(frame)], now_ns);
+    }
+
+    /// The next frame that has arrived.
+    pub(crate) fn leave(&mut self, now_ns: i64) -> Option<Vec<u8>> {
+        let message = self.faulty.leave(now_ns).or_else(|| self.good.leave(now_ns))?;
+        let [Datum::Int(number), Datum::Bytes(frame)] = &message[..] else { panic!("{message:?}") };
+        self.overtaken += u64::from(*number < self.latest);
+        self.latest = self.latest.max(*number);
+        Some(frame.clone())
+    }
+
+    /// When the next frame arrives.
+    pub(crate) fn due_ns(&self) -> Option<i64> {
+        self.faulty.due_ns().into_iter().chain(self.good.due_ns()).min()
+    }
+
+    pub(crate) fn count(&self, carried: &mut Carried) {
+        let suffered = self.faulty.suffered();
+        carried.frames += self.number as u64;
+        carried.overtaken += self.overtaken;
+        carried.suffered.lost += suffered.lost;
+        carried.suffered.doubled += suffered.doubled;
+        carried.suffered.delayed += suffered.delayed;
+    }
+}
