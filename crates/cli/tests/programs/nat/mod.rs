@@ -4,7 +4,7 @@
 pub(crate) mod packets;
 
 use super::network::{HTTP, assert_said, folder, in_own_network, tools_are_there};
-use super::{assert_stories, engines};
+use super::{assert_stories, engines, repository};
 use quaject_test_support::Effort;
 use std::fs;
 use std::path::Path;
