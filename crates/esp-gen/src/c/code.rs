@@ -114,11 +114,8 @@ impl<'p, 'a> Code<'p, 'a> {
 
     pub(crate) fn line(&mut self, text: &str) {
         if !text.starts_with('#') && !text.is_empty() {
-            let depth = if text.ends_with(':') && !text.starts_with("case") && !text.starts_with("default") {
-                0
-            } else {
-                self.indent
-            };
+            let depth =
+                if text.ends_with(':') && !text.starts_with("case ") && text != "default:" { 0 } else { self.indent };
             for _ in 0..depth {
                 self.text.push_str("    ");
             }

@@ -81,6 +81,20 @@ pub(crate) const OWN_NAMES: &[&str] = &[
     "faulted",
     "later",
     "moved",
+    "exit_status",
+    "fault",
+    "freed",
+    "going",
+    "instance",
+    "mark",
+    "waiting_last",
+    "waiting_next",
+    "wake",
+    "IO",
+    "FAULT_CHANNEL",
+    "SENDER_FAULT",
+    "READY_MASK",
+    "QUAJECT_ESP_H",
 ];
 
 const RESERVED: &[&str] = &[

@@ -4,6 +4,7 @@
 use super::Options;
 use super::analysis::{Home, Homes, Pins, SlotHome, homes, local_homes};
 use super::direct::{Direct, direct};
+use super::header;
 use super::names::{Names, OWN_NAMES};
 use super::path_functions::{PathFunction, path_functions};
 use super::paths::pins;
@@ -161,6 +162,7 @@ impl<'a> Plan<'a> {
         let prefix = options.prefix.clone().unwrap_or_else(|| "esp".to_string());
         let own = options.prefix.as_ref().map(|prefix| format!("{prefix}_")).unwrap_or_default();
         OWN_NAMES.iter().for_each(|word| names.reserve(word));
+        names.reserve(&header::guard(&options.header_name));
         let layouts = Layouts::of(&program.types);
         let (types, world_types) = type_names(&program.types, &layouts, &own, &mut names);
         let channels =

@@ -3,6 +3,7 @@
 
 mod golden;
 mod memory;
+mod names;
 mod priority;
 mod styles;
 mod support;
