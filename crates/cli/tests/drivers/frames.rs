@@ -35,7 +35,7 @@ fn a_frame_crosses_the_interface_both_ways() {
         return;
     }
     for engine in engines() {
-        let output = between(MIRROR, ASKER, engine);
+        let output = between(MIRROR, ASKER, &[], engine);
         let expected: String = (0..3).map(|i| format!("\"\\x02bbbbb\\x02aaaaa\\x88\\xb5question {i}\"\n")).collect();
         assert_eq!(text(&output.stdout), expected, "{engine}: {}", text(&output.stderr));
     }
@@ -93,16 +93,66 @@ fn frames_come_whole_and_in_order_whatever_their_length() {
         return;
     }
     for engine in engines() {
-        let output = between(SENDER, RECEIVER, engine);
+        let output = between(SENDER, RECEIVER, &[], engine);
         assert_eq!(text(&output.stdout), "3000 429\n", "{engine}: {}", text(&output.stderr));
     }
 }
 
-/// Runs a program that makes the interface, and another one at its other side until that ends.
-fn between(maker: &str, user: &str, engine: &str) -> Output {
+/// Sends long frames, all at once, and a short one at the end again and again.
+const FLOOD: &str = "
+channel outC: bytes[<=4000] external in = \"tap:t0\";
+channel upC: bytes[<=64] external out = \"tap:t0\";
+process flood {
+  var p: #bytes[<=4000] = #\"\\x02bbbbb\\x02aaaaa\\x88\\xb5\", waiting = true;
+  while (waiting) { in(upC, $f); if (f.len >= 14 && f.be16[12] == 0x88b5) waiting = false; }
+  p.len = 3000;
+  for i in 0..900 { out(outC, freeze(p)); }
+  p.len = 60;
+  while { alt { after (20 ms) { out(outC, freeze(p)); } } }
+}
+";
+
+/// Takes nothing for a while: no frame may come that is neither as long as it was nor lost.
+const LATE: &str = "
+channel inC: bytes[<=4000] external out = \"packet:t0\";
+channel outC: bytes[<=64] external in = \"packet:t0\";
+channel sayC(int, bool) external in = \"text:-\";
+process late {
+  var long = 0, over = false;
+  out(outC, \"\\x02aaaaa\\x02bbbbb\\x88\\xb5............\");
+  alt { after (1500 ms) { } }
+  while (!over) {
+    in(inC, $f);
+    if (f.len >= 14 && f.be16[12] == 0x88b5) {
+      assert(f.len == 3000 || f.len == 60);
+      if (f.len == 3000) long += 1;
+      else over = true;
+    }
+  }
+  out(sayC, 1, long < 900);
+  exit(0);
+}
+";
+
+#[test]
+fn frames_for_which_there_is_no_room_are_lost_and_counted_never_cut() {
+    if tool(&["ip"]).is_none() {
+        return;
+    }
+    for engine in engines() {
+        let output = between(FLOOD, LATE, &[], engine);
+        let said = text(&output.stderr);
+        assert_eq!(text(&output.stdout), "1 true\n", "{engine}: {said}");
+        assert!(said.contains("came faster than the program took them"), "{engine}: {said}");
+    }
+}
+
+/// Runs a program that makes the interface, and another one at its other side until that ends, beside some files.
+fn between(maker: &str, user: &str, files: &[(&str, &str)], engine: &str) -> Output {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    std::fs::write(folder.path().join("maker.esp"), maker).expect("the folder is writable");
-    std::fs::write(folder.path().join("user.esp"), user).expect("the folder is writable");
+    for (name, content) in files.iter().chain(&[("maker.esp", maker), ("user.esp", user)]) {
+        std::fs::write(folder.path().join(name), content).expect("the folder is writable");
+    }
     let script = format!(
         "set -e\n\
          $QJ run maker.esp --engine {engine} & maker=$!\n\
@@ -173,30 +223,8 @@ fn frames_arrive_sorted_by_rules() {
         return;
     }
     for engine in engines() {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let write = |name: &str, text: &str| {
-            std::fs::write(folder.path().join(name), text).expect("the folder is writable");
-        };
-        write("mirror.esp", MIRROR);
-        write("sorter.esp", SORTER);
-        write(
-            "sort.rules",
-            "low: ether proto 0x88b5 and ether[14] < 0x33\nhigh: ether proto 0x88b5 and ether[14] < 0x38\n",
-        );
-        let script = format!(
-            "set -e\n\
-             $QJ run mirror.esp --engine {engine} & mirror=$!\n\
-             trap 'kill $mirror; wait' EXIT\n\
-             for i in $(seq 600); do ip link show t0 >/dev/null 2>&1 && break; sleep 0.05; done\n\
-             ip link set t0 up\n\
-             timeout 60 $QJ run sorter.esp --engine {engine}\n"
-        );
-        let output = Command::new("unshare")
-            .args(["--net", "sh", "-c", &script])
-            .current_dir(folder.path())
-            .env("QJ", env!("CARGO_BIN_EXE_qj"))
-            .output()
-            .expect("every Linux has `unshare`");
+        let rules = "low: ether proto 0x88b5 and ether[14] < 0x33\nhigh: ether proto 0x88b5 and ether[14] < 0x38\n";
+        let output = between(MIRROR, SORTER, &[("sort.rules", rules)], engine);
         let said = text(&output.stderr);
         let mut lines: Vec<String> = text(&output.stdout).lines().map(str::to_owned).collect();
         // Each process tells of its frames in order; between processes there is none.

@@ -288,6 +288,24 @@ fn a_killed_writer_is_the_end_and_a_killed_reader_is_named() {
     }
 }
 
+/// Says something, and once more when the reader has long gone.
+const PAUSING: &str = "channel ringC: bytes[<=8] external in = \"ring:r\";
+process pausing { out(ringC, \"a\"); alt { after (1 s) { } } out(ringC, \"b\"); }";
+const TAKING_ONE: &str = "channel ringC: bytes[<=8] external out = \"ring:r\";
+process taking { in(ringC, $m); assert(m == \"a\"); exit(0); }";
+
+#[test]
+fn who_writes_to_a_reader_that_has_gone_is_told() {
+    for engine in engines() {
+        let (one, other, path) = folders();
+        let bind = ["--bind", &format!("ringC=ring:{path}")];
+        let writing = Running::start(&mut qj(one.path(), engine, PAUSING, &bind));
+        someone_waits(&path);
+        assert_said(&Running::start(&mut qj(other.path(), engine, TAKING_ONE, &bind)).end(), "", engine);
+        assert_stopped(&writing.end(), &format!("the reader of ring `{path}` has gone"), engine);
+    }
+}
+
 #[test]
 fn what_a_killed_process_leaves_is_taken_over() {
     let (one, other, path) = folders();

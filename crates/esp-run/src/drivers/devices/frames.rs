@@ -284,7 +284,10 @@ impl Device for Frames {
             self.overrun.set(self.overrun.get() + dropped(&self.file));
         }
         vec![
-            (self.overrun.get(), "came faster than the program took them"),
+            (
+                self.overrun.get() + self.ring.as_ref().map_or(0, PacketRing::cut),
+                "came faster than the program took them",
+            ),
             (self.too_long, "were longer than the channel's type holds"),
             (self.refused, "could not be sent"),
         ]

@@ -6,7 +6,8 @@
 //! header  status: the system's, or ours; the frame's length, where it is, its VLAN tag, which the system has cut out
 //! ```
 //!
-//! A frame that a slot has no room for is also in the queue of the socket, whole, and is read from there.
+//! A frame that a slot has no room for is also in the queue of the socket, whole, and is read from there. Where the queue
+//! had no room either, it is lost, and counted.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::ffi::c_void;
@@ -33,6 +34,8 @@ pub(super) struct PacketRing {
     memory: NonNull<u8>,
     /// The slot whose turn it is.
     next: usize,
+    /// Frames of which only the beginning was kept.
+    cut: u64,
 }
 
 impl PacketRing {
@@ -52,7 +55,12 @@ impl PacketRing {
         // SAFETY: The system chooses the place, so nothing that is in use is replaced.
         let memory = unsafe { mmap(std::ptr::null_mut(), BLOCKS * BLOCK, protection, flags, socket, 0) }?;
         let memory = NonNull::new(memory.cast()).ok_or_else(|| Error::other("there is no ring at address 0"))?;
-        Ok(PacketRing { memory, next: 0 })
+        Ok(PacketRing { memory, next: 0, cut: 0 })
+    }
+
+    /// Frames that came faster than they were taken and were too long to be kept in the ring meanwhile.
+    pub(super) fn cut(&self) -> u64 {
+        self.cut
     }
 
     /// Puts the next frame into `buffer`, from the start, and tells its length; `None` if there is none now. The buffer has
@@ -73,6 +81,9 @@ impl PacketRing {
             let header = unsafe { slot.cast::<libc::tpacket2_hdr>().read() };
             let found = if said & libc::TP_STATUS_COPY != 0 {
                 read_frame(socket, buffer)
+            } else if header.tp_snaplen < header.tp_len {
+                self.cut += 1;
+                Ok(None)
             } else {
                 let (from, length) = (usize::from(header.tp_mac), header.tp_snaplen as usize);
                 let inside = from.checked_add(length).is_some_and(|end| end <= SLOT) && length <= buffer.len();

@@ -115,10 +115,8 @@ impl Device for Writer {
             }
         };
         self.held.push_back(frame.slots());
-        if !self.meeting.has_parted() {
-            self.push()?;
-        }
-        self.check_reader()
+        // Whether the reader is still there is asked first: what is put into the ring of one that has gone is lost unseen.
+        self.flush()
     }
 
     fn flush(&mut self) -> Result<(), Trouble> {
