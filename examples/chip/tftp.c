@@ -1,13 +1,14 @@
 /* The world of the TFTP server on a chip: datagrams in frames on a serial line, one file of 64 KiB in memory.
  *
- *   a5 | length, 2 | kind | address, 4 | port, 2 | content          numbers with the most significant byte first
+ *   a5 | length, 2 | kind | address, 4 | port, 2 | content | sum, 2          numbers with the most significant byte first
  *
  * `kind` is the port that the datagram goes to or comes from: 0 the server's, 1 the transfer's. Kind 2 asks how many
- * datagrams the interrupt handler has dropped; the answer is four bytes of content. The length is that of all behind it. */
+ * datagrams the interrupt handler has dropped; the answer is four bytes of content. The length is that of all behind it. The sum is Fletcher's of
+ * what is between the length and it: where a line loses a byte, the rest of a frame looks like one. */
 #include "board.h"
 #include "tftp.h"
 
-enum { MARK = 0xa5, HEAD = 7, REQUEST = 0, TRANSFER = 1, DROPPED = 2, FILE_SIZE = 65536 };
+enum { MARK = 0xa5, HEAD = 7, SUM = 2, REQUEST = 0, TRANSFER = 1, DROPPED = 2, FILE_SIZE = 65536 };
 
 /* How long flash memory of this size takes to be erased. */
 #ifndef ERASE_NS
@@ -18,21 +19,37 @@ static esp_t program;
 
 /* -- the line ------------------------------------------------------------------------------------------------------ */
 
+/* Fletcher's sum with one more byte; both halves are below 255. */
+static uint16_t add(uint16_t sum, uint8_t byte)
+{
+    const unsigned low = ((sum & 0xff) + byte) % 255;
+    return (uint16_t)(((sum >> 8) + low) % 255 << 8 | low);
+}
+
 static void put_frame(uint8_t kind, const peerT *peer, const uint8_t *content, uint16_t length)
 {
-    const uint16_t all = (uint16_t)(HEAD + length);
+    const uint16_t all = (uint16_t)(HEAD + length + SUM);
     const uint8_t head[] = {
         MARK, (uint8_t)(all >> 8), (uint8_t)all, kind,
         (uint8_t)(peer->host >> 24), (uint8_t)(peer->host >> 16), (uint8_t)(peer->host >> 8), (uint8_t)peer->host,
         (uint8_t)(peer->port >> 8), (uint8_t)peer->port,
     };
-    for (unsigned i = 0; i < sizeof head; i++) board_write(head[i]);
-    for (unsigned i = 0; i < length; i++) board_write(content[i]);
+    uint16_t sum = 0;
+    for (unsigned i = 0; i < sizeof head; i++) {
+        board_write(head[i]);
+        if (i >= 3) sum = add(sum, head[i]);
+    }
+    for (unsigned i = 0; i < length; i++) {
+        board_write(content[i]);
+        sum = add(sum, content[i]);
+    }
+    board_write((uint8_t)(sum >> 8));
+    board_write((uint8_t)sum);
 }
 
 /* The frame that the interrupt handler is gathering; the handler alone uses it. */
 static struct {
-    uint8_t bytes[3 + HEAD + sizeof ((bytes_516 *)0)->data];
+    uint8_t bytes[3 + HEAD + sizeof ((bytes_516 *)0)->data + SUM];
     uint16_t length;
 } incoming;
 
@@ -43,7 +60,8 @@ static volatile bool asked_for_drops;
 static void post_frame(void)
 {
     const uint8_t *body = incoming.bytes + 3;
-    const uint16_t length = (uint16_t)(incoming.length - 3 - HEAD);
+    const uint16_t length = (uint16_t)(incoming.length - 3 - HEAD - SUM);
+    uint16_t sum = 0;
     const peerT peer = {
         (uint32_t)body[1] << 24 | (uint32_t)body[2] << 16 | (uint32_t)body[3] << 8 | body[4],
         (uint16_t)(body[5] << 8 | body[6]),
@@ -51,6 +69,8 @@ static void post_frame(void)
     static requestC_message request;
     static rxC_message received;
     bytes_516 *content = body[0] == REQUEST ? &request.v1 : &received.v2;
+    for (unsigned i = 0; i < HEAD + (unsigned)length; i++) sum = add(sum, body[i]);
+    if (sum != (body[HEAD + length] << 8 | body[HEAD + length + 1])) return;
     if (body[0] == DROPPED) {
         asked_for_drops = true;
         return;
@@ -73,7 +93,7 @@ void board_received(uint8_t byte)
     incoming.bytes[incoming.length++] = byte;
     if (incoming.length < 3) return;
     const unsigned all = (unsigned)incoming.bytes[1] << 8 | incoming.bytes[2];
-    if (all < HEAD || all > sizeof incoming.bytes - 3) {
+    if (all < HEAD + SUM || all > sizeof incoming.bytes - 3) {
         incoming.length = 0; /* no frame of ours: look for the next mark */
     } else if (incoming.length == 3 + all) {
         post_frame();

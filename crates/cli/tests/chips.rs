@@ -217,14 +217,24 @@ impl Drop for Running {
 
 fn send(line: &Mutex<ChildStdin>, kind: u8, peer: SocketAddrV4, content: &[u8]) {
     let mut frame = vec![0xa5];
-    frame.extend((content.len() as u16 + 7).to_be_bytes());
+    frame.extend((content.len() as u16 + 9).to_be_bytes());
     frame.push(kind);
     frame.extend(peer.ip().octets());
     frame.extend(peer.port().to_be_bytes());
     frame.extend(content);
+    frame.extend(fletcher(&frame[3..]).to_be_bytes());
     let mut line = line.lock().expect("no thread panics while it writes");
     // A board that was stopped hears nothing more.
     let _ = line.write_all(&frame).and_then(|()| line.flush());
+}
+
+/// Fletcher's sum of 16 bits.
+fn fletcher(bytes: &[u8]) -> u16 {
+    let sums = |(low, high): (u16, u16), byte: &u8| {
+        ((low + u16::from(*byte)) % 255, (high + (low + u16::from(*byte)) % 255) % 255)
+    };
+    let (low, high) = bytes.iter().fold((0, 0), sums);
+    high << 8 | low
 }
 
 fn to_board(kind: u8, socket: &UdpSocket, line: &Mutex<ChildStdin>) {
@@ -242,6 +252,8 @@ fn from_board(mut output: impl Read, sockets: &[UdpSocket; 2], dropped: &Sender<
         if output.read_exact(&mut content).is_err() {
             return;
         }
+        let sum = content.split_off(content.len() - 2);
+        assert_eq!(fletcher(&[&head[3..], &content].concat()).to_be_bytes()[..], sum, "what the board writes arrives");
         let peer = SocketAddrV4::new(
             Ipv4Addr::new(head[4], head[5], head[6], head[7]),
             u16::from_be_bytes([head[8], head[9]]),

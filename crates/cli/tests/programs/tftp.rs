@@ -306,7 +306,7 @@ fn whatever_arrives_the_server_goes_on() {
             }
             packet.truncate(packet.len().min(random.below(1_500) as usize + 1));
             let _ = socket.send_to(&packet, ("127.0.0.1", bench.port));
-            // Couriers answer from ports of their own, which are told in what they send.
+            // Transfers answer from ports of their own, which are told in what they send.
             if let Ok((_, from)) = socket.recv_from(&mut [0; 2_000]) {
                 let _ = socket.send_to(&packet, from);
             }
@@ -321,6 +321,47 @@ fn whatever_arrives_the_server_goes_on() {
             assert!(started.elapsed() < Duration::from_secs(90), "engine {engine}: {said}");
         }
         assert_same(&bench.here("file"), &content, engine);
+        bench.stop();
+    }
+}
+
+/// A socket that is listened to for a moment.
+fn listener() -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
+    socket.set_read_timeout(Some(Duration::from_millis(40))).expect("the time is not zero");
+    socket
+}
+
+/// A client that has a block and says again and again that it has the one before, and a stranger who writes to the port: neither
+/// keeps the server from sending again for ever.
+#[test]
+fn packets_that_are_no_answer_do_not_put_the_next_try_off_for_ever() {
+    for engine in engines() {
+        let mut bench = Bench::new();
+        fs::write(bench.there("file"), [7; 2_000]).expect("the folder is writable");
+        bench.serve_esp(engine, None);
+        let (client, stranger) = (listener(), listener());
+        let beginning = Instant::now();
+        let mut seen = Vec::new();
+        let mut packet = [0; 600];
+        let mut from = loop {
+            client.send_to(b"\0\x01file\0octet\0", ("127.0.0.1", bench.port)).expect("loopback takes it");
+            if let Ok((_, from)) = client.recv_from(&mut packet) {
+                break from;
+            }
+            assert!(beginning.elapsed() < Duration::from_secs(60), "{engine}: the server does not answer");
+        };
+        // More often than the shortest wait of 250 ms, until three more of the first block have come.
+        while seen.len() < 3 {
+            let _ = client.send_to(&[0, 4, 0, 0], from);
+            let _ = stranger.send_to(&[0, 4, 0, 1], from);
+            if let Ok((length, sender)) = client.recv_from(&mut packet) {
+                assert_eq!((length, &packet[..4]), (516, &[0, 3, 0, 1][..]), "{engine}: the first block again");
+                seen.push(beginning.elapsed());
+                from = sender;
+            }
+            assert!(beginning.elapsed() < Duration::from_secs(60), "{engine}: sent again {} times", seen.len());
+        }
         bench.stop();
     }
 }
