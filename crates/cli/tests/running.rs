@@ -212,8 +212,8 @@ fn bindings_that_cannot_be_are_refused_with_a_way_out() {
     let two = "channel a(int) external out;\nchannel b(int) external out;\nchannel c(int);\n\
                process p { while { alt { in(a, _) { } in(b, _) { } } } }\n\
                process q { out(c, 1); }\nprocess r { in(c, _); }\n";
-    let ring = "channel a(int) external out = \"ring:r0\";\nprocess p { while { in(a, _); } }\n";
-    let folder = Folder::with(&[("two.esp", two), ("ring.esp", ring), ("add.esp", ADD)]);
+    let drum = "channel a(int) external out = \"drum:d0\";\nprocess p { while { in(a, _); } }\n";
+    let folder = Folder::with(&[("two.esp", two), ("drum.esp", drum), ("add.esp", ADD)]);
     let refused_with = |status: i32, arguments: &str, cause: &str| {
         let output = folder.qj(arguments).stdin("").output().expect("qj runs");
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -226,14 +226,14 @@ fn bindings_that_cannot_be_are_refused_with_a_way_out() {
     refused("run two.esp --bind d=text:-", "the program has no channel `d`");
     refused_with(1, "run two.esp --bind a=text:none.txt", "cannot read `none.txt`: no such file or directory");
     refused_with(1, "run two.esp --bind a=text:.", "cannot read `.`: it is a directory");
-    refused_with(1, "run ring.esp", "channel `a`: there is no driver `ring`");
+    refused_with(1, "run drum.esp", "channel `a`: there is no driver `drum`");
     refused("run add.esp --bind pairC=bytes:-", "driver `bytes` cannot serve channel `pairC`");
     refused("run add.esp --bind sumC=timer:1s", "a timer cannot take messages");
     refused("run add.esp --bind pairC=timer:1s", "driver `timer` cannot serve channel `pairC`");
     refused("run add.esp --engine c --seed 1", "engine `c` has one order of execution only");
     refused("run add.esp --engine c --record x", "`--record` needs the interpreter");
     refused_with(1, "run add.esp --extern none.c", "cannot read `none.c`: no such file");
-    folder.qj("run ring.esp --bind a=text:-").stdin("1\n").assert().success();
+    folder.qj("run drum.esp --bind a=text:-").stdin("1\n").assert().success();
     folder.qj("run none.esp").assert().code(1);
 }
 
