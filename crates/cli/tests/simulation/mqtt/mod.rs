@@ -3,6 +3,7 @@
 //! that come and go. Every so often the network is good for a while, and then all that had to arrive has arrived.
 
 mod client;
+mod farewell;
 mod ledger;
 mod packets;
 
