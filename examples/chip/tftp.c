@@ -3,8 +3,8 @@
  *   a5 | length, 2 | kind | address, 4 | port, 2 | content | sum, 2          numbers with the most significant byte first
  *
  * `kind` is the port that the datagram goes to or comes from: 0 the server's, 1 the transfer's. Kind 2 asks how many
- * datagrams the interrupt handler has dropped; the answer is four bytes of content. The length is that of all behind it. The sum is Fletcher's of
- * what is between the length and it: where a line loses a byte, the rest of a frame looks like one. */
+ * datagrams the interrupt handler has dropped; the answer is four bytes of content. The length is that of all behind it. The
+ * sum is Fletcher's of what is between the length and it: where a line loses a byte, the rest of a frame looks like one. */
 #include "board.h"
 #include "tftp.h"
 

@@ -129,8 +129,8 @@ pub(crate) struct Check {
 /// Those from `udp` on, but for `ring`, serve a channel in each direction if both
 /// are bound to the same: one socket, one folder, one line. The book's chapter on
 /// drivers tells what their messages hold; a channel whose type does not fit is
-/// refused with one that does. PATH `-` is standard input or output. Without --bind a channel has the driver
-/// its declaration names, else `text:-`. At the end of the data a channel is
+/// refused with one that does. PATH `-` is standard input or output. Without
+/// --bind a channel has the driver its declaration names, else `text:-`. At the end of the data a channel is
 /// closed. Output is written when the program ends or sleeps, at a fault, and at
 /// SIGINT and SIGTERM. A malformed message stops the program as a fault does.
 ///
