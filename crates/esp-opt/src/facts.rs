@@ -5,7 +5,7 @@
 use quaject_esp_ir::ir::{BinaryOp, IntType, Type, TypeId, TypeTable, UnaryOp};
 
 /// How many excluded values are remembered.
-const MOST_EXCLUDED: usize = 4;
+pub(crate) const MOST_EXCLUDED: usize = 4;
 
 /// The values a number may have.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]

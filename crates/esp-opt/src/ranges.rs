@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// How often an interval may grow before its growing end is put to the body's next constant, and before it is given up.
-const MOST_ROUNDS: [usize; 2] = [24, 64];
+const MOST_ROUNDS: [usize; 2] = [6, 64];
 /// How often all is computed once more from what was found, as some intervals have grown too far.
 const ROUNDS_BACK: usize = 2;
 /// How many values are narrowed in one place.

@@ -1,13 +1,14 @@
-//! Nodes of the product and the search over them: how many versions of a place are kept apart, and when it is given up.
+//! Nodes of the product and the search over them, and when it is given up.
 //! Knows no instructions.
 //!
-//! **Rounds.** That a place gets too many versions, or that a counter makes them, is seen only on the way; what was found
-//! until then was partly in vain, and a new round begins with what has been learned. What a node does is no matter of
-//! rounds: it is walked once, and a round that comes to it again only asks which nodes its ways lead to now. The jumps
-//! between nodes are emitted when the last round is over.
+//! **Going back.** That a place gets too many versions, or that a counter makes them, is seen only on the way; what was
+//! found since the search first came to the place was in vain, and it goes back there with what has been learned. What a
+//! node does is no matter of that: it is walked once, and who comes to it again only asks which nodes its ways lead to
+//! now. The jumps between nodes are emitted when all is known. When somebody could starve, a new round begins.
 
 mod costly;
 mod fair;
+mod versions;
 
 use super::course::{Course, Followed, NodeEnd, Progress};
 use super::group::Group;
@@ -19,13 +20,9 @@ use crate::fuse::{Limits, Measure, Refusal};
 use crate::path::{Exit, Point};
 use crate::ranges::ranges;
 use quaject_esp_ir::ir::{BlockId, Body, Edge, Location, Op, ProcessId, Slot, Terminator, TypeTable, Value};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
-
-/// How many versions of one place are kept apart in full, and by flags.
-const FULL_VERSIONS: usize = 8;
-const FLAG_VERSIONS: usize = 32;
 
 /// What is known of live values of members.
 type Facts = BTreeMap<(usize, Value), Fact>;
@@ -88,8 +85,18 @@ struct Round {
     before: usize,
     /// Nodes that all rounds have come to.
     visits: usize,
-    /// Whether something has been learned, so that the next round starts anew.
-    is_outdated: bool,
+    /// The visits, in their order.
+    visited: Vec<Visit>,
+    /// A place of which something has been learned, so that what followed from it was in vain.
+    outdated: Option<usize>,
+}
+
+/// A visit of a node in a round.
+struct Visit {
+    node: usize,
+    /// Nodes that the round had come to before, and their size.
+    came: usize,
+    size: usize,
 }
 
 /// What a walk comes upon, beside instructions.
@@ -293,25 +300,48 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// Goes through the nodes that are reached from here, until nothing is learned any more.
     fn learn(&mut self, start: &mut End) -> Result<(), Refusal> {
         loop {
-            let (number, visits) = (self.round.number + 1, self.round.visits);
-            for node in &self.round.list {
-                self.versions[self.nodes[*node].key.place].here.clear();
+            self.round = Round { number: self.round.number + 1, visits: self.round.visits, ..Round::default() };
+            for versions in &mut self.versions {
+                versions.here.clear();
             }
-            self.round = Round { number, visits, ..Round::default() };
             let first = self.target(start);
             self.round.size += start.size;
             self.come_to(first)?;
-            while let (Some(node), false) = (self.round.work.pop(), self.round.is_outdated) {
-                self.visit(node)?;
-            }
-            if !self.round.is_outdated {
-                return Ok(());
+            loop {
+                if let Some(place) = self.round.outdated.take() {
+                    if !self.go_back(place) {
+                        break;
+                    }
+                } else if let Some(node) = self.round.work.pop() {
+                    self.visit(node)?;
+                } else {
+                    return Ok(());
+                }
             }
         }
     }
 
+    /// Goes back to before the round first came to a place, as its versions are told apart differently now; whether
+    /// anything was done before.
+    fn go_back(&mut self, place: usize) -> bool {
+        let first = self.versions[place].here.first().map_or(0, |node| self.nodes[*node].position);
+        let Some(last) = self.round.visited.iter().rposition(|visit| visit.came <= first) else { return false };
+        let Visit { node: _, came, size } = self.round.visited[last];
+        self.round.size = size;
+        self.round.visited.truncate(last);
+        for node in self.round.list.drain(came..).rev() {
+            self.nodes[node].round = 0;
+            self.versions[self.nodes[node].key.place].here.pop();
+        }
+        let visited: FxHashSet<usize> = self.round.visited.iter().map(|visit| visit.node).collect();
+        self.round.work = self.round.list.iter().copied().filter(|node| !visited.contains(node)).collect();
+        true
+    }
+
     /// Walks a node that has not been walked, and comes to the nodes that its ways lead to.
     fn visit(&mut self, node: usize) -> Result<(), Refusal> {
+        let (came, size) = (self.round.list.len(), self.round.size);
+        self.round.visited.push(Visit { node, came, size });
         let (mut seen, size) = match self.nodes[node].walked.take() {
             Some(walked) => walked,
             None => {
@@ -328,8 +358,10 @@ impl<'g, 'p> Explorer<'g, 'p> {
         for end in &mut seen.ends {
             let to = self.target(end);
             self.round.size += end.size;
-            come = self.come_to(to);
-            if come.is_err() || self.round.is_outdated {
+            if self.round.outdated.is_none() {
+                come = self.come_to(to);
+            }
+            if come.is_err() || self.round.outdated.is_some() {
                 break;
             }
         }
@@ -423,30 +455,25 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// The node that a way leads to, by what is known of its place now.
     fn target(&mut self, end: &mut End) -> usize {
-        let Versions { detail, floor, changes, .. } = &self.versions[end.place];
+        let Versions { detail, changes, .. } = &self.versions[end.place];
         if let Some((node, then)) = end.to
             && then == *changes
         {
             return node;
         }
-        let changes = *changes;
         let mut key = end.path.state.key(self.group, end.place, *detail);
-        for (origin, wide) in floor {
-            if let Some(fact) = key.facts.get(origin)
-                && fact.implies(wide)
-                && !self.group.is_kept(*origin, fact)
-            {
-                key.facts.insert(*origin, wide.clone());
-                if *wide == self.whole(*origin) {
-                    key.facts.remove(origin);
-                }
+        match detail {
+            Detail::Full => self.widened(&mut key),
+            Detail::Flags | Detail::None => {
+                let origins = end.path.state.origins().filter(|origin| self.is_joined(end.place, *origin)).collect();
+                self.joined(&mut key, origins);
             }
         }
         let node = match self.numbers.get(&key) {
             Some(node) => *node,
             None => self.new_node(&end.path.state, key),
         };
-        end.to = Some((node, changes));
+        end.to = Some((node, self.versions[end.place].changes));
         let is_constant =
             |(member, value): &&(usize, Value)| matches!(self.known(&end.path, *member, *value), Known::Constant(_));
         end.size = 1 + self.nodes[node].origins.iter().filter(is_constant).count();
@@ -483,20 +510,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         if self.nodes[node].round == self.round.number {
             return Ok(());
         }
-        self.widen(node);
-        let key = self.nodes[node].key.clone();
-        let versions = &mut self.versions[key.place];
-        versions.here.push(node);
-        let coarser = match versions.detail {
-            Detail::Full if versions.here.len() > FULL_VERSIONS => Some(Detail::Flags),
-            Detail::Flags if versions.here.len() > FLAG_VERSIONS => Some(Detail::None),
-            Detail::Full | Detail::Flags | Detail::None => None,
-        };
-        if let Some(coarser) = coarser {
-            versions.detail = coarser;
-            versions.changes += 1;
-            self.round.is_outdated = true;
-        }
+        self.add_version(node);
         if self.round.list.len() >= self.limits.nodes {
             return Err(too_large(Measure::States, self.limits.nodes));
         }
@@ -506,48 +520,6 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.round.list.push(node);
         self.round.work.push(node);
         Ok(())
-    }
-
-    /// Where a new version says no more than an older one, but for wider ranges, the older one was in vain: both are
-    /// widened to the new one from the next round on.
-    fn widen(&mut self, node: usize) {
-        let key = self.nodes[node].key.clone();
-        let mut floor = Facts::new();
-        let mut beside = Vec::new();
-        for other in self.versions[key.place].here.iter().filter(|other| !self.nodes[node].beside.contains(other)) {
-            let old = &self.nodes[*other].key;
-            let same = old.tags == key.tags && old.refuted == key.refuted;
-            let wider = |(origin, fact): (&(usize, Value), &Fact)| {
-                let new = key.facts.get(origin).cloned().unwrap_or_else(|| self.whole(*origin));
-                (*fact == new || fact.implies(&new) && !self.group.is_kept(*origin, fact)).then_some((*origin, new))
-            };
-            if same && key.facts.keys().all(|origin| old.facts.contains_key(origin)) {
-                let wider: Option<Vec<_>> = old.facts.iter().map(wider).collect();
-                floor.extend(wider.into_iter().flatten().filter(|(origin, fact)| old.facts[origin] != *fact));
-            }
-            beside.push(*other);
-        }
-        if floor.is_empty() {
-            self.nodes[node].beside.extend(beside);
-            return;
-        }
-        self.round.is_outdated = true;
-        let versions = &mut self.versions[key.place];
-        versions.changes += 1;
-        for (origin, fact) in floor {
-            let widest = versions.floor.entry(origin).or_insert_with(|| fact.clone());
-            if widest.implies(&fact) {
-                *widest = fact;
-            } else if !fact.implies(widest) {
-                // Without a common bound both would ask for a next round for ever.
-                *widest = Fact::between(widest.low.min(fact.low), widest.high.max(fact.high));
-            }
-        }
-    }
-
-    /// What the type of a member's value says.
-    fn whole(&self, origin: (usize, Value)) -> Fact {
-        Fact::of_type(self.group.types(), self.group.members[origin.0].body.values[origin.1.0 as usize].ty)
     }
 
     /// Emits the jumps between the nodes of the last round, some of which give others their turn.

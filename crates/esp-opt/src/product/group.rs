@@ -1,6 +1,7 @@
 //! A group of instances to be fused: its members in order, what is live in each, which channels lie inside, and the
 //! constants that facts are measured by. Says why a group cannot be fused. Knows no states.
 
+use super::counted::{Counted, counted};
 use crate::fuse::Refusal;
 use crate::path::Placed;
 use quaject_esp_ir::graph::successors;
@@ -47,6 +48,8 @@ pub(super) struct Member<'p> {
     pub(super) at_rest: Vec<Option<Live>>,
     /// Per block: whether several edges lead to it.
     pub(super) joins: Vec<bool>,
+    /// Its loops that end by themselves.
+    pub(super) counted: Vec<Counted>,
 }
 
 /// Values and slots of one body.
@@ -86,6 +89,7 @@ impl<'p> Group<'p> {
                     live: live.clone(),
                     at_rest: at_rest.clone(),
                     joins: joins(&source.body),
+                    counted: counted(&source.body),
                 });
                 first_slot += source.body.slots.len() as u32;
                 first_site += source.sites.len() as u32;
@@ -134,6 +138,7 @@ impl<'p> Group<'p> {
                 live,
                 at_rest,
                 joins: joins(&source.body),
+                counted: counted(&source.body),
             });
             first_slot += source.body.slots.len() as u32;
             first_site += source.sites.len() as u32;

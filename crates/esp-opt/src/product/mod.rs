@@ -3,6 +3,7 @@
 //! ```text
 //!   group     which instances, their liveness, the channels between them, the constants they compare with
 //!   state     where every member stands, and what is known of its values: the key of a node
+//!   counted   loops of a member that end by themselves
 //!   path      symbolic execution of members from one node to the next; emits what remains to be computed
 //!   meet      rendezvous between members
 //!   world     what is left of waits: asking the world, rest, deadlock
@@ -23,6 +24,7 @@
 //! values, union tags), so that an end of stream just sent is not asked for again. Without this the product of data
 //! filters grows exponentially, nearly all of it unreachable.
 
+mod counted;
 mod course;
 mod explore;
 mod follow;

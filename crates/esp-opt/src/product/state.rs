@@ -3,7 +3,7 @@
 
 use super::course::Progress;
 use super::group::Group;
-use crate::facts::{Fact, refine};
+use crate::facts::{Fact, MOST_EXCLUDED, refine};
 use quaject_esp_ir::ir::{BinaryOp, BlockId, SlotId, TypeId, TypeTable, Value};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -104,9 +104,9 @@ pub(super) struct Key {
 pub(super) enum Detail {
     /// Constants that are compared with, ranges, excluded values, tags.
     Full,
-    /// `bool`s and tags.
+    /// `bool`s and tags; of what else is known that which all versions have in common.
     Flags,
-    /// Nothing.
+    /// What all versions have in common, of tags nothing.
     None,
 }
 
@@ -150,7 +150,7 @@ impl State {
         for (index, member) in self.members.iter().enumerate() {
             for (value, known) in &member.values {
                 let ty = group.members[index].body.values[value.0 as usize].ty;
-                let fact = group.coarsen(ty, &self.fact(group, *known, ty), detail);
+                let fact = group.coarsen(ty, &self.fact(group, *known, ty));
                 if fact != Fact::of_type(group.types(), ty) {
                     facts.insert((index, *value), fact);
                 }
@@ -159,6 +159,14 @@ impl State {
         let live = |place: &TagPlace| detail != Detail::None && self.is_live(group, place.0);
         let tags = self.tags.iter().filter(|(place, _)| live(place)).map(|(place, fact)| (place.clone(), fact.clone()));
         Key { place, refuted: self.refuted.clone(), facts, tags: tags.collect() }
+    }
+
+    /// The live values of all members.
+    pub(super) fn origins(&self) -> impl Iterator<Item = (usize, Value)> {
+        self.members
+            .iter()
+            .enumerate()
+            .flat_map(|(index, member)| member.values.keys().map(move |value| (index, *value)))
     }
 
     /// Whether a member may still read a slot.
@@ -245,21 +253,41 @@ impl State {
 impl Group<'_> {
     /// Whether a fact is a constant that keeps versions apart.
     pub(super) fn is_kept(&self, origin: (usize, Value), fact: &Fact) -> bool {
-        let ty = self.members[origin.0].body.values[origin.1.0 as usize].ty;
-        let is_flag = ty == TypeTable::BOOL;
-        fact.as_constant().is_some_and(|value| is_flag || self.compared.contains(&value))
+        fact.as_constant().is_some_and(|value| self.is_flag(origin) || self.compared.contains(&value))
+    }
+
+    /// Whether a member's value is a `bool`.
+    pub(super) fn is_flag(&self, origin: (usize, Value)) -> bool {
+        self.type_of(origin) == TypeTable::BOOL
+    }
+
+    /// What the type of a member's value says.
+    pub(super) fn whole(&self, origin: (usize, Value)) -> Fact {
+        Fact::of_type(self.types(), self.type_of(origin))
+    }
+
+    fn type_of(&self, origin: (usize, Value)) -> TypeId {
+        self.members[origin.0].body.values[origin.1.0 as usize].ty
+    }
+
+    /// What is so of every value that one fact or the other admits.
+    pub(super) fn join(&self, a: &Fact, b: &Fact) -> Fact {
+        let (low, high) = (a.low.min(b.low), a.high.max(b.high));
+        let is_out = |value: &i128| !a.admits(*value) && !b.admits(*value);
+        let excluded = a.not.iter().chain(&b.not).chain(&self.compared).copied();
+        let mut not: Vec<i128> = excluded.filter(|value| low < *value && *value < high).filter(is_out).collect();
+        not.sort_unstable();
+        not.dedup();
+        not.truncate(MOST_EXCLUDED);
+        Fact { low, high, not }
     }
 
     /// What a key says of a fact: few enough values that there are not too many nodes.
-    fn coarsen(&self, ty: TypeId, fact: &Fact, detail: Detail) -> Fact {
+    fn coarsen(&self, ty: TypeId, fact: &Fact) -> Fact {
         let whole = Fact::of_type(self.types(), ty);
-        let is_flag = ty == TypeTable::BOOL;
-        match (detail, fact.as_constant()) {
-            (Detail::None, _) => return whole,
-            (Detail::Flags, Some(_)) if is_flag => return fact.clone(),
-            (Detail::Flags, _) => return whole,
-            (Detail::Full, Some(value)) if is_flag || self.compared.contains(&value) => return fact.clone(),
-            (Detail::Full, _) => {}
+        match fact.as_constant() {
+            Some(value) if ty == TypeTable::BOOL || self.compared.contains(&value) => return fact.clone(),
+            Some(_) | None => {}
         }
         let below = self.lows.partition_point(|low| *low <= fact.low);
         let low = below.checked_sub(1).map_or(i128::MIN, |last| self.lows[last]);
@@ -269,7 +297,7 @@ impl Group<'_> {
         coarse.not = self.compared.iter().copied().filter(|value| !fact.admits(*value)).collect();
         coarse.not.retain(|value| coarse.low < *value && *value < coarse.high);
         coarse.not.sort_unstable();
-        coarse.not.truncate(4);
+        coarse.not.truncate(MOST_EXCLUDED);
         for end in self.compared.iter().filter(|value| !fact.admits(**value)) {
             if coarse.low == *end && coarse.low < coarse.high {
                 coarse.low += 1;

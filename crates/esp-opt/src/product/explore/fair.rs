@@ -1,9 +1,13 @@
 //! Whether everybody who can go on does, and whether others get their turn: cycles of the product, and what happens on
 //! them. Knows nodes and ways, not what they mean.
 
+use super::super::counted::Bound;
 use super::super::state::{At, State};
 use super::Explorer;
 use std::collections::BTreeSet;
+
+/// So many rounds of a loop may pass before somebody else is asked.
+const MOST_COUNTED: i128 = 4096;
 
 impl Explorer<'_, '_> {
     /// Per node of the round, by its place in the list: the places of the nodes that its ways of some kind lead to.
@@ -51,8 +55,8 @@ impl Explorer<'_, '_> {
 
     /// Who could go on but never does: the order of rendezvous is fixed, so a cycle of others could pass by for ever.
     /// With each, a place on that cycle.
-    pub(super) fn starving(&self) -> Vec<(usize, usize)> {
-        let mut starving = Vec::new();
+    pub(super) fn starving(&self) -> BTreeSet<(usize, usize)> {
+        let mut starving = BTreeSet::new();
         for component in components(&self.ways(&|_, _| true)) {
             // Within one quantum everybody else waits, as in the program.
             if component.iter().all(|node| !self.is_settled(*node)) {
@@ -60,7 +64,7 @@ impl Explorer<'_, '_> {
             }
             let nodes = || component.iter().map(|position| self.round.list[*position]);
             let ways = || nodes().flat_map(|node| self.targets(node)).filter(|(_, to)| component.contains(to));
-            if ways().next().is_none() {
+            if ways().next().is_none() || self.is_finite(&component) {
                 continue;
             }
             let served: BTreeSet<usize> =
@@ -71,11 +75,53 @@ impl Explorer<'_, '_> {
                     seen.enabled.contains(&member) || seen.outside.contains(&member)
                 };
                 if let Some(node) = nodes().find(waits) {
-                    starving.push((self.nodes[node].key.place, member));
+                    starving.insert((self.nodes[node].key.place, member));
                 }
             }
         }
         starving
+    }
+
+    /// Whether a component of the nodes is left after so few rounds that nobody has to be asked before: every cycle of
+    /// it goes through the head of a loop in which one member counts to a bound, and which it does not leave before.
+    fn is_finite(&self, component: &BTreeSet<usize>) -> bool {
+        let node = |position: &usize| &self.nodes[self.round.list[*position]];
+        let at = |position: &usize, member: usize| self.versions[node(position).key.place].place.members[member].0;
+        let block = |position: &usize, member: usize| match at(position, member) {
+            At::Running(block) | At::Waiting(block) => Some(block),
+            At::Ended => None,
+        };
+        let members = self.group.members.iter().enumerate();
+        let mut loops = members.flat_map(|(member, known)| known.counted.iter().map(move |counted| (member, counted)));
+        loops.any(|(member, counted)| {
+            let stays = |position| block(position, member).is_some_and(|block| counted.blocks.contains(&block));
+            if !component.iter().all(stays) {
+                return false;
+            }
+            let is_head = |position: &usize| at(position, member) == At::Running(counted.header);
+            let is_short = |position: &usize| match counted.bound {
+                Bound::Constant(bound) => bound <= MOST_COUNTED,
+                Bound::Value(bound) => {
+                    let known = node(position).key.facts.get(&(member, bound));
+                    known.is_some_and(|bound| bound.high <= MOST_COUNTED)
+                }
+            };
+            let mut heads = component.iter().filter(|position| is_head(position)).peekable();
+            let rest: BTreeSet<usize> = component.iter().copied().filter(|position| !is_head(position)).collect();
+            heads.peek().is_some() && heads.all(is_short) && self.is_acyclic(&rest)
+        })
+    }
+
+    fn is_acyclic(&self, positions: &BTreeSet<usize>) -> bool {
+        let order: Vec<usize> = positions.iter().copied().collect();
+        let ways = |position: &usize| -> Vec<usize> {
+            let targets = self.targets(self.round.list[*position]).map(|(_, to)| to);
+            targets.filter_map(|to| order.binary_search(&to).ok()).collect()
+        };
+        let ways: Vec<Vec<usize>> = order.iter().map(ways).collect();
+        components(&ways)
+            .iter()
+            .all(|component| component.iter().all(|position| !ways[*position].iter().any(|to| component.contains(to))))
     }
 }
 
