@@ -400,6 +400,7 @@ pub fn parameters(op: &PortableOp, ty: Type, form: Form) -> Vec<Parameter> {
             Shape::Unary | Shape::Widen | Shape::Splat | Shape::Reduce => vec![register('d'), register('s')],
             Shape::Shift => vec![register('d'), register('s'), Parameter::Immediate(Type::U)],
             Shape::Clear => vec![register('d')],
+            Shape::Branch => vec![register('s'), register('t'), Parameter::Label],
             Shape::Load | Shape::Store => vec![register('d'), register('s'), Parameter::Offset],
         },
         Family::Frame => vec![Parameter::Offset],

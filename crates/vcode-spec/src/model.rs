@@ -74,6 +74,8 @@ pub enum Shape {
     Splat,
     /// `d, s`: a register from a vector.
     Reduce,
+    /// `s, t, label`.
+    Branch,
 }
 
 /// How far above the machine an instruction is.

@@ -99,7 +99,8 @@ fn vectors(out: &mut String, ops: &[&PortableOp]) {
                         Parameter::Register(letter, Class::Float | Class::Vector) => format!("o.{letter}"),
                         Parameter::Immediate(_) => "o.immediate as u32".into(),
                         Parameter::Offset => "o.immediate".into(),
-                        Parameter::Label | Parameter::Local => unreachable!("no vector instruction has one"),
+                        Parameter::Label => "label".into(),
+                        Parameter::Local => unreachable!("no vector instruction has one"),
                     })
                     .collect();
                 let _ = writeln!(arms, "        {index} => asm.{name}({}),", arguments.join(", "));
@@ -110,6 +111,6 @@ fn vectors(out: &mut String, ops: &[&PortableOp]) {
     let _ = writeln!(
         out,
         "/// Every instruction of `Vectors`.\n#[rustfmt::skip]\npub const VECTORS: &[VectorInstruction] = &[\n{entries}];\n\n\
-         /// Emits the instruction with this index in [`VECTORS`].\npub fn emit_vector<A: Vectors>(asm: &mut A, index: usize, o: &VectorOperands<A::Vector, A::Reg>) {{\n    match index {{\n{arms}        _ => unreachable!(\"the index is below the length of the list\"),\n    }}\n}}"
+         /// Emits the instruction with this index in [`VECTORS`].\npub fn emit_vector<A: Vectors>(asm: &mut A, index: usize, o: &VectorOperands<A::Vector, A::Reg>, label: Label) {{\n    match index {{\n{arms}        _ => unreachable!(\"the index is below the length of the list\"),\n    }}\n}}"
     );
 }

@@ -78,7 +78,8 @@ pub(crate) fn rust(ops: &[PortableOp], machine: &Machine) -> Result<String, Spec
             .iter()
             .map(|parameter| match parameter {
                 Parameter::Register(letter, _) => letter.to_string(),
-                Parameter::Immediate(_) | Parameter::Offset | Parameter::Local | Parameter::Label => "i".into(),
+                Parameter::Label => "b".into(),
+                Parameter::Immediate(_) | Parameter::Offset | Parameter::Local => "i".into(),
             })
             .collect();
         let names = names.join(", ");
@@ -97,6 +98,9 @@ pub(crate) fn rust(ops: &[PortableOp], machine: &Machine) -> Result<String, Spec
         out.push_str("            if !c.has_width() {\n                return;\n            }\n");
         conversions(&mut out, machine, op, ty, &parameters, false);
         let _ = writeln!(out, "            c.space({});", body.max_bytes);
+        if body.uses_label {
+            out.push_str("            let at = c.target(b);\n");
+        }
         out.push_str(&crate::print_rust::print(machine, op, row, "c.cursor", "c").body(&body, 3));
         let comma = if names.is_empty() { "" } else { ", " };
         let _ = writeln!(out, "        }}\n        self.aside(|c| write(c{comma}{names}));\n    }}\n");
@@ -127,7 +131,11 @@ pub(crate) fn c(ops: &[PortableOp], machine: &Machine) -> Result<String, SpecErr
                     let _ = write!(declaration, ", {} value", immediate_type(*ty));
                     conversions.push_str("    int64_t i = (int64_t)value;\n");
                 }
-                Parameter::Offset | Parameter::Local | Parameter::Label => {
+                Parameter::Label => {
+                    declaration.push_str(", v_label b");
+                    conversions.push_str("    (void)b;\n");
+                }
+                Parameter::Offset | Parameter::Local => {
                     declaration.push_str(", int32_t value");
                     conversions.push_str("    int64_t i = value;\n");
                 }
@@ -145,6 +153,9 @@ pub(crate) fn c(ops: &[PortableOp], machine: &Machine) -> Result<String, SpecErr
             Some(row) => {
                 let body = emit::body(machine, row, form)?;
                 let _ = writeln!(out, "    qjv_space(c, {});", body.max_bytes);
+                if body.uses_label {
+                    out.push_str("    uint32_t at = qjv_label_at(c, b);\n");
+                }
                 out.push_str(&crate::print_c::print(machine, op, row, "c->ip").body(&body, 1));
             }
             None => {
@@ -154,7 +165,10 @@ pub(crate) fn c(ops: &[PortableOp], machine: &Machine) -> Result<String, SpecErr
                 out.push_str("    qjv_fail(c, QJV_ERROR_FEATURE);\n");
             }
         }
-        let arguments: Vec<String> = parameters.iter().map(|parameter| argument_name(*parameter)).collect();
+        let arguments: Vec<String> = parameters
+            .iter()
+            .map(|parameter| if *parameter == Parameter::Label { "b".into() } else { argument_name(*parameter) })
+            .collect();
         let arguments = arguments.join(", ");
         let comma = if arguments.is_empty() { "" } else { ", " };
         let _ = writeln!(

@@ -106,6 +106,7 @@ fn portable_op(text: &str) -> Result<PortableOp, String> {
         "vstorem" => Family::Vector(Shape::MaskedStore),
         "vsplat" => Family::Vector(Shape::Splat),
         "vreduce" => Family::Vector(Shape::Reduce),
+        "vbranch" => Family::Vector(Shape::Branch),
         other => return Err(format!("no operand family named `{other}`")),
     };
     let name = words.next().ok_or("expected the name of an operation")?.to_string();

@@ -6452,6 +6452,24 @@ impl Vectors for Asm<'_, Aarch64> {
         self.aside(|c| write(c, d, s));
     }
 
+    fn vbany(&mut self, s: Vector, t: Vector, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, s: Vector, t: Vector, b: Label) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(20);
+            let at = c.target(b);
+            c.cursor.word((s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e201c1f);
+            c.cursor.word(0x6eb0abff);
+            c.cursor.word(0x1e2603f1);
+            c.cursor.word(0x7100023f);
+            c.cursor.word(0x54000001);
+            c.refer(c.cursor.back(4), 0, b, at);
+        }
+        self.aside(|c| write(c, s, t, b));
+    }
+
     fn vmov(&mut self, d: Vector, s: Vector) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector) {

@@ -1030,6 +1030,8 @@ pub trait Vectors: Core {
     fn vsumul(&mut self, d: Self::Reg, s: Self::Vector);
     /// 1 if any bit is set, 0 otherwise. Operands `d, s`.
     fn vany(&mut self, d: Self::Reg, s: Self::Vector);
+    /// Branch if any bit is set in both of two. Operands `s, t, b`.
+    fn vbany(&mut self, s: Self::Vector, t: Self::Vector, b: Label);
     /// Copy. Operands `d, s`.
     fn vmov(&mut self, d: Self::Vector, s: Self::Vector);
     /// Bit complement. Operands `d, s`.

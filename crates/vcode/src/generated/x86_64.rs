@@ -8062,6 +8062,32 @@ impl Vectors for Asm<'_, X86_64> {
         self.aside(|c| write(c, d, s));
     }
 
+    fn vbany(&mut self, s: Vector, t: Vector, b: Label) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, s: Vector, t: Vector, b: Label) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(16);
+            let at = c.target(b);
+            if c.has(12) {
+                c.cursor.bytes(0xc82748051262 | vex(t.b, s.b, 5), 6);
+                c.cursor.bytes(0xc998f8c5, 4);
+                c.cursor.bytes(0x850f, 6);
+                c.refer(c.cursor.back(4), 0, b, at);
+            } else if c.has(11) {
+                c.cursor.bytes(0xc0170502c4 | vex(s.r | t.b, 0, 4), 5);
+                c.cursor.bytes(0x850f, 6);
+                c.refer(c.cursor.back(4), 0, b, at);
+            } else {
+                c.cursor.bytes(0xc017380f4066 | spread(s.r | t.b, 1, 5), 6);
+                c.cursor.bytes(0x850f, 6);
+                c.refer(c.cursor.back(4), 0, b, at);
+            }
+        }
+        self.aside(|c| write(c, s, t, b));
+    }
+
     fn vmov(&mut self, d: Vector, s: Vector) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector) {

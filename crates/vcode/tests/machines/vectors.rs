@@ -23,6 +23,7 @@ pub enum Shape {
     MaskedStore,
     Splat,
     Reduce,
+    Branch,
 }
 
 /// A vector instruction of the generated list; without a shape if it has no operands.
@@ -229,6 +230,17 @@ fn add_one<M: VectorMachine>(
             .for_each(|byte| *byte = if *byte % 3 == 0 { 255 - *byte / 2 } else { *byte % 16 }),
         "vdot" => before[2 * APART..].iter_mut().for_each(|byte| *byte %= 65),
         "vany" if random.below(2) == 0 => before[APART..2 * APART].fill(0),
+        "vbany" if random.below(2) == 0 => {
+            // One bit, or none, is in both.
+            for at in 0..APART {
+                before[2 * APART + at] = !before[APART + at];
+            }
+            let (at, bit) = (random.below(2 * APART), 1 << random.below(8));
+            if at < APART {
+                before[APART + at] |= bit;
+                before[2 * APART + at] |= bit;
+            }
+        }
         "vldm" | "vstm" => {
             let masks: Vec<u64> = (0..APART / size).map(|_| if random.below(2) == 0 { 0 } else { u64::MAX }).collect();
             before[2 * APART..].copy_from_slice(&bytes_of(masks, size));
@@ -276,13 +288,26 @@ fn add_one<M: VectorMachine>(
             returns = Some((if ty == Type::Ul { 64 } else { 32 }, reduced(op, ty, inputs[1])));
             None
         }
+        Some(Shape::Branch) => {
+            let taken = inputs[1].iter().zip(inputs[2]).any(|(s, t)| s & t != 0);
+            returns = Some((32, u64::from(taken)));
+            None
+        }
         Some(Shape::Binary | Shape::Accumulate | Shape::Unary | Shape::Widen | Shape::Shift | Shape::Clear) => {
             Some(vector(op, ty, inputs, count as u32))
         }
     };
     let registers_only = matches!(
         shape,
-        Some(Shape::Binary | Shape::Accumulate | Shape::Unary | Shape::Widen | Shape::Shift | Shape::Reduce)
+        Some(
+            Shape::Binary
+                | Shape::Accumulate
+                | Shape::Unary
+                | Shape::Widen
+                | Shape::Shift
+                | Shape::Reduce
+                | Shape::Branch
+        )
     );
     if registers_only {
         // All three are stored, the destination last.
@@ -345,7 +370,17 @@ fn add_one<M: VectorMachine>(
                 asm.addpi(operands.base, base, (target as i64 - displacement) as u64);
             }
         }
-        emit_vector(asm, index, &operands);
+        let label = asm.label();
+        emit_vector(asm, index, &operands, label);
+        if shape == Some(Shape::Branch) {
+            // The register tells which way it went.
+            let join = asm.label();
+            asm.setu(operands.register, 0);
+            asm.j(join);
+            asm.bind(label);
+            asm.setu(operands.register, 1);
+            asm.bind(join);
+        }
         if registers_only {
             asm.vst(operands.t, base, 2 * APART as i32);
             asm.vst(operands.s, base, APART as i32);
@@ -398,7 +433,7 @@ where
             };
             asm.use_features(Features::of::<M>(features));
             asm.vector_width(*bits).expect("the features have it");
-            emit_vector(&mut asm, index, &o);
+            emit_vector(&mut asm, index, &o, label);
             let v = |register: M::Vector| format!("qjv_reg({})", register.number());
             let r = |register: M::Reg| format!("qjv_reg({})", register.number());
             let list = match shape {
@@ -411,6 +446,7 @@ where
                 Some(Shape::MaskedLoad | Shape::MaskedStore) => format!(", {}, {}, {}", v(o.d), r(o.base), v(o.t)),
                 Some(Shape::Splat) => format!(", {}, {}", v(o.d), r(o.base)),
                 Some(Shape::Reduce) => format!(", {}, {}", r(o.register), v(o.s)),
+                Some(Shape::Branch) => format!(", {}, {}, label", v(o.s), v(o.t)),
             };
             let _ = writeln!(
                 calls,

@@ -440,6 +440,28 @@ QJV_INLINE void qjv_vany(qjv_asm *c, v_reg d, v_reg s) {
     *c = copy;
 }
 
+/* Branch if any bit is set in both of two. Operands `s, t, b`. */
+QJV_OUTLINE void qjv_vbany_aside(qjv_asm *c, v_reg s, v_reg t, v_label b) {
+    (void)s;
+    (void)t;
+    (void)b;
+    if (!qjv_has_width(c)) return;
+    qjv_space(c, 20);
+    uint32_t at = qjv_label_at(c, b);
+    c->ip = qjv_word(c->ip, (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x4e201c1fu);
+    c->ip = qjv_word(c->ip, 0x6eb0abffu);
+    c->ip = qjv_word(c->ip, 0x1e2603f1u);
+    c->ip = qjv_word(c->ip, 0x7100023fu);
+    c->ip = qjv_word(c->ip, 0x54000001u);
+    qjv_refer(c, c->ip - 4, 0, b, at);
+}
+
+QJV_INLINE void qjv_vbany(qjv_asm *c, v_reg s, v_reg t, v_label b) {
+    qjv_asm copy = *c;
+    qjv_vbany_aside(&copy, s, t, b);
+    *c = copy;
+}
+
 /* Copy. Operands `d, s`. */
 QJV_OUTLINE void qjv_vmov_aside(qjv_asm *c, v_reg d, v_reg s) {
     (void)d;
@@ -1604,6 +1626,7 @@ QJV_INLINE void qjv_vpadalu(qjv_asm *c, v_reg d, v_reg s) {
 #define v_vsumu(d, s) qjv_vsumu(&v_self, d, s)
 #define v_vsumul(d, s) qjv_vsumul(&v_self, d, s)
 #define v_vany(d, s) qjv_vany(&v_self, d, s)
+#define v_vbany(s, t, label) qjv_vbany(&v_self, s, t, label)
 #define v_vmov(d, s) qjv_vmov(&v_self, d, s)
 #define v_vcom(d, s) qjv_vcom(&v_self, d, s)
 #define v_vbswapus(d, s) qjv_vbswapus(&v_self, d, s)

@@ -616,6 +616,36 @@ QJV_INLINE void qjv_vany(qjv_asm *c, v_reg d, v_reg s) {
     *c = copy;
 }
 
+/* Branch if any bit is set in both of two. Operands `s, t, b`. */
+QJV_OUTLINE void qjv_vbany_aside(qjv_asm *c, v_reg s, v_reg t, v_label b) {
+    (void)s;
+    (void)t;
+    (void)b;
+    if (!qjv_has_width(c)) return;
+    qjv_space(c, 16);
+    uint32_t at = qjv_label_at(c, b);
+    if (qjv_has(c, 12)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc82748051262) | qjv_vex(t.b, s.b, 5), 6);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc998f8c5), 4);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
+        qjv_refer(c, c->ip - 4, 0, b, at);
+    } else if (qjv_has(c, 11)) {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0170502c4) | qjv_vex(s.r | t.b, 0, 4), 5);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
+        qjv_refer(c, c->ip - 4, 0, b, at);
+    } else {
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc017380f4066) | qjv_spread(s.r | t.b, 1, 5), 6);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x850f), 6);
+        qjv_refer(c, c->ip - 4, 0, b, at);
+    }
+}
+
+QJV_INLINE void qjv_vbany(qjv_asm *c, v_reg s, v_reg t, v_label b) {
+    qjv_asm copy = *c;
+    qjv_vbany_aside(&copy, s, t, b);
+    *c = copy;
+}
+
 /* Copy. Operands `d, s`. */
 QJV_OUTLINE void qjv_vmov_aside(qjv_asm *c, v_reg d, v_reg s) {
     (void)d;
@@ -2602,6 +2632,7 @@ QJV_INLINE void qjv_vpadalu(qjv_asm *c, v_reg d, v_reg s) {
 #define v_vsumu(d, s) qjv_vsumu(&v_self, d, s)
 #define v_vsumul(d, s) qjv_vsumul(&v_self, d, s)
 #define v_vany(d, s) qjv_vany(&v_self, d, s)
+#define v_vbany(s, t, label) qjv_vbany(&v_self, s, t, label)
 #define v_vmov(d, s) qjv_vmov(&v_self, d, s)
 #define v_vcom(d, s) qjv_vcom(&v_self, d, s)
 #define v_vbswapus(d, s) qjv_vbswapus(&v_self, d, s)
