@@ -325,10 +325,12 @@ impl View<'_> {
                 return Match(best);
             }
         }
-        self.classify_by_chunks(packet)
+        self.classify_by_chunks(packet.data(), packet.wire_length())
     }
 
-    fn classify_by_chunks(&self, packet: Packet<'_>) -> Match {
+    /// Takes the packet in parts: a reference to it would have it in memory in every loop around [`View::classify`].
+    fn classify_by_chunks(&self, data: &[u8], wire_length: u32) -> Match {
+        let packet = Packet::captured(data, wire_length);
         let mut best = 0;
         for chunk in &self.snapshot().chunks {
             // SAFETY: this reader is pinned.

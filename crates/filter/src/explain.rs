@@ -22,6 +22,13 @@ pub(crate) fn explain(chunks: &[&Chunk], count: impl Fn(&Stage) -> usize) -> Str
                     let slots = data.table.slot_count();
                     let _ = match (data.layout.key.is_empty(), hash.bucket_bits) {
                         (true, _) => writeln!(text, "    found    when all is as above"),
+                        (false, None) if hash.part.is_some() => {
+                            writeln!(
+                                text,
+                                "    hash     32 bits multiplied, top {} bits: {slots} slots",
+                                hash.slot_bits
+                            )
+                        }
                         (false, None) => {
                             writeln!(text, "    hash     multiplied, top {} bits: {slots} slots", hash.slot_bits)
                         }
@@ -30,6 +37,11 @@ pub(crate) fn explain(chunks: &[&Chunk], count: impl Fn(&Stage) -> usize) -> Str
                             writeln!(text, "    hash     displaced by one of {buckets} multipliers: {slots} slots")
                         }
                     };
+                    if let Some(template) = &data.template {
+                        let headers = if template.usual.is_some() { ", of IPv4 headers of 20 bytes" } else { "" };
+                        let start = template.start;
+                        let _ = writeln!(text, "    template bytes from {start} on all at once{headers}");
+                    }
                 }
                 Stage::Ranges(own) => {
                     let _ = writeln!(text, "  stage {at}: {filters} filter{plural} of ranges and prefixes");

@@ -7,6 +7,7 @@ use crate::layout::Layout;
 use crate::perfect::{self, Search};
 use crate::shape::{Shape, Span, Values};
 use crate::table::Table;
+use crate::template::Template;
 use std::sync::Arc;
 
 /// What readers look at: replaced as a whole when the layout or the hash changes.
@@ -14,6 +15,24 @@ use std::sync::Arc;
 pub(crate) struct Data {
     pub(crate) layout: Layout,
     pub(crate) table: Table,
+    /// What the slots' templates are, if they have some.
+    pub(crate) template: Option<Template>,
+}
+
+impl Data {
+    /// With an empty table, until keys are known.
+    fn empty(layout: Layout) -> Arc<Data> {
+        let table = Table::new(layout.key.len(), perfect::nothing());
+        Arc::new(Data { layout, table, template: None })
+    }
+
+    /// Writes the key of a slot that is empty and that no reader looks at, and its template.
+    fn set_key(&self, slot: usize, key: &[u64]) {
+        self.table.set_key(slot, key);
+        if let Some(template) = &self.template {
+            self.table.set_template(slot, template.filled(&self.layout, key));
+        }
+    }
 }
 
 /// Whether readers need new code.
@@ -105,9 +124,8 @@ impl Group {
             widen(&common, values, &mut varying, &mut listed);
         }
         let layout = Layout::new(shape, common, varying, listed);
-        let table = Table::new(layout.key.len(), perfect::nothing());
         let mut group = Group {
-            data: Arc::new(Data { layout, table }),
+            data: Data::empty(layout),
             entries: Vec::new(),
             unused: Vec::new(),
             owners: Vec::new(),
@@ -160,7 +178,10 @@ impl Group {
     /// A new table for these entries with these keys. Readers of the old one keep it.
     fn build(&mut self, live: &[u32], keys: &[u64]) {
         let layout = self.data.layout.clone();
-        let (table, slots) = self.search.table(layout.key.len(), live.len(), keys);
+        let template = Template::of(&layout);
+        let mask = template.as_ref().map(Template::mask);
+        let (table, slots) = self.search.table(&layout.key, live.len(), keys, mask);
+        let template = template.filter(|_| table.has_templates());
         self.owners = vec![Owner::Nobody; table.slot_count()];
         self.buckets = vec![None; table.displacements.len().max(1)];
         for gone in std::mem::take(&mut self.limbo).into_all() {
@@ -171,12 +192,12 @@ impl Group {
             }
         }
         let words = layout.key.len();
-        self.data = Arc::new(Data { layout, table });
+        self.data = Arc::new(Data { layout, table, template });
         for (at, entry) in live.iter().enumerate() {
             let key = &keys[at * words..(at + 1) * words];
             let bucket = self.data.table.bucket(key);
             self.owners[slots[at] as usize] = Owner::Entry(*entry);
-            self.data.table.set_key(slots[at] as usize, key);
+            self.data.set_key(slots[at] as usize, key);
             let next = self.buckets[bucket].replace(*entry);
             let own = &mut self.entries[*entry as usize];
             (own.slot, own.stale, own.next) = (slots[at], None, next);
@@ -299,7 +320,7 @@ impl Group {
             }
         }
         let slot = self.data.table.slot(key);
-        self.data.table.set_key(slot, key);
+        self.data.set_key(slot, key);
         self.owners[slot] = Owner::Entry(entry);
         let next = self.buckets[bucket].replace(entry);
         let own = &mut self.entries[entry as usize];
@@ -329,7 +350,7 @@ impl Group {
         for (index, entry) in moving.iter().enumerate() {
             let slot = slots[index];
             let key = &keys[index * self.data.table.words..][..self.data.table.words];
-            self.data.table.set_key(slot, key);
+            self.data.set_key(slot, key);
             self.owners[slot] = Owner::Entry(*entry);
             let own = &mut self.entries[*entry as usize];
             let old = std::mem::replace(&mut own.slot, slot as u32);
@@ -423,8 +444,7 @@ impl Group {
             keys.extend(layout.key_of(&old.layout.values_of(&key, &[]).bytes));
             live.push(entry as u32);
         }
-        let table = Table::new(layout.key.len(), perfect::nothing());
-        self.data = Arc::new(Data { layout, table });
+        self.data = Data::empty(layout);
         self.build(&live, &keys);
     }
 

@@ -32,6 +32,7 @@ mod shape;
 mod stage;
 mod sync;
 mod table;
+mod template;
 mod writer;
 pub mod xdp;
 

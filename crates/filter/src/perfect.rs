@@ -1,12 +1,15 @@
 //! The search for perfect hashes: constants under which every key has a slot of its own. Deterministic, so that the same
 //! filters always give the same table.
 
-use crate::table::{Hash, Table, top};
+use crate::layout::Window;
+use crate::table::{Hash, Part, Table, top};
 
 /// Up to so many keys no displacements are needed: the table is so sparse that some multiplier separates all.
 const MOST_DIRECT: usize = 40;
 /// The most bits of slots of a table without displacements.
 const MOST_DIRECT_BITS: u32 = 11;
+/// The most bits of slots of a table with templates, which takes a line of the cache for each.
+const MOST_TEMPLATE_BITS: u32 = 8;
 /// How many multipliers are tried before the table is made larger.
 const TRIES: u32 = 40;
 /// How many displacements are tried for a bucket.
@@ -16,7 +19,7 @@ const FEW_DISPLACEMENTS: u32 = 400;
 
 /// The hash of a table for no key or one of no words.
 pub(crate) fn nothing() -> Hash {
-    Hash { fold: 1, first: 1, slot_bits: 0, bucket_bits: None }
+    Hash { fold: 1, first: 1, slot_bits: 0, bucket_bits: None, part: None }
 }
 
 /// Where constants come from.
@@ -44,19 +47,39 @@ impl Search {
         keys * 8 <= slots * 5
     }
 
-    /// A table in which `count` different keys of `words` words find each a slot of its own, and these slots. The keys are
-    /// not written yet.
-    pub(crate) fn table(&mut self, words: usize, count: usize, keys: &[u64]) -> (Table, Vec<u32>) {
+    /// A table in which `count` different keys, seen through these windows, find each a slot of its own, and these slots.
+    /// The keys are not written yet. With the mask of templates a table has them if it is small.
+    pub(crate) fn table(
+        &mut self,
+        windows: &[Window],
+        count: usize,
+        keys: &[u64],
+        mask: Option<[u64; 4]>,
+    ) -> (Table, Vec<u32>) {
+        let words = windows.len();
+        let table = |hash: Hash| match mask {
+            Some(mask) if hash.slot_bits <= MOST_TEMPLATE_BITS => Table::with_templates(words, hash, mask),
+            Some(_) | None => Table::new(words, hash),
+        };
         if words == 0 {
-            return (Table::new(0, nothing()), vec![0; count]);
+            return (table(nothing()), vec![0; count]);
         }
         if count <= MOST_DIRECT {
             let least = (count.max(2) * 4).next_power_of_two().trailing_zeros();
+            if let Some((hash, slots)) = self.partly(windows, keys, least) {
+                return (table(hash), slots);
+            }
             for slot_bits in least..=MOST_DIRECT_BITS.max(least) {
                 for _ in 0..TRIES {
-                    let hash = Hash { fold: self.next() | 1, first: self.next() | 1, slot_bits, bucket_bits: None };
+                    let hash = Hash {
+                        fold: self.next() | 1,
+                        first: self.next() | 1,
+                        slot_bits,
+                        bucket_bits: None,
+                        part: None,
+                    };
                     if let Some(slots) = separate(&hash, words, keys) {
-                        return (Table::new(words, hash), slots);
+                        return (table(hash), slots);
                     }
                 }
             }
@@ -65,7 +88,7 @@ impl Search {
         let mut tries = 0;
         loop {
             let bucket_bits = Some(slot_bits - 2);
-            let hash = Hash { fold: self.next() | 1, first: self.next() | 1, slot_bits, bucket_bits };
+            let hash = Hash { fold: self.next() | 1, first: self.next() | 1, slot_bits, bucket_bits, part: None };
             let table = Table::new(words, hash);
             if let Some(slots) = self.displaced(&table, count, keys) {
                 return (table, slots);
@@ -74,6 +97,29 @@ impl Search {
             // Larger tables have fewer conflicts; different keys always separate in the end.
             slot_bits += u32::from(tries % 3 == 0);
         }
+    }
+
+    /// A hash of 32 bits in which all keys differ, if there are such bits and it separates them, and the slots.
+    fn partly(&mut self, windows: &[Window], keys: &[u64], slot_bits: u32) -> Option<(Hash, Vec<u32>)> {
+        let parts = windows.iter().enumerate().flat_map(|(word, window)| {
+            let shifts = (0..=8 * u32::from(window.width).saturating_sub(4)).step_by(8);
+            shifts.map(move |shift| Part { word, shift })
+        });
+        for part in parts {
+            let mut seen: Vec<u32> = keys.chunks_exact(windows.len()).map(|key| part.of(key)).collect();
+            seen.sort_unstable();
+            if seen.windows(2).any(|pair| pair[0] == pair[1]) {
+                continue;
+            }
+            for _ in 0..TRIES {
+                let first = (self.next() >> 32) | 1;
+                let hash = Hash { fold: 1, first, slot_bits, bucket_bits: None, part: Some(part) };
+                if let Some(slots) = separate(&hash, windows.len(), keys) {
+                    return Some((hash, slots));
+                }
+            }
+        }
+        None
     }
 
     /// Finds the displacement of every bucket, the fullest first ("hash and displace").
@@ -128,8 +174,7 @@ impl Search {
         free: impl Fn(usize) -> bool,
         tries: u32,
     ) -> Option<(u32, Vec<usize>)> {
-        let hashes: Vec<u64> =
-            keys.chunks_exact(table.words).map(|key| table.hash.fold(key).wrapping_mul(table.hash.first)).collect();
+        let hashes: Vec<u64> = keys.chunks_exact(table.words).map(|key| table.hash.product(key)).collect();
         let mut slots = Vec::with_capacity(hashes.len());
         for _ in 0..tries {
             let displacement = self.next() as u32 | 1;
@@ -154,7 +199,7 @@ fn separate(hash: &Hash, words: usize, keys: &[u64]) -> Option<Vec<u32>> {
     let mut taken = [0_u64; 1 << (MOST_DIRECT_BITS - 6)];
     let mut slots = Vec::with_capacity(keys.len() / words);
     for key in keys.chunks_exact(words) {
-        let slot = top(hash.fold(key).wrapping_mul(hash.first), hash.slot_bits);
+        let slot = top(hash.product(key), hash.slot_bits);
         let word = taken.get_mut(slot / 64)?;
         if *word & 1 << (slot % 64) != 0 {
             return None;

@@ -3,14 +3,19 @@
 //! ```text
 //! key words k0 k1 ..   h = k0, then h * fold + ki            one word from several
 //! few keys             slot = top bits of h * first          `first` searched until no two keys meet
+//!   or, if they differ in 32 bits of a word, these alone are h, and the product has 32 bits
 //! more                 g = h * first; bucket = top bits of g; slot = top bits of g * displacement[bucket]
 //!
 //! slot   | head | k0 | k1 | .. |                             a power of two of words
 //! head   rank of the best filter with this key, or the address of a list; 0: nobody
+//!
+//! slot   | head | k0 | k1 | k2 | t0 | t1 | t2 | t3 |         with a template, `template.rs`: on a line of its own
+//! mask                         | m0 | m1 | m2 | m3 |         of all templates, before the first slot
 //! ```
 //!
-//! A slot is empty (`head` 0), or its words say who has which key. Readers load the head before the key: a key is
-//! written before its head is, and replaced only when no reader is left that has seen the old head.
+//! A slot is empty (`head` 0), or its words say who has which key. Readers load the head before the key or template:
+//! these are written before the head is, and replaced only when no reader is left that has seen the old head. So who
+//! sees a template that is half written has seen an empty head, and finds nobody whatever he compares.
 
 use super::sync::{AtomicU32, AtomicU64, OBSERVE, Ordering, PUBLISH};
 
@@ -23,6 +28,21 @@ pub(crate) struct Hash {
     pub(crate) slot_bits: u32,
     /// Bits of the number of buckets, if there are displacements.
     pub(crate) bucket_bits: Option<u32>,
+    /// What of the key is hashed, if not all of it.
+    pub(crate) part: Option<Part>,
+}
+
+/// The 32 bits of a word of a key from a bit on, a multiple of eight.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Part {
+    pub(crate) word: usize,
+    pub(crate) shift: u32,
+}
+
+impl Part {
+    pub(crate) fn of(self, key: &[u64]) -> u32 {
+        (key[self.word] >> self.shift) as u32
+    }
 }
 
 impl Hash {
@@ -31,12 +51,23 @@ impl Hash {
         let (first, rest) = key.split_first().map_or((0, &[][..]), |(first, rest)| (*first, rest));
         rest.iter().fold(first, |sum, word| sum.wrapping_mul(self.fold).wrapping_add(*word))
     }
+
+    /// The product whose top bits say where a key is.
+    pub(crate) fn product(&self, key: &[u64]) -> u64 {
+        match self.part {
+            Some(part) => u64::from(part.of(key).wrapping_mul(self.first as u32)) << 32,
+            None => self.fold(key).wrapping_mul(self.first),
+        }
+    }
 }
 
 /// The top bits of a number.
 pub(crate) fn top(number: u64, bits: u32) -> usize {
     number.checked_shr(64 - bits).unwrap_or(0) as usize
 }
+
+/// Words of a line of the cache.
+const LINE: usize = 8;
 
 /// The words that readers see.
 #[derive(Debug)]
@@ -46,7 +77,10 @@ pub(crate) struct Table {
     pub(crate) words: usize,
     /// Bits of the number of words of a slot.
     pub(crate) stride_bits: u32,
-    pub(crate) slots: Box<[AtomicU64]>,
+    slots: Box<[AtomicU64]>,
+    /// Where in `slots` the first slot begins.
+    origin: usize,
+    has_templates: bool,
     pub(crate) displacements: Box<[AtomicU32]>,
     /// By slot: the address of a list of all filters with the key, for those who want all; 0 if there is one only.
     pub(crate) more: Box<[AtomicU64]>,
@@ -63,9 +97,36 @@ impl Table {
             words,
             stride_bits,
             slots: (0..slots << stride_bits).map(|_| AtomicU64::new(0)).collect(),
+            origin: 0,
+            has_templates: false,
             displacements: (0..buckets).map(|_| AtomicU32::new(1)).collect(),
             more: (0..slots).map(|_| AtomicU64::new(0)).collect(),
         }
+    }
+
+    /// An empty table whose slots have templates, with their mask; there are at most three words of a key.
+    pub(crate) fn with_templates(words: usize, hash: Hash, mask: [u64; 4]) -> Table {
+        let mut table = Table::new(words, hash);
+        table.stride_bits = LINE.trailing_zeros();
+        let all = (table.slot_count() + 2) << table.stride_bits;
+        table.slots = (0..all).map(|_| AtomicU64::new(0)).collect();
+        // The first line is the mask's.
+        let within = table.slots.as_ptr() as usize / 8 % LINE;
+        table.origin = 2 * LINE - within;
+        table.has_templates = true;
+        for (word, own) in mask.iter().zip(&table.slots[table.origin - mask.len()..]) {
+            own.store(*word, Ordering::Relaxed);
+        }
+        table
+    }
+
+    pub(crate) fn has_templates(&self) -> bool {
+        self.has_templates
+    }
+
+    /// The first slot.
+    pub(crate) fn start(&self) -> *const AtomicU64 {
+        self.slots[self.origin..].as_ptr()
     }
 
     pub(crate) fn slot_count(&self) -> usize {
@@ -74,20 +135,20 @@ impl Table {
 
     /// Where the words of a slot begin.
     fn at(&self, slot: usize) -> usize {
-        slot << self.stride_bits
+        self.origin + (slot << self.stride_bits)
     }
 
     /// The bucket of a key.
     pub(crate) fn bucket(&self, key: &[u64]) -> usize {
         match self.hash.bucket_bits {
-            Some(bits) => top(self.hash.fold(key).wrapping_mul(self.hash.first), bits),
+            Some(bits) => top(self.hash.product(key), bits),
             None => 0,
         }
     }
 
     /// The slot of a key.
     pub(crate) fn slot(&self, key: &[u64]) -> usize {
-        let g = self.hash.fold(key).wrapping_mul(self.hash.first);
+        let g = self.hash.product(key);
         match self.hash.bucket_bits {
             Some(bits) => {
                 // Pairs with the release in `displace`: slots are filled before the way to them is shown.
@@ -128,6 +189,14 @@ impl Table {
     pub(crate) fn set_key(&self, slot: usize, key: &[u64]) {
         let at = self.at(slot) + 1;
         for (word, own) in key.iter().zip(&self.slots[at..]) {
+            own.store(*word, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes the template of a slot under the conditions of [`Table::set_key`].
+    pub(crate) fn set_template(&self, slot: usize, template: [u64; 4]) {
+        let at = self.at(slot) + LINE - template.len();
+        for (word, own) in template.iter().zip(&self.slots[at..]) {
             own.store(*word, Ordering::Relaxed);
         }
     }

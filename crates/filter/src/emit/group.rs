@@ -10,6 +10,7 @@ use crate::group::Data;
 use crate::ir::Sense;
 use crate::layout::{Constant, Window, constants};
 use crate::shape::{Byte, Check, Number, Place, Shape, Span};
+use crate::template::Usual;
 use quaject_vcode::{Core, Error, Extension, Label, Register};
 
 /// Bases beyond this are not computed: no packet is so long.
@@ -24,12 +25,15 @@ pub(super) struct Plan {
     checks: Vec<(Check, Option<Span>)>,
 }
 
-/// The case that a form is specialised for: the byte at an offset from the start, under a mask, is a value.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Guess {
-    offset: u32,
-    mask: u8,
-    value: u8,
+/// The general form of a lookup that is specialised, and where it begins and joins.
+pub(super) struct General {
+    plan: Plan,
+    begin: Label,
+    join: Label,
+    miss: Label,
+    registers: Registers,
+    /// The case that the specialised form is for.
+    usual: Usual,
 }
 
 /// Where a plan leaves what it loads.
@@ -43,8 +47,24 @@ pub(super) struct Registers {
     pub(super) scratch: Reg,
 }
 
+impl Registers {
+    /// Takes registers for what a plan loads.
+    pub(super) fn take(emitter: &mut Emitter<'_>, plan: &Plan, scratch: Reg) -> Result<Registers, Error> {
+        let mut some = |count: usize| (0..count).map(|_| emitter.temporary()).collect::<Result<Vec<Reg>, Error>>();
+        let key = some(plan.key.len())?;
+        let numbers = some(plan.checks.iter().filter(|(_, span)| span.is_none()).count())?;
+        Ok(Registers { key, numbers, scratch })
+    }
+
+    pub(super) fn give(self, emitter: &mut Emitter<'_>) {
+        for register in self.key.into_iter().chain(self.numbers) {
+            emitter.asm.putreg(register);
+        }
+    }
+}
+
 impl Plan {
-    fn general(data: &Data) -> Plan {
+    pub(super) fn general(data: &Data) -> Plan {
         let layout = &data.layout;
         let span = |at: usize| (!layout.listed[at]).then(|| layout.common.spans[at]);
         let checks = layout.shape.checks.iter().enumerate();
@@ -57,32 +77,26 @@ impl Plan {
     }
 
     /// The form for headers of twenty bytes, if the shape has one such header and nothing else moves.
-    fn specialised(&self, data: &Data) -> Option<(Plan, Guess)> {
-        let [start, other] = &self.places[..] else { return None };
-        let [moved] = &other.moves[..] else { return None };
-        if (moved.number.base, moved.number.width, moved.mask, moved.shift) != (0, 1, 0x0f, 2) {
-            return None;
-        }
-        const WORDS: u8 = 5;
-        let by = 4 * u32::from(WORDS);
+    fn specialised(&self, data: &Data) -> Option<(Plan, Usual)> {
         let layout = &data.layout;
+        let usual = Usual::of(&layout.shape)?;
         let (mut bytes, mut values) = (Vec::new(), Vec::new());
         let own = layout.shape.bytes.iter().zip(&layout.common.bytes).zip(&layout.varying);
         for ((byte, value), _) in own.filter(|(_, varying)| !**varying) {
-            let offset = if byte.base == 0 { byte.offset } else { byte.offset.checked_add(by)? };
+            let offset = Usual::flat(byte.offset, byte.base)?;
             bytes.push(Byte { base: 0, offset, mask: byte.mask });
             values.push(*value);
         }
-        let nibble = Byte { base: 0, offset: moved.number.offset, mask: 0x0f };
+        let nibble = Byte { base: 0, offset: usual.offset, mask: Usual::MASK };
         match bytes.iter().position(|byte| byte.offset == nibble.offset) {
-            Some(at) if bytes[at].mask & 0x0f != 0 => return None,
+            Some(at) if bytes[at].mask & Usual::MASK != 0 => return None,
             Some(at) => {
-                bytes[at].mask |= 0x0f;
-                values[at] |= WORDS;
+                bytes[at].mask |= Usual::MASK;
+                values[at] |= Usual::WORDS;
             }
             None => {
                 bytes.push(nibble);
-                values.push(WORDS);
+                values.push(Usual::WORDS);
             }
         }
         let mut order: Vec<usize> = (0..bytes.len()).collect();
@@ -90,27 +104,26 @@ impl Plan {
         if order.windows(2).any(|pair| bytes[pair[0]].offset == bytes[pair[1]].offset) {
             return None;
         }
-        let need = start.need.max(other.need + u64::from(by));
         let shape = Shape {
-            places: vec![Place { moves: Vec::new(), need }],
+            places: vec![Place { moves: Vec::new(), need: Usual::need(&layout.shape) }],
             bytes: order.iter().map(|at| bytes[*at]).collect(),
             checks: Vec::new(),
         };
         let mut common = layout.common.clone();
         common.bytes = order.iter().map(|at| values[*at]).collect();
         let header = constants(&shape.bytes, &shape, &common, &shape.places);
-        let flat = |offset: u32, base: u16| if base == 0 { offset } else { offset + by };
+        let flat = |offset: u32, base: u16| if base == 0 { offset } else { offset + Usual::BY };
         let key = self.key.iter().map(|window| Window { base: 0, offset: flat(window.offset, window.base), ..*window });
         let checks = self.checks.iter().map(|(check, span)| {
             let number = check.number.map(|own| Number { base: 0, offset: flat(own.offset, own.base), ..own });
             (Check { number, ..check.clone() }, *span)
         });
         let plan = Plan { places: shape.places, header, key: key.collect(), checks: checks.collect() };
-        Some((plan, Guess { offset: nibble.offset, mask: 0x0f, value: WORDS }))
+        Some((plan, usual))
     }
 
     /// Whether offsets fit instructions and sums do not wrap.
-    fn is_writable(&self) -> bool {
+    pub(super) fn is_writable(&self) -> bool {
         let near = |offset: u32| offset < 1 << 30;
         self.places.iter().all(|place| {
             let most = place.moves.iter().map(|part| {
@@ -133,51 +146,66 @@ pub(super) fn write(emitter: &mut Emitter<'_>, data: &Data, result: Reg, miss: L
     if !general.is_writable() {
         return Err(Error::Immediate);
     }
-    let mut key = Vec::new();
-    for _ in &general.key {
-        key.push(emitter.temporary()?);
-    }
-    let mut numbers = Vec::new();
-    for _ in general.checks.iter().filter(|(_, span)| span.is_none()) {
-        numbers.push(emitter.temporary()?);
-    }
-    let registers = Registers { key, numbers, scratch: result };
+    let registers = Registers::take(emitter, &general, result)?;
     let join = emitter.asm.label();
     match general.specialised(data) {
-        Some((plan, guess)) => {
+        Some((plan, usual)) => {
             let begin = emitter.asm.label();
             write_plan(emitter, &plan, &registers, begin)?;
-            let rare = Rare { plan: general, begin, join, miss, registers: registers.clone(), guess };
-            emitter.rare.push(rare);
+            let rare = General { plan: general, begin, join, miss, registers: registers.clone(), usual };
+            emitter.rare.push(Rare::General(rare));
         }
         None => write_plan(emitter, &general, &registers, miss)?,
     }
     emitter.asm.bind(join);
     lookup::write(emitter, data, &registers, result, miss)?;
-    for register in registers.key.into_iter().chain(registers.numbers) {
-        emitter.asm.putreg(register);
-    }
+    registers.give(emitter);
     Ok(())
 }
 
 /// Writes a general form out of line.
-pub(super) fn write_rare(emitter: &mut Emitter<'_>, rare: &Rare) -> Result<(), Error> {
+pub(super) fn write_general(emitter: &mut Emitter<'_>, rare: &General) -> Result<(), Error> {
     emitter.asm.bind(rare.begin);
     // What the registers of the group hold may be what another stage needs, so they are not given out again.
     let held: Vec<Reg> = rare.registers.key.iter().chain(&rare.registers.numbers).copied().collect();
     for register in &held {
         emitter.asm.claim(*register)?;
     }
-    let t = rare.registers.scratch;
-    let need = rare.plan.places[0].need.max(u64::from(rare.guess.offset) + 1);
-    emitter.asm.bltuli(emitter.length, need, rare.miss);
-    emitter.asm.lduci(t, emitter.data, rare.guess.offset as i32);
-    emitter.asm.andui(t, t, rare.guess.mask.into());
-    emitter.asm.bequi(t, rare.guess.value.into(), rare.miss);
-    write_plan(emitter, &rare.plan, &rare.registers, rare.miss)?;
+    write_unusual(emitter, &rare.plan, rare.usual, &rare.registers, rare.miss)?;
     emitter.asm.j(rare.join);
     for register in held {
         emitter.asm.putreg(register);
+    }
+    Ok(())
+}
+
+/// Writes a general form for packets that are not in the case its special form is for: those miss.
+pub(super) fn write_unusual(
+    emitter: &mut Emitter<'_>,
+    plan: &Plan,
+    usual: Usual,
+    registers: &Registers,
+    miss: Label,
+) -> Result<(), Error> {
+    let t = registers.scratch;
+    let need = plan.places[0].need.max(u64::from(usual.offset) + 1);
+    emitter.asm.bltuli(emitter.length, need, miss);
+    emitter.asm.lduci(t, emitter.data, usual.offset as i32);
+    emitter.asm.andui(t, t, Usual::MASK.into());
+    emitter.asm.bequi(t, Usual::WORDS.into(), miss);
+    write_plan(emitter, plan, registers, miss)
+}
+
+/// Writes the checks of a shape whose ranges all filters of the group have, in the usual case or where nothing moves.
+pub(super) fn write_checks(emitter: &mut Emitter<'_>, data: &Data, t: Reg, miss: Label) -> Result<(), Error> {
+    let bases = [emitter.data];
+    for (check, span) in data.layout.shape.checks.iter().zip(&data.layout.common.spans) {
+        let mut check = check.clone();
+        if let Some(number) = &mut check.number {
+            number.offset = Usual::flat(number.offset, number.base).ok_or(Error::Immediate)?;
+            number.base = 0;
+        }
+        write_check(emitter, &check, *span, t, &bases, miss);
     }
     Ok(())
 }
@@ -267,7 +295,7 @@ fn difference(emitter: &mut Emitter<'_>, t: Reg, constant: &Constant) {
     }
 }
 
-fn write_window(emitter: &mut Emitter<'_>, d: Reg, window: Window, bases: &[Reg]) {
+pub(super) fn write_window(emitter: &mut Emitter<'_>, d: Reg, window: Window, bases: &[Reg]) {
     let (base, offset) = (bases[usize::from(window.base)], window.offset as i32);
     match window.width {
         1 => emitter.asm.lduci(d, base, offset),

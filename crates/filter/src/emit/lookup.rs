@@ -16,7 +16,7 @@ pub(super) fn write(
     miss: Label,
 ) -> Result<(), Error> {
     let table = &data.table;
-    let slots = table.slots.as_ptr() as u64;
+    let slots = table.start() as u64;
     if registers.key.is_empty() {
         emitter.asm.setul(result, slots);
         emitter.asm.lduli(result, result, 0);
@@ -39,9 +39,40 @@ pub(super) fn write(
 
 /// The address of the key's slot to `slot`.
 fn write_slot(emitter: &mut Emitter<'_>, data: &Data, registers: &Registers, slot: Reg, t: Reg) -> Result<(), Error> {
+    match data.table.hash.part {
+        Some(part) => {
+            emitter.asm.rshuli(slot, registers.key[part.word], part.shift.into());
+            write_part(emitter, data, slot);
+        }
+        None => write_offset(emitter, data, &registers.key, slot, t)?,
+    }
+    emitter.asm.setul(t, data.table.start() as u64);
+    emitter.asm.addul(slot, slot, t);
+    Ok(())
+}
+
+/// How far from the first slot that of a key is, in bytes, from the bits of the key in the lower half of `slot`.
+pub(super) fn write_part(emitter: &mut Emitter<'_>, data: &Data, slot: Reg) {
+    let hash = &data.table.hash;
+    emitter.asm.mului(slot, slot, hash.first as u32);
+    match hash.slot_bits {
+        0 => emitter.asm.setul(slot, 0),
+        bits => emitter.asm.rshui(slot, slot, 32 - bits),
+    }
+    emitter.asm.lshuli(slot, slot, 3 + u64::from(data.table.stride_bits));
+}
+
+/// The same from all words of the key.
+pub(super) fn write_offset(
+    emitter: &mut Emitter<'_>,
+    data: &Data,
+    key: &[Reg],
+    slot: Reg,
+    t: Reg,
+) -> Result<(), Error> {
     let (table, hash) = (&data.table, &data.table.hash);
     let asm = &mut emitter.asm;
-    let Some((first, rest)) = registers.key.split_first() else { return Ok(()) };
+    let Some((first, rest)) = key.split_first() else { return Ok(()) };
     if rest.is_empty() {
         asm.setul(slot, hash.first);
         asm.mulul(slot, slot, *first);
@@ -72,8 +103,6 @@ fn write_slot(emitter: &mut Emitter<'_>, data: &Data, registers: &Registers, slo
     let unit = 3 + u64::from(table.stride_bits);
     asm.rshuli(slot, slot, 64 - u64::from(hash.slot_bits));
     asm.lshuli(slot, slot, unit);
-    asm.setul(t, table.slots.as_ptr() as u64);
-    asm.addul(slot, slot, t);
     Ok(())
 }
 

@@ -13,6 +13,7 @@ mod group;
 mod lookup;
 mod program;
 mod ranges;
+mod template;
 
 use crate::group::Data;
 use crate::stage::{Cell, Stage};
@@ -36,18 +37,15 @@ pub(crate) struct Emitter<'a> {
     length: Reg,
     wire: Option<Reg>,
     /// Parts of the code that are written after the rest.
-    rare: Vec<Rare>,
+    rare: Vec<Rare<'a>>,
 }
 
-/// The general form of a lookup, and where it begins and joins.
-struct Rare {
-    plan: group::Plan,
-    begin: Label,
-    join: Label,
-    miss: Label,
-    registers: group::Registers,
-    /// The byte, mask and value of the case that the specialised form is for.
-    guess: group::Guess,
+/// A part of a lookup that is written out of line.
+enum Rare<'a> {
+    /// The form for all packets, where the lookup is for those that most packets are like.
+    General(group::General),
+    /// What becomes of packets that do not equal their template.
+    Different(template::Different<'a>),
 }
 
 /// Whether another chunk comes before: then there may be a best rank already.
@@ -141,11 +139,11 @@ enum After {
     Store { out: Reg, next: Label },
 }
 
-impl Emitter<'_> {
+impl<'a> Emitter<'a> {
     /// Writes the stages; `best` is where a best rank is already.
     fn stages(
         &mut self,
-        stages: &[Stage],
+        stages: &'a [Stage],
         later: &[AtomicU64],
         best: Option<Reg>,
         result: Reg,
@@ -200,7 +198,7 @@ impl Emitter<'_> {
     }
 
     /// Writes one stage: the rank to `result`, or a jump to `miss`.
-    fn stage(&mut self, stage: &Stage, result: Reg, miss: Label, last: Last) -> Result<(), Error> {
+    fn stage(&mut self, stage: &'a Stage, result: Reg, miss: Label, last: Last) -> Result<(), Error> {
         match stage {
             Stage::Group(data) => self.group(data, result, miss),
             Stage::Program(cell) => self.program(cell, result, miss),
@@ -208,7 +206,12 @@ impl Emitter<'_> {
         }
     }
 
-    fn group(&mut self, data: &Data, result: Reg, miss: Label) -> Result<(), Error> {
+    fn group(&mut self, data: &'a Data, result: Reg, miss: Label) -> Result<(), Error> {
+        if let Some(template) = &data.template
+            && template::write(self, data, template, result, miss)?
+        {
+            return Ok(());
+        }
         group::write(self, data, result, miss)
     }
 
@@ -219,10 +222,13 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Writes the general forms.
+    /// Writes what is out of line.
     fn rare(&mut self) -> Result<(), Error> {
         for rare in std::mem::take(&mut self.rare) {
-            group::write_rare(self, &rare)?;
+            match rare {
+                Rare::General(general) => group::write_general(self, &general)?,
+                Rare::Different(different) => template::write_different(self, &different)?,
+            }
         }
         Ok(())
     }

@@ -90,7 +90,7 @@ macro_rules! models {
 
             fn shared(bucket_bits: Option<u32>) -> Arc<Shared> {
                 let slot_bits = if bucket_bits.is_some() { 1 } else { 0 };
-                let hash = Hash { fold: 1, first: 1, slot_bits, bucket_bits };
+                let hash = Hash { fold: 1, first: 1, slot_bits, bucket_bits, part: None };
                 let table = Table::new(1, hash);
                 table.set_key(0, &KEYS[..1]);
                 table.set_head(0, RANKS[0]);

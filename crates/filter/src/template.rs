@@ -1,0 +1,130 @@
+//! All that a small group compares, in one vector: the bytes that are the same for all filters and those that vary, as
+//! they are in a packet, and one mask for all. A packet that equals the template of its slot under the mask is one of
+//! the slot's filters, and no other is.
+//!
+//! ```text
+//! packet    ......|08 00|45 .. 06 ..|addresses|ports|      bytes from `start`, none beyond what the filters need
+//! mask            |ff ff|0f .. ff ..|ff ..... |ff ..|
+//! template        |08 00| 5 .. 06 ..|a slot's own   |
+//! ```
+//!
+//! Where ports are behind an IPv4 header, a template is for headers of twenty bytes, which is one more thing it
+//! compares; other packets take the general way.
+
+use crate::layout::Layout;
+use crate::shape::Shape;
+
+/// Bytes of a template.
+pub(crate) const BYTES: usize = 32;
+/// Words of a template.
+pub(crate) const WORDS: usize = BYTES / 8;
+
+/// The case of a shape with one IPv4 header and nothing else that moves, that the header has twenty bytes: the low half
+/// of the byte at an offset is [`Usual::WORDS`], and the second base is [`Usual::BY`] bytes from the first.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Usual {
+    pub(crate) offset: u32,
+}
+
+impl Usual {
+    pub(crate) const MASK: u8 = 0x0f;
+    /// Words of four bytes of a header without options.
+    pub(crate) const WORDS: u8 = 5;
+    pub(crate) const BY: u32 = 4 * Usual::WORDS as u32;
+
+    pub(crate) fn of(shape: &Shape) -> Option<Usual> {
+        let [_, other] = &shape.places[..] else { return None };
+        let [moved] = &other.moves[..] else { return None };
+        let is_header = (moved.number.base, moved.number.width, moved.mask, moved.shift) == (0, 1, 0x0f, 2);
+        is_header.then_some(Usual { offset: moved.number.offset })
+    }
+
+    /// Bytes from the start of the packet that are needed then.
+    pub(crate) fn need(shape: &Shape) -> u64 {
+        shape.places[0].need.max(shape.places[1].need + u64::from(Usual::BY))
+    }
+
+    /// The offset from the start of the packet.
+    pub(crate) fn flat(offset: u32, base: u16) -> Option<u32> {
+        if base == 0 { Some(offset) } else { offset.checked_add(Usual::BY) }
+    }
+}
+
+/// Where a template is in a packet, and what of it is the same in all slots.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Template {
+    /// Its first byte in the packet.
+    pub(crate) start: u32,
+    /// Bytes that must be there, the template among them.
+    pub(crate) need: u64,
+    /// Without, nothing moves.
+    pub(crate) usual: Option<Usual>,
+    mask: [u8; BYTES],
+    common: [u8; BYTES],
+}
+
+impl Template {
+    /// The template of a layout, if all that is compared is within its bytes and each filter has a key of its own.
+    pub(crate) fn of(layout: &Layout) -> Option<Template> {
+        let shape = &layout.shape;
+        if layout.has_lists() || layout.key.len() > MOST_KEY_WORDS || cfg!(target_endian = "big") {
+            return None;
+        }
+        let (usual, need) = match &shape.places[..] {
+            [start] => (None, start.need),
+            _ => (Some(Usual::of(shape)?), Usual::need(shape)),
+        };
+        let mut bytes = Vec::new();
+        for ((byte, value), varying) in shape.bytes.iter().zip(&layout.common.bytes).zip(&layout.varying) {
+            bytes.push((Usual::flat(byte.offset, byte.base)?, byte.mask, if *varying { 0 } else { *value }));
+        }
+        if let Some(usual) = usual {
+            bytes.push((usual.offset, Usual::MASK, Usual::WORDS));
+        }
+        let first = bytes.iter().map(|(offset, ..)| *offset).min()?;
+        // Nothing is loaded that the filters do not need to be there.
+        let start = u32::try_from(need.checked_sub(BYTES as u64)?).ok()?.min(first);
+        let mut template = Template { start, need, usual, mask: [0; BYTES], common: [0; BYTES] };
+        for (offset, mask, value) in bytes {
+            let at = (offset - start) as usize;
+            let own = template.mask.get_mut(at)?;
+            if *own & mask != 0 {
+                // Two bytes of the shape are one in such packets, and may ask for different values.
+                return None;
+            }
+            *own |= mask;
+            template.common[at] |= value;
+        }
+        Some(template)
+    }
+
+    pub(crate) fn mask(&self) -> [u64; WORDS] {
+        words(self.mask)
+    }
+
+    /// The template of a key.
+    pub(crate) fn filled(&self, layout: &Layout, key: &[u64]) -> [u64; WORDS] {
+        let mut bytes = self.common;
+        for (window, word) in layout.key.iter().zip(key) {
+            let Some(offset) = Usual::flat(window.offset, window.base) else { continue };
+            for (at, byte) in (u64::from(offset)..).zip(&word.to_le_bytes()[..usize::from(window.width)]) {
+                // Bytes of a window that are no part of the key are zero, and may be outside.
+                if let Some(own) = at.checked_sub(self.start.into()).and_then(|at| bytes.get_mut(at as usize)) {
+                    *own |= byte;
+                }
+            }
+        }
+        words(bytes)
+    }
+}
+
+/// The most words of a key in a slot that has a template too.
+pub(crate) const MOST_KEY_WORDS: usize = 3;
+
+fn words(bytes: [u8; BYTES]) -> [u64; WORDS] {
+    let mut words = [0; WORDS];
+    for (word, bytes) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+    }
+    words
+}
