@@ -6,6 +6,10 @@
 //! write view    rw-                     where functions are written
 //! execute view  r-x                     where they run
 //! ```
+//!
+//! The execute view is put below the program, as near as there is room. Processors keep the target of a branch in few
+//! bits when it is near, and what the system chooses by itself is as far as can be: there a call of a function takes
+//! 3 cycles longer (AMD Zen 4).
 
 use crate::asm::{Code, Region};
 use crate::epilogue::synchronise;
@@ -37,11 +41,18 @@ const PROT_WRITE: c_int = 2;
 pub(crate) const PROT_EXEC: c_int = 4;
 const MAP_SHARED: c_int = 1;
 pub(crate) const MAP_PRIVATE: c_int = 2;
+const MAP_FIXED_NOREPLACE: c_int = 0x10_0000;
 const MADV_DONTNEED: c_int = 4;
 const MFD_CLOEXEC: u32 = 1;
 pub(crate) const PAGE: usize = 4096;
 /// Functions start at multiples of this, except where a debugger may write.
 const ALIGN: usize = 16;
+/// Between the program and the execute view, and what addresses of that are a multiple of.
+const GAP: usize = 1 << 26;
+/// How many places for an execute view are tried, each below the one before.
+const PLACES: usize = 64;
+/// The lowest place for an execute view.
+const LOWEST: usize = 1 << 28;
 
 /// Memory that functions are written to and run from, packed one after the other, given back one by one.
 ///
@@ -101,7 +112,7 @@ impl Memory {
             let failed = ftruncate(file, length as c_long) != 0;
             let map = |protection, sharing| mmap(null_mut(), length, protection, sharing, file, 0);
             let write = if failed { null_mut() } else { map(PROT_READ | PROT_WRITE, MAP_SHARED) };
-            let execute = if failed { null_mut() } else { map(PROT_READ | PROT_EXEC, sharing) };
+            let execute = if failed { null_mut() } else { map_near(length, sharing, file) };
             close(file);
             let refused = |view: *mut c_void| view.is_null() || view as isize == -1;
             if refused(write) || refused(execute) {
@@ -203,6 +214,33 @@ impl Memory {
     fn extents(&self) -> std::sync::MutexGuard<'_, Extents> {
         self.extents.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
+}
+
+/// Maps an execute view near the program, or where the system wants if no place there is free. Null or -1 if it refuses.
+///
+/// # Safety
+/// The file must be open and have this length.
+unsafe fn map_near(length: usize, sharing: c_int, file: c_int) -> *mut c_void {
+    let program = map_near as *const () as usize;
+    let step = length.next_multiple_of(1 << 21);
+    let places = (1..=PLACES).map_while(|place| {
+        let below = place.checked_mul(step)?.checked_add(GAP)?;
+        (program - program % GAP).checked_sub(below).filter(|at| *at >= LOWEST)
+    });
+    for place in places {
+        // SAFETY: nothing that is mapped is replaced; a mapping that is elsewhere, as old systems give, is unmapped.
+        unsafe {
+            let at = mmap(place as *mut c_void, length, PROT_READ | PROT_EXEC, sharing | MAP_FIXED_NOREPLACE, file, 0);
+            if at as usize == place {
+                return at;
+            }
+            if at as isize != -1 {
+                munmap(at, length);
+            }
+        }
+    }
+    // SAFETY: a new mapping of the caller's file.
+    unsafe { mmap(null_mut(), length, PROT_READ | PROT_EXEC, sharing, file, 0) }
 }
 
 /// What is free: everything from `fresh` on, and the holes before it, never adjacent to each other or to `fresh`.
@@ -312,6 +350,20 @@ mod tests {
         }
         assert_eq!(memory.available(), PAGE);
         assert!(memory.region(PAGE).is_ok());
+    }
+
+    #[test]
+    fn functions_are_near_the_program() {
+        let program = functions_are_near_the_program as *const () as usize;
+        if program < 1 << 32 {
+            // Where programs are at the bottom there is no room below.
+            return;
+        }
+        let memories = [1, 1 << 28, 1 << 28, PAGE].map(|bytes| Memory::new(bytes).expect("the system gives pages"));
+        for memory in &memories {
+            let distance = program.abs_diff(memory.execute as usize);
+            assert!(distance < 1 << 32, "{distance:#x} between the program and its functions");
+        }
     }
 
     #[test]
