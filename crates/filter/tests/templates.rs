@@ -39,7 +39,7 @@ fn filter(kind: Kind, number: u32) -> Filter {
     let mut tests = vec![ethernet.equals(12, 2, 0x0800), ip.equals(9, 1, 6), whole];
     match kind {
         Kind::Tuple | Kind::Checked => {
-            tests.extend([ip.equals(12, 4, scattered), ip.equals(16, 4, 0x0a00_0000 | number % 3)]);
+            tests.extend([ip.equals(12, 4, scattered), ip.equals(16, 4, 0x0a00_0000 | (number % 3))]);
             tests.extend([tcp.equals(0, 2, scattered >> 20), tcp.equals(2, 2, 80)]);
             if kind == Kind::Checked {
                 tests.extend([ip.within(8, 1, 3..=200), tcp.within(13, 1, 1..=255)]);
@@ -69,7 +69,7 @@ fn packet(kind: Kind, number: u32, words: u8) -> Vec<u8> {
     };
     put(12, 0x0800, 2);
     let (source, destination, from, to) = match kind {
-        Kind::Tuple | Kind::Checked => (scattered, 0x0a00_0000 | number % 3, scattered >> 20, 80),
+        Kind::Tuple | Kind::Checked => (scattered, 0x0a00_0000 | (number % 3), scattered >> 20, 80),
         Kind::Grid => (number % 4, number / 4 % 4, number / 16, 80),
         Kind::Port => (number, 0, 1, 1000 + number),
         Kind::Addresses => (scattered & 0xffff_f000 | 0x123, number, 0, 0),
