@@ -1,11 +1,13 @@
 //! Small groups, whose filters are compared as a whole: every answer against the filters one by one, for packets that
-//! differ in one bit, are cut at every length, have headers of every length, and end where memory ends.
+//! differ in one bit, are cut at every length, have headers of every length, and end where memory ends; and while slots
+//! are given from one filter to another.
 
 use quaject_filter::fuzz::{Guard, Random};
 use quaject_filter::ir::{Field, Test};
 use quaject_filter::{Classifier, Engine, Expression, Filter, Id, Match, Packet, Scope};
 use quaject_test_support::Effort;
 use std::cmp::Reverse;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What filters of a test look at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -225,4 +227,42 @@ fn groups_with_templates_come_one_after_the_other() {
         both.kind = kind;
         assert!(both.check(&[0, 3, 9], &mut guard, &mut random) > 0, "{kind:?}");
     }
+}
+
+#[test]
+fn a_slot_that_is_given_on_is_never_taken_for_what_it_was() {
+    const KEYS: u32 = 100;
+    let classifier = Classifier::new();
+    // Some that stay, so that the table does.
+    for number in KEYS..KEYS + 4 {
+        classifier.insert(&filter(Kind::Tuple, number), 1 + number).expect("there is room");
+    }
+    let filters: Vec<Filter> = (0..KEYS).map(|number| filter(Kind::Tuple, number)).collect();
+    let packets: Vec<Vec<u8>> = (0..KEYS).map(|number| packet(Kind::Tuple, number, 5)).collect();
+    let over = AtomicBool::new(false);
+    let found = std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut found = 0_u64;
+            let mut reader = classifier.reader();
+            while !over.load(Ordering::Relaxed) {
+                for (number, bytes) in packets.iter().enumerate() {
+                    // The priority says whose filter it is.
+                    let priority = reader.classify(Packet::new(bytes)).priority();
+                    assert!(priority.is_none_or(|own| own == 1 + number as u32), "{number} is {priority:?}");
+                    found += u64::from(priority.is_some());
+                }
+            }
+            found
+        });
+        for _ in 0..Effort::wanted().pick(200, 2_000, 20_000) {
+            for (number, filter) in filters.iter().enumerate() {
+                let id = classifier.insert(filter, 1 + number as u32).expect("there is room");
+                classifier.remove(id).expect("it is there");
+            }
+        }
+        over.store(true, Ordering::Relaxed);
+        reader.join().expect("no answer is wrong")
+    });
+    // One that never meets a filter would see nothing.
+    assert!(found > 0);
 }
