@@ -7,6 +7,7 @@ mod codegen;
 mod corpus;
 mod install;
 mod malformed;
+mod pipes;
 mod run;
 mod simulate;
 mod test;
@@ -30,6 +31,9 @@ cargo xtask bench NAME [ARG...]    run bench/NAME, with its peers built from the
 cargo xtask corpus DIR             compare packet filters with bpf_filter on DIR's captures and expressions
 cargo xtask malformed [PROGRAM] [--packets N]
                                    send ten million, or N, malformed packets to each program of examples/, or to one
+cargo xtask pipes [--parts N]       compare every composition of up to four steps with the reference, at every length up to
+                                   300 and every pair of alignments, or at N 64ths of the pairs, each of which has every
+                                   alignment of the source and of the target
 cargo xtask simulate [PROGRAM] [--hours N]
                                    run tftp, tcpip and nat of examples/, or one, on networks that fail, for a day of
                                    their clock, or N hours
@@ -48,6 +52,7 @@ enum Task {
     Codegen,
     Corpus { folder: PathBuf, arguments: Vec<std::ffi::OsString> },
     Malformed { program: Option<String>, packets: u64 },
+    Pipes { parts: u64 },
     Simulate { program: Option<String>, hours: u64 },
     ListBenches,
     Bench { name: String, arguments: Vec<std::ffi::OsString> },
@@ -72,6 +77,7 @@ fn main() -> ExitCode {
         Task::Codegen => codegen::run(),
         Task::Corpus { folder, arguments } => corpus::run(&folder, &arguments),
         Task::Malformed { program, packets } => malformed::run(program.as_deref(), packets),
+        Task::Pipes { parts } => pipes::run(parts),
         Task::Simulate { program, hours } => simulate::run(program.as_deref(), hours),
         Task::ListBenches => bench::list(),
         Task::Bench { name, arguments } => bench::run(&name, &arguments),
@@ -110,6 +116,14 @@ fn read_arguments() -> Result<Task, lexopt::Error> {
             let (program, packets) = program_and_number(&mut parser, "packets")?;
             Ok(Task::Malformed { program, packets: packets.unwrap_or(malformed::PACKETS) })
         }
+        "pipes" => match parser.next()? {
+            None => Ok(Task::Pipes { parts: pipes::PARTS }),
+            Some(Long("parts")) => {
+                let parts = parser.value()?.parse()?;
+                no_more(&mut parser, Task::Pipes { parts })
+            }
+            Some(other) => Err(other.unexpected()),
+        },
         "simulate" => {
             let (program, hours) = program_and_number(&mut parser, "hours")?;
             Ok(Task::Simulate { program, hours: hours.unwrap_or(simulate::HOURS) })

@@ -1,4 +1,5 @@
-//! Pipes for machines other than the one at hand: code and frames as bytes, for tests that run them under an emulator.
+//! Pipes for machines other than the one at hand: code and frames as bytes, for tests that run them under an emulator. And
+//! what tests want to know of the code for this one.
 
 use quaject_vcode::{Asm, Code, Core, Extension, Features, Machine, VectorMachine, Vectors};
 
@@ -6,7 +7,8 @@ use crate::compose::{self, Space};
 use crate::crc32c;
 use crate::error::Error;
 use crate::frame;
-use crate::plan::Plan;
+use crate::pipe::{Composer, Pipe, Registers};
+use crate::plan::{Gathered, Plan};
 use crate::policy::Store;
 use crate::report::Report;
 use crate::step::Step;
@@ -43,6 +45,22 @@ pub struct Addresses {
     pub streams: u64,
     /// What [`tables`] returned.
     pub tables: u64,
+}
+
+/// Composes for this machine in integer registers, as for those without vectors.
+///
+/// # Errors
+/// Those of [`Composer::with_features`].
+pub fn integer_composer(features: Features) -> Result<Composer, Error> {
+    Composer::with(features, Registers::Integer)
+}
+
+/// The machine code of a pipe, with which two that do the same can be told from two that differ.
+///
+/// # Errors
+/// Those of [`Pipe::explain`].
+pub fn code_bytes(pipe: &Pipe, store: Store) -> Result<&[u8], Error> {
+    pipe.code_bytes(store)
 }
 
 /// Composes in integer registers.
@@ -97,18 +115,18 @@ pub fn frame(steps: &[Step], layout: Layout, addresses: Addresses) -> Result<Vec
     Ok(bytes)
 }
 
-/// What the steps found out, from the frame after the run.
+/// What the steps found out, from the frame after the run and from what the code has returned.
 ///
 /// # Errors
 /// Those of [`Composer::compose`](crate::Composer::compose).
-pub fn report(steps: &[Step], layout: Layout, frame: &[u8], length: u64) -> Result<Report, Error> {
+pub fn report(steps: &[Step], layout: Layout, frame: &[u8], returned: u64, length: u64) -> Result<Report, Error> {
     let plan = Plan::new(steps)?;
     let slots = frame.as_chunks::<8>().0;
     let value = |slot: &[u8; 8]| if layout.little { u64::from_le_bytes(*slot) } else { u64::from_be_bytes(*slot) };
     let slots: Vec<u64> = slots.iter().take(frame::KEYS).map(value).collect();
     let accumulators = &slots[frame::ACCUMULATORS..];
     let mut report = plan.blank();
-    plan.settle(accumulators, &mut report, layout.bits / 2);
+    plan.settle(accumulators, Gathered(returned), &mut report, layout.bits / 2);
     plan.complete(accumulators, &mut report, length, layout.little);
     Ok(report)
 }

@@ -27,6 +27,15 @@ const TABLE: &quaject_vcode::decode::Table = {
     TABLE
 };
 
+/// Which registers data pass through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Registers {
+    /// The widest that the processor has.
+    Widest,
+    /// Those for integers, as on machines without vectors.
+    Integer,
+}
+
 /// Composes pipes. One for a whole program is enough; [`Composer::global`] is that one.
 #[derive(Debug, Clone)]
 pub struct Composer {
@@ -37,6 +46,7 @@ pub struct Composer {
 struct Inner {
     memory: Memory,
     features: Features,
+    registers: Registers,
     /// What code is written in before it is installed.
     buffer: Mutex<Box<[u8]>>,
 }
@@ -55,8 +65,12 @@ impl Composer {
     /// # Errors
     /// Those of [`Composer::new`].
     pub fn with_features(features: Features) -> Result<Composer, Error> {
+        Composer::with(features, Registers::Widest)
+    }
+
+    pub(crate) fn with(features: Features, registers: Registers) -> Result<Composer, Error> {
         let buffer = Mutex::new(vec![0; MOST_BYTES].into());
-        Ok(Composer { inner: Arc::new(Inner { memory: Memory::new(MEMORY_BYTES)?, features, buffer }) })
+        Ok(Composer { inner: Arc::new(Inner { memory: Memory::new(MEMORY_BYTES)?, features, registers, buffer }) })
     }
 
     /// The composer of this program.
@@ -83,8 +97,8 @@ impl Composer {
     }
 }
 
-/// What is composed.
-pub(crate) type Call = unsafe extern "C" fn(*mut Frame, *const u8, *mut u8, usize);
+/// What is composed. What it returns has a meaning if the plan says so.
+pub(crate) type Call = unsafe extern "C" fn(*mut Frame, *const u8, *mut u8, usize) -> u64;
 
 /// A composed function and where it is installed.
 #[derive(Debug, Clone, Copy)]
@@ -189,8 +203,7 @@ impl Pipe {
     pub fn explain(&self, store: Store) -> Result<String, Error> {
         let function = self.composed(store)?;
         let Composed { code, vector_bits, block_bytes } = function.composed;
-        // SAFETY: the code is installed as long as the pipe lives, and code memory can be read.
-        let bytes = unsafe { std::slice::from_raw_parts(function.installed.entry as *const u8, code.instructions) };
+        let bytes = &self.code_bytes(store)?[..code.instructions];
         let width =
             if vector_bits == 0 { "integer registers".into() } else { format!("vectors of {vector_bits} bits") };
         let steps: Vec<String> = self.steps().iter().map(ToString::to_string).collect();
@@ -207,6 +220,13 @@ impl Pipe {
             at += length;
         }
         Ok(text)
+    }
+
+    /// The machine code for a store policy, constants included.
+    pub(crate) fn code_bytes(&self, store: Store) -> Result<&[u8], Error> {
+        let Function { installed, composed, .. } = self.composed(store)?;
+        // SAFETY: the code is installed as long as the pipe lives, and code memory can be read.
+        Ok(unsafe { std::slice::from_raw_parts(installed.entry as *const u8, composed.code.length) })
     }
 
     /// The function for a store policy, if it is composed.
@@ -238,10 +258,14 @@ impl Pipe {
         let inner = &*self.composer.inner;
         let mut buffer = inner.buffer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut space = Space::<Native>::with_room();
-        let composed =
-            compose::compose_native((&mut buffer[..]).into(), &mut space, &self.plan, inner.features, store)?;
+        let region = (&mut buffer[..]).into();
+        let composed = match inner.registers {
+            Registers::Widest => compose::compose_native(region, &mut space, &self.plan, inner.features, store)?,
+            Registers::Integer => compose::compose_integer(region, &mut space, &self.plan, inner.features)?,
+        };
         let installed = inner.memory.install(&buffer, &composed.code)?;
-        // SAFETY: the code is a function that takes three pointers and a number of bytes.
+        // SAFETY: the code is a function that takes three pointers and a number of bytes; whatever the register for results
+        // holds after it is a number.
         let call = unsafe { std::mem::transmute::<usize, Call>(installed.entry) };
         Ok(Function { call, installed, composed })
     }

@@ -39,6 +39,9 @@ pub(crate) struct Plan {
     closing_count: usize,
     /// Whether sums are all that is in accumulators: nothing has to be set there before a run.
     pub(crate) sums_only: bool,
+    /// The step whose sum code of 64 bits returns, see [`Gathered`]: the only checksum. With key streams there may be no
+    /// registers for that.
+    returned_sum: Option<usize>,
     /// The report of a run that found nothing.
     blank: Report,
 }
@@ -62,23 +65,36 @@ pub(crate) struct Sum {
 }
 
 impl Sum {
-    /// The sum as a 16-bit one that carries around, of words as the machine has them.
+    /// Both as one.
     #[inline]
-    fn fold(self, half: u32) -> u64 {
+    fn gather(self, half: u32) -> Gathered {
         let mask = if half == 32 { u64::MAX } else { (1 << (2 * half)) - 1 };
         let low = self.words.wrapping_sub(self.high << half) & mask;
-        let halves = (low >> 32) + (low & 0xffff_ffff) + (self.high >> 32) + (self.high & 0xffff_ffff);
-        let quarters = (halves >> 32) + (halves >> 16 & 0xffff) + (halves & 0xffff);
-        let once = (quarters >> 16) + (quarters & 0xffff);
-        let twice = (once >> 16) + (once & 0xffff);
-        (twice >> 16) + (twice & 0xffff)
+        Gathered(low + self.high)
+    }
+}
+
+/// A sum of words of 16, 32 or 64 bits: as one that carries around it is the same for all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Gathered(pub(crate) u64);
+
+impl Gathered {
+    /// The sum as a 16-bit one that carries around, of words as the machine has them, in the higher half.
+    //
+    // Both halves of a number and its rotation are what the halves add up to, and the higher one is carried to from the
+    // lower: it is the sum of both with the carry. Whoever asks for a small checksum waits for this, step by step.
+    #[inline(always)]
+    fn fold(self) -> u32 {
+        let Gathered(sum) = self;
+        let half = (sum.wrapping_add(sum.rotate_right(32)) >> 32) as u32;
+        half.wrapping_add(half.rotate_right(16))
     }
 
     /// The number whose bytes in network order are those of the sum.
-    #[inline]
-    fn in_network_order(self, half: u32, little: bool) -> u64 {
-        let sum = self.fold(half) as u16;
-        (if little { sum.swap_bytes() } else { sum }).into()
+    #[inline(always)]
+    fn in_network_order(self, little: bool) -> u64 {
+        let sum = self.fold();
+        if little { (sum.swap_bytes() as u16).into() } else { (sum >> 16).into() }
     }
 }
 
@@ -97,6 +113,7 @@ impl Plan {
             closings: [Closing { finding: Finding::Nothing, step: 0, accumulator: 0 }; MOST_STEPS],
             closing_count: 0,
             sums_only: true,
+            returned_sum: None,
             blank: Report::new(),
         };
         let mut keys = 0;
@@ -144,6 +161,13 @@ impl Plan {
                 | Action::XorStream { .. }
                 | Action::User { total: None, .. } => 0,
             };
+        }
+        let mut checksums = (0..steps.len()).filter(|step| steps[*step] == Step::Checksum);
+        if let (Some(step), None) = (checksums.next(), checksums.next())
+            && plan.sums_only
+            && plan.streams == 0
+        {
+            plan.returned_sum = Some(step);
         }
         let length = |step: &Step| match step {
             Step::User(step) => step.program().instructions.len(),
@@ -218,13 +242,24 @@ impl Plan {
         }
     }
 
-    /// Adds sums from the accumulators to those carried, after a piece of data of a machine whose words have two times
-    /// `half` bits. The code begins them anew in the next piece.
-    pub(crate) fn settle(&self, accumulators: &[u64], report: &mut Report, half: u32) {
+    /// The step whose sum the code returns, which is then not in the accumulators, on a machine whose words have two times
+    /// `half` bits.
+    #[inline(always)]
+    pub(crate) fn returned_sum(&self, half: u32) -> Option<usize> {
+        self.returned_sum.filter(|_| half == 32)
+    }
+
+    /// Adds sums from the accumulators, or the one that the code has returned, to those carried, after a piece of data of a
+    /// machine whose words have two times `half` bits. The code begins them anew in the next piece.
+    pub(crate) fn settle(&self, accumulators: &[u64], returned: Gathered, report: &mut Report, half: u32) {
+        if let Some(step) = self.returned_sum(half) {
+            *report.number(step) += u64::from(returned.fold() >> 16);
+            return;
+        }
         for closing in &self.closings[..self.closing_count] {
             if closing.finding == Finding::Checksum {
                 let [words, high, ..] = accumulators[closing.accumulator..] else { continue };
-                *report.number(closing.step) += Sum { words, high }.fold(half);
+                *report.number(closing.step) += u64::from(Sum { words, high }.gather(half).fold() >> 16);
             }
         }
     }
@@ -234,7 +269,7 @@ impl Plan {
         for closing in &self.closings[..self.closing_count] {
             let number = report.number(closing.step);
             *number = match closing.finding {
-                Finding::Checksum => Sum { words: *number, high: 0 }.in_network_order(32, little),
+                Finding::Checksum => Gathered(*number).in_network_order(little),
                 Finding::Crc32c => (!(accumulators[closing.accumulator] as u32)).into(),
                 Finding::Count => bytes,
                 Finding::Total => accumulators[closing.accumulator] & mask(self.total(closing.step).1),
@@ -243,17 +278,28 @@ impl Plan {
         }
     }
 
-    /// Does what [`Plan::settle`] and [`Plan::complete`] do, after a single piece, of a plan with `sums_only`.
+    /// Completes sums from the accumulators, of a single piece.
     #[inline(always)]
-    pub(crate) fn complete_sums(&self, accumulators: &[u64], report: &mut Report, bytes: u64, half: u32, little: bool) {
+    pub(crate) fn complete_sums(&self, accumulators: &[u64], report: &mut Report, half: u32, little: bool) {
         for closing in &self.closings[..self.closing_count] {
-            *report.number(closing.step) = if closing.finding == Finding::Checksum {
+            if closing.finding == Finding::Checksum {
                 let [words, high, ..] = accumulators[closing.accumulator..] else { continue };
-                Sum { words, high }.in_network_order(half, little)
-            } else {
-                bytes
-            };
+                *report.number(closing.step) = Sum { words, high }.gather(half).in_network_order(little);
+            }
         }
+    }
+
+    /// Completes what is known of a single piece before the code has run: bytes.
+    #[inline(always)]
+    pub(crate) fn complete_counts(&self, report: &mut Report, bytes: u64) {
+        let counts = self.closings[..self.closing_count].iter().filter(|closing| closing.finding == Finding::Count);
+        counts.for_each(|closing| *report.number(closing.step) = bytes);
+    }
+
+    /// Completes the only sum, of a single piece, that the code has returned.
+    #[inline(always)]
+    pub(crate) fn complete_sum(&self, step: usize, sum: Gathered, report: &mut Report, little: bool) {
+        *report.number(step) = sum.in_network_order(little);
     }
 
     /// Where the tables of CRC-32C are.

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::frame::{self, Frame};
 use crate::pipe::{Call, Options, Pipe};
-use crate::plan::Plan;
+use crate::plan::{Gathered, Plan};
 use crate::policy::{Store, Temperature};
 use crate::report::Report;
 use crate::step::MOST_STREAMS;
@@ -106,10 +106,15 @@ impl<'p> Runner<'p> {
             && self.pipe.plan().sums_only
             && let Some(code) = self.pipe.composed_call(Store::Cached)
         {
+            self.pipe.plan().complete_counts(&mut self.report, bytes as u64);
             // SAFETY: the caller's promise.
-            unsafe { self.stretch(code, source, target, bytes, streams) };
-            let accumulators = &self.frame.slots[frame::ACCUMULATORS..];
-            self.pipe.plan().complete_sums(accumulators, &mut self.report, bytes as u64, HALF, LITTLE);
+            let returned = unsafe { self.stretch(code, source, target, bytes, streams) };
+            let plan = self.pipe.plan();
+            if let Some(step) = plan.returned_sum(HALF) {
+                plan.complete_sum(step, returned, &mut self.report, LITTLE);
+            } else {
+                plan.complete_sums(&self.frame.slots[frame::ACCUMULATORS..], &mut self.report, HALF, LITTLE);
+            }
             return Ok(&self.report);
         }
         // SAFETY: the caller's promise.
@@ -161,10 +166,9 @@ impl<'p> Runner<'p> {
                 *rest = &stream[done..];
             }
             // SAFETY: the caller's promise.
-            unsafe {
-                self.stretch(code, source.wrapping_add(done), target.wrapping_add(done), length, &streams);
-            }
-            self.pipe.plan().settle(&self.frame.slots[frame::ACCUMULATORS..], &mut self.report, HALF);
+            let returned =
+                unsafe { self.stretch(code, source.wrapping_add(done), target.wrapping_add(done), length, &streams) };
+            self.pipe.plan().settle(&self.frame.slots[frame::ACCUMULATORS..], returned, &mut self.report, HALF);
             done += length;
         }
         Ok(())
@@ -181,18 +185,25 @@ impl<'p> Runner<'p> {
         self.pipe.call(store)
     }
 
-    /// Passes over at most [`MOST_PIECE_BYTES`].
+    /// Passes over at most [`MOST_PIECE_BYTES`]; what the code returns.
     ///
     /// # Safety
     /// What [`Runner::piece`] demands; the code is that of the pipe.
     #[inline(always)]
-    unsafe fn stretch(&mut self, code: Call, source: *const u8, target: *mut u8, bytes: usize, streams: &[&[u8]]) {
+    unsafe fn stretch(
+        &mut self,
+        code: Call,
+        source: *const u8,
+        target: *mut u8,
+        bytes: usize,
+        streams: &[&[u8]],
+    ) -> Gathered {
         let slots = &mut self.frame.slots[frame::STREAMS..frame::ACCUMULATORS];
         for (slot, stream) in slots.iter_mut().zip(streams) {
             *slot = stream.as_ptr() as u64;
         }
         // SAFETY: the caller's promise; the frame is that of the plan which the function was composed for.
-        unsafe { code(&mut self.frame, source, target, bytes) };
+        Gathered(unsafe { code(&mut self.frame, source, target, bytes) })
     }
 
     /// What the last run that ended has found out.

@@ -76,7 +76,6 @@ where
     asm.use_features(features);
     let scalar = Scalar::open(&mut asm, plan, Processor::of::<M>(features), params.map(|param| param.reg()))?;
     scalar.finish(&mut asm);
-    asm.retv();
     asm.end()
 }
 
@@ -103,7 +102,6 @@ where
         vector::write(&mut asm, &scalar, shape, store)?;
     }
     scalar.finish(&mut asm);
-    asm.retv();
     let (vector_bits, block_bytes) = shape.map_or((0, 8), |shape| (shape.bits, shape.block_bytes()));
     Ok(Composed { code: asm.end()?, vector_bits, block_bytes })
 }
@@ -128,6 +126,16 @@ pub(crate) fn compose_native(
     plan: &Plan,
     features: Features,
     _: Store,
+) -> Result<Composed, Error> {
+    compose_integer(region, space, plan, features)
+}
+
+/// Writes a pipe in integer registers, for the machine this program runs on.
+pub(crate) fn compose_integer(
+    region: Region<'_>,
+    space: &mut Space<Native>,
+    plan: &Plan,
+    features: Features,
 ) -> Result<Composed, Error> {
     Ok(Composed { code: compose(region, space, plan, features)?, vector_bits: 0, block_bytes: 8 })
 }

@@ -140,7 +140,8 @@ where
         Ok(this)
     }
 
-    /// The loop, the last bytes, and the accumulators back into the frame.
+    /// The loop, the last bytes, and the accumulators back into the frame, or the only sum to the caller, who then does not
+    /// wait for what is on its way through memory.
     pub(super) fn finish(&self, asm: &mut Asm<'_, M>) {
         // Users' steps are long, element by element, and gain nothing.
         let users = self.plan.actions().iter().any(|action| matches!(action, Action::User { .. }));
@@ -167,11 +168,21 @@ where
         asm.bind(tail);
         self.tail(asm, end);
         asm.bind(end);
+        if let [Some(Home::Register(words)), Some(Home::Register(high)), ..] = self.accumulators
+            && self.plan.returned_sum(4 * Self::WORD as u32).is_some()
+        {
+            // The sum of the vectors comes last: all else does not wait for it.
+            asm.lshuli(self.a, high, 32);
+            asm.subul(high, high, self.a);
+            asm.addul(words, words, high);
+            return asm.retul(words);
+        }
         for (index, accumulator) in self.accumulators.into_iter().flatten().enumerate() {
             if let Home::Register(register) = accumulator {
                 self.store_accumulator(asm, index, register);
             }
         }
+        asm.retv();
     }
 
     /// Eight bytes at a time, from what `left` says until it says less than eight.

@@ -399,8 +399,8 @@ where
                 Kept::Words { first, words, high } => {
                     // The lower halves, which the words have lost carries of, and the higher ones: one sum of both.
                     asm.vlshuli(spare, high, 32);
-                    asm.vsubul(words, words, spare);
                     asm.vaddul(words, words, high);
+                    asm.vsubul(words, words, spare);
                     asm.vsumul(scalar.a, words);
                     scalar.add_to(asm, first, scalar.a);
                 }

@@ -66,7 +66,7 @@ impl Batch {
             let addresses = Addresses { streams: keys, tables: TABLES };
             let frame = cross::frame(steps, self.layout, addresses).expect("the steps are a pipe");
             let start = self.records.len();
-            for word in [entry, source, target, keys, length as u64, 0] {
+            for word in [entry, source, target, keys, length as u64, 0, 0] {
                 self.records.extend(if self.layout.little { word.to_le_bytes() } else { word.to_be_bytes() });
             }
             self.records.resize(start + 64, 0);
@@ -127,7 +127,9 @@ impl Batch {
             let length = data.len();
             let streams = vec![&key[..]; 4];
             let expected = reference::run(&steps, &mut data, &streams);
-            let found = cross::report(&steps, self.layout, &record[64..64 + FRAME_BYTES], length as u64);
+            let word = record[48..56].try_into().expect("a word is eight bytes");
+            let returned = if self.layout.little { u64::from_le_bytes(word) } else { u64::from_be_bytes(word) };
+            let found = cross::report(&steps, self.layout, &record[64..64 + FRAME_BYTES], returned, length as u64);
             let found = found.expect("the steps are a pipe");
             assert!(found == expected, "{machine} {case}: {found:x?} and not {expected:x?}");
             if steps.iter().any(Step::writes) {

@@ -4,9 +4,9 @@ use crate::support::{Bench, Place, Random, alphabet, composers, mixed_steps};
 use quaject_pipe::{Composer, Pipe, Step, Store};
 use quaject_test_support::Effort;
 
-/// Every list of `length` steps.
-fn compositions(length: usize) -> impl Iterator<Item = Vec<Step>> {
-    let steps = alphabet();
+/// Every list of `length` steps; none stands for a step of the user's.
+pub fn compositions(length: usize) -> impl Iterator<Item = Vec<Option<Step>>> {
+    let steps: Vec<Option<Step>> = alphabet().into_iter().map(Some).chain([None]).collect();
     let count = steps.len().pow(length as u32);
     (0..count).map(move |number| {
         let mut rest = number;
@@ -35,33 +35,6 @@ fn some_length(random: &mut Random) -> usize {
 
 fn some_place(random: &mut Random) -> Place {
     if random.below(2) == 0 { Place::End } else { Place::Start(random.below(64)) }
-}
-
-#[test]
-fn every_composition_of_up_to_four_steps_does_what_its_steps_do() {
-    let mut bench = Bench::new();
-    let composers = composers();
-    let (every, runs) = Effort::wanted().pick((23, 2), (1, 3), (1, 200));
-    for length in 0..=4 {
-        for (number, steps) in compositions(length).enumerate() {
-            if length == 4 && number % every != 0 {
-                continue;
-            }
-            for (level, (name, composer)) in composers.iter().enumerate() {
-                // Of four steps, each list meets some of the processors in a short run.
-                if length == 4 && runs < 100 && (number + level) % 3 != 0 {
-                    continue;
-                }
-                let pipe = pipe(composer, &steps);
-                for run in 0..runs {
-                    let store = Store::ALL[(number + run) % 3];
-                    let bytes = some_length(&mut bench.random);
-                    let (from, to) = (some_place(&mut bench.random), some_place(&mut bench.random));
-                    bench.check(name, &pipe, store, bytes, from, to);
-                }
-            }
-        }
-    }
 }
 
 /// Lists of steps that use every part of the composer at least once, and more accumulators and streams than registers.

@@ -1,6 +1,7 @@
 /* Runs composed pipes: runner CODE TABLES TESTS OUT. Everything is mapped where the tests say; source, target and keys
    lie between pages that cannot be accessed. A test is a record of 2048 bytes:
-     0  entry, source, target, keys: addresses; length; in place of the last: 1 if bytes beside the target were written
+     0  entry, source, target, keys: addresses; length; in place of the last two: 1 if bytes beside the target were written,
+        and what the pipe returned
     64  the frame (576)   640  data in, written bytes out (640)   1280  keys (640) */
 #include <stdint.h>
 #include <stdio.h>
@@ -47,7 +48,7 @@ int main(int argc, char **argv) {
     map(0x68000000, PAGE, 1);
     for (long test = 0; test < tests_length / RECORD; test++) {
         unsigned char *record = tests + RECORD * test;
-        uint64_t words[6];
+        uint64_t words[7];
         memcpy(words, record, sizeof words);
         unsigned char *source = (void *)(uintptr_t)words[1], *target = (void *)(uintptr_t)words[2];
         unsigned char *keys = (void *)(uintptr_t)words[3];
@@ -57,11 +58,11 @@ int main(int argc, char **argv) {
         memcpy(source, record + 640, bytes);
         memcpy(keys, record + 1280, bytes);
         if (getenv("TRACE")) fprintf(stderr, "test %ld\n", test);
-        ((void (*)(void *, void *, void *, size_t))(uintptr_t)words[0])(frame, source, target, bytes);
+        uint64_t returned = ((size_t (*)(void *, void *, void *, size_t))(uintptr_t)words[0])(frame, source, target, bytes);
         memcpy(record + 64, frame, 576);
         memcpy(record + 640, target, bytes);
         memset(target, 0x5c, bytes);
-        words[5] = 0;
+        words[5] = 0, words[6] = returned;
         for (long at = 0; at < PAGE; at++) words[5] |= target_page[at] != 0x5c;
         memcpy(record, words, sizeof words);
     }

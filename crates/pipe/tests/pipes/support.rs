@@ -42,10 +42,7 @@ impl Guarded {
 
     /// The bytes at a place.
     pub fn at(&mut self, place: Place, length: usize) -> &mut [u8] {
-        let first = match place {
-            Place::Start(offset) => offset,
-            Place::End => self.length - length,
-        };
+        let first = place.first(self.length, length);
         &mut self.all()[first..first + length]
     }
 }
@@ -64,6 +61,19 @@ pub enum Place {
     Start(usize),
     /// Right before the second one.
     End,
+    /// Ending so many bytes before the second one.
+    Before(usize),
+}
+
+impl Place {
+    /// Where data of so many bytes begin, in memory of `all` bytes.
+    pub fn first(self, all: usize, length: usize) -> usize {
+        match self {
+            Place::Start(offset) => offset,
+            Place::End => all - length,
+            Place::Before(bytes) => all - length - bytes,
+        }
+    }
 }
 
 pub struct Random(pub u64);

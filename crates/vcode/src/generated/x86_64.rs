@@ -8005,23 +8005,21 @@ impl Vectors for Asm<'_, X86_64> {
             if !c.has_width() {
                 return;
             }
-            c.space(59);
+            c.space(49);
             if c.has(12) {
                 c.cursor.bytes(0x1c03b48851362 | vex(s.r | Float::new(15).b, 0, 5), 7);
-                c.cursor.bytes(0xc0d48501c4 | vex(Float::new(15).r | s.b, Float::new(15).b, 4), 5);
+                c.cursor.bytes(0xc0d40501c4 | vex(Float::new(15).r | s.b, Float::new(15).b, 4), 5);
                 c.cursor.bytes(0xc07e8101c4 | vex(Float::new(15).r | d.b, 0, 4), 5);
-                c.cursor.bytes(0x39c0008503c4 | vex(Float::new(15).r | Float::new(15).b, 0, 4), 6);
+                c.cursor.bytes(0x1c0168103c4 | vex(Float::new(15).r | Reg::new(11).b, 0, 4), 6);
+                c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(11).b), 3);
+                c.cursor.bytes(0x1c0390503c4 | vex(Float::new(15).r | Float::new(15).b, 0, 4), 6);
                 c.cursor.bytes(0xc07e8101c4 | vex(Float::new(15).r | Reg::new(11).b, 0, 4), 5);
                 c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(11).b), 3);
-                c.cursor.bytes(0x39c0008503c4 | vex(Float::new(15).r | Float::new(15).b, 0, 4), 6);
-                c.cursor.bytes(0xc07e8101c4 | vex(Float::new(15).r | Reg::new(11).b, 0, 4), 5);
-                c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(11).b), 3);
-                c.cursor.bytes(0x39c0008503c4 | vex(Float::new(15).r | Float::new(15).b, 0, 4), 6);
-                c.cursor.bytes(0xc07e8101c4 | vex(Float::new(15).r | Reg::new(11).b, 0, 4), 5);
+                c.cursor.bytes(0x1c0168103c4 | vex(Float::new(15).r | Reg::new(11).b, 0, 4), 6);
                 c.cursor.bytes(0xc00348 | u64::from(d.r | Reg::new(11).b), 3);
             } else if c.has(11) {
                 c.cursor.bytes(0x1c0390503c4 | vex(s.r | Float::new(15).b, 0, 4), 6);
-                c.cursor.bytes(0xc0d48501c4 | vex(Float::new(15).r | s.b, Float::new(15).b, 4), 5);
+                c.cursor.bytes(0xc0d40501c4 | vex(Float::new(15).r | s.b, Float::new(15).b, 4), 5);
                 c.cursor.bytes(0xc07e8101c4 | vex(Float::new(15).r | d.b, 0, 4), 5);
                 c.cursor.bytes(0x8d8730501c4 | vex(Float::new(15).b, Float::new(15).b, 4), 6);
                 c.cursor.bytes(0xc07e8101c4 | vex(Float::new(15).r | Reg::new(11).b, 0, 4), 5);
@@ -8396,7 +8394,7 @@ impl Vectors for Asm<'_, X86_64> {
             if c.has(12) {
                 c.cursor.bytes(0xc0d448851162 | vex(d.r | t.b, s.b, 5), 6);
             } else if c.has(11) {
-                c.cursor.bytes(0xc0d48501c4 | vex(d.r | t.b, s.b, 4), 5);
+                c.cursor.bytes(0xc0d40501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0d40f4066 | spread(d.r | t.b, 1, 4), 5);
             } else if d.b == t.b {
@@ -8494,7 +8492,7 @@ impl Vectors for Asm<'_, X86_64> {
             if c.has(12) {
                 c.cursor.bytes(0xc0fb48851162 | vex(d.r | t.b, s.b, 5), 6);
             } else if c.has(11) {
-                c.cursor.bytes(0xc0fb8501c4 | vex(d.r | t.b, s.b, 4), 5);
+                c.cursor.bytes(0xc0fb0501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc0fb0f4066 | spread(d.r | t.b, 1, 4), 5);
             } else if d.b == t.b {
@@ -9256,7 +9254,7 @@ impl Vectors for Asm<'_, X86_64> {
             if c.has(12) {
                 c.cursor.bytes(0xc06c48851162 | vex(d.r | t.b, s.b, 5), 6);
             } else if c.has(11) {
-                c.cursor.bytes(0xc06c8501c4 | vex(d.r | t.b, s.b, 4), 5);
+                c.cursor.bytes(0xc06c0501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc06c0f4066 | spread(d.r | t.b, 1, 4), 5);
             } else if d.b == t.b {
@@ -9356,7 +9354,7 @@ impl Vectors for Asm<'_, X86_64> {
             if c.has(12) {
                 c.cursor.bytes(0xc06d48851162 | vex(d.r | t.b, s.b, 5), 6);
             } else if c.has(11) {
-                c.cursor.bytes(0xc06d8501c4 | vex(d.r | t.b, s.b, 4), 5);
+                c.cursor.bytes(0xc06d0501c4 | vex(d.r | t.b, s.b, 4), 5);
             } else if d.b == s.b {
                 c.cursor.bytes(0xc06d0f4066 | spread(d.r | t.b, 1, 4), 5);
             } else if d.b == t.b {
@@ -9483,7 +9481,7 @@ impl Vectors for Asm<'_, X86_64> {
             if c.has(12) && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xf07348851162 | vex(s.b, d.b, 5) | ((i as u64 & 0xff) << 48), 7);
             } else if c.has(11) && fits_unsigned(i, 8, 0) {
-                c.cursor.bytes(0xf0738501c4 | vex(s.b, d.b, 4) | ((i as u64 & 0xff) << 40), 6);
+                c.cursor.bytes(0xf0730501c4 | vex(s.b, d.b, 4) | ((i as u64 & 0xff) << 40), 6);
             } else if d.b == s.b && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xf0730f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
             } else if fits_unsigned(i, 8, 0) {
@@ -9558,7 +9556,7 @@ impl Vectors for Asm<'_, X86_64> {
             if c.has(12) && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xd07348851162 | vex(s.b, d.b, 5) | ((i as u64 & 0xff) << 48), 7);
             } else if c.has(11) && fits_unsigned(i, 8, 0) {
-                c.cursor.bytes(0xd0738501c4 | vex(s.b, d.b, 4) | ((i as u64 & 0xff) << 40), 6);
+                c.cursor.bytes(0xd0730501c4 | vex(s.b, d.b, 4) | ((i as u64 & 0xff) << 40), 6);
             } else if d.b == s.b && fits_unsigned(i, 8, 0) {
                 c.cursor.bytes(0xd0730f4066 | spread(d.b, 1, 4) | ((i as u64 & 0xff) << 40), 6);
             } else if fits_unsigned(i, 8, 0) {
@@ -9769,13 +9767,13 @@ impl Vectors for Asm<'_, X86_64> {
                 c.refer(c.cursor.back(4), 0, data, c.target(data));
                 c.cursor.bytes(0xc0d448851162 | vex(d.r | Float::new(15).b, d.b, 5), 6);
             } else if c.has(11) {
-                c.cursor.bytes(0x20d0738501c4 | vex(s.b, Float::new(15).b, 4), 6);
-                c.cursor.bytes(0xc0d48501c4 | vex(d.r | Float::new(15).b, d.b, 4), 5);
+                c.cursor.bytes(0x20d0730501c4 | vex(s.b, Float::new(15).b, 4), 6);
+                c.cursor.bytes(0xc0d40501c4 | vex(d.r | Float::new(15).b, d.b, 4), 5);
                 c.cursor.bytes(0x5db0501c4 | vex(Float::new(15).r, s.b, 4), 5);
                 c.cursor.bytes(0x0, 4);
                 let data = c.vector_constant(0xffffffff, 0xffffffff);
                 c.refer(c.cursor.back(4), 0, data, c.target(data));
-                c.cursor.bytes(0xc0d48501c4 | vex(d.r | Float::new(15).b, d.b, 4), 5);
+                c.cursor.bytes(0xc0d40501c4 | vex(d.r | Float::new(15).b, d.b, 4), 5);
             } else {
                 c.cursor.bytes(0xc06f0f4066 | spread(Float::new(15).r | s.b, 1, 4), 5);
                 c.cursor.bytes(0x20d0730f4066 | spread(Float::new(15).b, 1, 4), 6);

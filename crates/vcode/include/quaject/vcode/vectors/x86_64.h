@@ -552,23 +552,21 @@ QJV_OUTLINE void qjv_vsumul_aside(qjv_asm *c, v_reg d, v_reg s) {
     (void)d;
     (void)s;
     if (!qjv_has_width(c)) return;
-    qjv_space(c, 59);
+    qjv_space(c, 49);
     if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x1c03b48851362) | qjv_vex(s.r | qjv_reg(15).b, 0, 5), 7);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d48501c4) | qjv_vex(qjv_reg(15).r | s.b, qjv_reg(15).b, 4), 5);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d40501c4) | qjv_vex(qjv_reg(15).r | s.b, qjv_reg(15).b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc07e8101c4) | qjv_vex(qjv_reg(15).r | d.b, 0, 4), 5);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0x39c0008503c4) | qjv_vex(qjv_reg(15).r | qjv_reg(15).b, 0, 4), 6);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x1c0168103c4) | qjv_vex(qjv_reg(15).r | qjv_reg(11).b, 0, 4), 6);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | qjv_reg(11).b), 3);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x1c0390503c4) | qjv_vex(qjv_reg(15).r | qjv_reg(15).b, 0, 4), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc07e8101c4) | qjv_vex(qjv_reg(15).r | qjv_reg(11).b, 0, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | qjv_reg(11).b), 3);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0x39c0008503c4) | qjv_vex(qjv_reg(15).r | qjv_reg(15).b, 0, 4), 6);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc07e8101c4) | qjv_vex(qjv_reg(15).r | qjv_reg(11).b, 0, 4), 5);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | qjv_reg(11).b), 3);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0x39c0008503c4) | qjv_vex(qjv_reg(15).r | qjv_reg(15).b, 0, 4), 6);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc07e8101c4) | qjv_vex(qjv_reg(15).r | qjv_reg(11).b, 0, 4), 5);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x1c0168103c4) | qjv_vex(qjv_reg(15).r | qjv_reg(11).b, 0, 4), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc00348) | (uint64_t)(d.r | qjv_reg(11).b), 3);
     } else if (qjv_has(c, 11)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0x1c0390503c4) | qjv_vex(s.r | qjv_reg(15).b, 0, 4), 6);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d48501c4) | qjv_vex(qjv_reg(15).r | s.b, qjv_reg(15).b, 4), 5);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d40501c4) | qjv_vex(qjv_reg(15).r | s.b, qjv_reg(15).b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc07e8101c4) | qjv_vex(qjv_reg(15).r | d.b, 0, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x8d8730501c4) | qjv_vex(qjv_reg(15).b, qjv_reg(15).b, 4), 6);
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc07e8101c4) | qjv_vex(qjv_reg(15).r | qjv_reg(11).b, 0, 4), 5);
@@ -997,7 +995,7 @@ QJV_OUTLINE void qjv_vaddul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d448851162) | qjv_vex(d.r | t.b, s.b, 5), 6);
     } else if (qjv_has(c, 11)) {
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d48501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d40501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d40f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
     } else if (d.b == t.b) {
@@ -1111,7 +1109,7 @@ QJV_OUTLINE void qjv_vsubul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fb48851162) | qjv_vex(d.r | t.b, s.b, 5), 6);
     } else if (qjv_has(c, 11)) {
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fb8501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fb0501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0fb0f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
     } else if (d.b == t.b) {
@@ -2001,7 +1999,7 @@ QJV_OUTLINE void qjv_vziplul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06c48851162) | qjv_vex(d.r | t.b, s.b, 5), 6);
     } else if (qjv_has(c, 11)) {
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc06c8501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc06c0501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06c0f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
     } else if (d.b == t.b) {
@@ -2117,7 +2115,7 @@ QJV_OUTLINE void qjv_vziphul_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     if (qjv_has(c, 12)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06d48851162) | qjv_vex(d.r | t.b, s.b, 5), 6);
     } else if (qjv_has(c, 11)) {
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc06d8501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc06d0501c4) | qjv_vex(d.r | t.b, s.b, 4), 5);
     } else if (d.b == s.b) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06d0f4066) | qjv_spread(d.r | t.b, 1, 4), 5);
     } else if (d.b == t.b) {
@@ -2261,7 +2259,7 @@ QJV_OUTLINE void qjv_vlshuli_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value)
     if (qjv_has(c, 12) && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf07348851162) | qjv_vex(s.b, d.b, 5) | (((uint64_t)i & UINT64_C(0xff)) << 48), 7);
     } else if (qjv_has(c, 11) && qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xf0738501c4) | qjv_vex(s.b, d.b, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xf0730501c4) | qjv_vex(s.b, d.b, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
     } else if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xf0730f4066) | qjv_spread(d.b, 1, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
     } else if (qjv_fits_unsigned(i, 8, 0)) {
@@ -2345,7 +2343,7 @@ QJV_OUTLINE void qjv_vrshuli_aside(qjv_asm *c, v_reg d, v_reg s, uint32_t value)
     if (qjv_has(c, 12) && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xd07348851162) | qjv_vex(s.b, d.b, 5) | (((uint64_t)i & UINT64_C(0xff)) << 48), 7);
     } else if (qjv_has(c, 11) && qjv_fits_unsigned(i, 8, 0)) {
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xd0738501c4) | qjv_vex(s.b, d.b, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xd0730501c4) | qjv_vex(s.b, d.b, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
     } else if (d.b == s.b && qjv_fits_unsigned(i, 8, 0)) {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xd0730f4066) | qjv_spread(d.b, 1, 4) | (((uint64_t)i & UINT64_C(0xff)) << 40), 6);
     } else if (qjv_fits_unsigned(i, 8, 0)) {
@@ -2579,13 +2577,13 @@ QJV_OUTLINE void qjv_vpadalu_aside(qjv_asm *c, v_reg d, v_reg s) {
         qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d448851162) | qjv_vex(d.r | qjv_reg(15).b, d.b, 5), 6);
     } else if (qjv_has(c, 11)) {
-        c->ip = qjv_bytes(c->ip, UINT64_C(0x20d0738501c4) | qjv_vex(s.b, qjv_reg(15).b, 4), 6);
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d48501c4) | qjv_vex(d.r | qjv_reg(15).b, d.b, 4), 5);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0x20d0730501c4) | qjv_vex(s.b, qjv_reg(15).b, 4), 6);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d40501c4) | qjv_vex(d.r | qjv_reg(15).b, d.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x5db0501c4) | qjv_vex(qjv_reg(15).r, s.b, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x0), 4);
         v_label data = qjv_vector_constant(c, UINT64_C(0xffffffff), UINT64_C(0xffffffff));
         qjv_refer(c, c->ip - 4, 0, data, qjv_label_at(c, data));
-        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d48501c4) | qjv_vex(d.r | qjv_reg(15).b, d.b, 4), 5);
+        c->ip = qjv_bytes(c->ip, UINT64_C(0xc0d40501c4) | qjv_vex(d.r | qjv_reg(15).b, d.b, 4), 5);
     } else {
         c->ip = qjv_bytes(c->ip, UINT64_C(0xc06f0f4066) | qjv_spread(qjv_reg(15).r | s.b, 1, 4), 5);
         c->ip = qjv_bytes(c->ip, UINT64_C(0x20d0730f4066) | qjv_spread(qjv_reg(15).b, 1, 4), 6);

@@ -1,0 +1,341 @@
+//! Every composition of up to four steps, at every length up to 300 and around page ends, at every alignment, as every
+//! kind of code that this processor runs, against the reference; data and what is written end at guard pages.
+//!
+//! A run of the tests takes a slice: every composition, as every kind of code, in a few of its cases. The whole is
+//! `cargo xtask pipes`. It has 64 parts, for there are as many places of the source in a line of a cache as of the
+//! target, and a part holds each of either once: at every length, the source ends 0 to 63 bytes before a guard page, and
+//! in part `p` the target `p` more than that. So all parts are every *pair* of alignments, and one of them is already
+//! every alignment of both. Code has no use for pairs: below 1024 bytes it looks at no address, from there on, and where
+//! it stores past the caches, at the target's and at whether the source's is the same in its line; which is why the long
+//! lengths have pairs of their own in each part.
+//!
+//! Levels of a processor often make the same code of a composition; it runs once. Handlers have no loops of their own:
+//! what they deliver runs as the data here do.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::oracle::compositions;
+use crate::support::{Guarded, Place, Random, composers, describe, random_step};
+use quaject_pipe::{Composer, MOST_STREAMS, Options, Pipe, Report, Runner, Step, Store, cross, reference};
+use quaject_test_support::{Effort, wanted_number};
+use quaject_vcode::Features;
+
+/// Bytes of a line of the caches, which no vector is longer than.
+const LINE: usize = 64;
+/// Lengths from 0 on, all of them.
+const SHORT: usize = 301;
+/// Lengths that end blocks of several vectors, begin to be aligned, and end around a page.
+const LONG: [usize; 24] = [
+    511, 512, 513, 575, 576, 577, 1023, 1024, 1025, 1091, 4031, 4032, 4033, 4088, 4089, 4094, 4095, 4096, 4097, 4098,
+    4103, 4104, 4159, 4160,
+];
+/// By how many bytes the source lies otherwise in its line than the target, where data are long.
+const BESIDE: [usize; 4] = [0, 8, 1, 32];
+const MOST: usize = 4160;
+const CANARY: u8 = 0x5c;
+
+/// Where data are, and how they pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// At once, ending so many bytes before guard pages.
+    Apart { from: usize, to: usize },
+    /// At once, beginning right behind guard pages.
+    Behind,
+    /// Where they are, ending so many bytes before a guard page.
+    InPlace { end: usize },
+    /// As lists of two, cut at these places.
+    Cut { source: usize, target: usize },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Case {
+    length: usize,
+    manner: Manner,
+}
+
+/// Cases of a part, in an order in which little has to be made anew from one to the next.
+const CASES: usize = SHORT * LINE + LONG.len() * 8 + SHORT + SHORT + 5 * SHORT;
+
+impl Case {
+    fn of(part: usize, number: usize, store: Store) -> Case {
+        // Past the caches only targets are stored to that whole vectors can be aligned to; others take the code that
+        // prefetches.
+        let streamed = |length: usize, to: usize| match store {
+            Store::Streaming => (LINE - length % 8) % 8 + to % 8 * 8,
+            Store::Cached | Store::Prefetching => to % LINE,
+        };
+        let mut rest = number;
+        if rest < SHORT * LINE {
+            let (length, from) = (rest / LINE, rest % LINE);
+            return Case { length, manner: Manner::Apart { from, to: streamed(length, from + part) } };
+        }
+        rest -= SHORT * LINE;
+        if rest < LONG.len() * 8 {
+            let length = LONG[rest / 8];
+            // Addresses that are multiples of eight first.
+            let to = streamed(length, (part / 4 + 8 * (rest % 8) + 7 * length) % LINE);
+            return Case { length, manner: Manner::Apart { from: (to + BESIDE[part % 4]) % LINE, to } };
+        }
+        rest -= LONG.len() * 8;
+        let length = rest % SHORT;
+        let manner = match rest / SHORT {
+            0 => Manner::Behind,
+            1 => Manner::InPlace { end: streamed(length, part + length) },
+            cut => {
+                let source = (part + LINE * (cut - 2)).min(length);
+                Manner::Cut { source, target: (7 * source + length) % (length + 1) }
+            }
+        };
+        Case { length, manner }
+    }
+}
+
+/// Code for a composition: which of those for the levels of the processor are the same is found by their bytes.
+struct Code<'p> {
+    name: &'static str,
+    pipe: &'p Pipe,
+    store: Store,
+    runner: Runner<'p>,
+}
+
+fn codes<'p>(pipes: &'p [(&'static str, Pipe)]) -> Vec<Code<'p>> {
+    let mut seen: Vec<&[u8]> = Vec::new();
+    let mut codes = Vec::new();
+    for (name, pipe) in pipes {
+        for store in Store::ALL {
+            let bytes = cross::code_bytes(pipe, store).expect("there is room for the code");
+            if !seen.contains(&bytes) {
+                seen.push(bytes);
+                codes.push(Code { name, pipe, store, runner: pipe.runner() });
+            }
+        }
+    }
+    codes
+}
+
+/// What a thread runs pipes in.
+struct Room {
+    source: Guarded,
+    target: Guarded,
+    keys: [Guarded; MOST_STREAMS],
+    random: Random,
+    /// What the source and the keys hold, as far as they are long.
+    data: [u8; MOST],
+    key_data: [[u8; MOST]; MOST_STREAMS],
+    /// Where they are now, before their guard pages or behind them, and how long.
+    placed: Option<(usize, Place)>,
+    /// What the reference makes of them, up to this length.
+    expected_of: Option<usize>,
+    expected: Vec<u8>,
+    report: Report,
+    evaluations: u64,
+}
+
+impl Room {
+    fn new(seed: u64) -> Room {
+        let mut target = Guarded::new(3);
+        target.all().fill(CANARY);
+        Room {
+            source: Guarded::new(3),
+            target,
+            keys: std::array::from_fn(|_| Guarded::new(3)),
+            random: Random(seed),
+            data: [0; MOST],
+            key_data: [[0; MOST]; MOST_STREAMS],
+            placed: None,
+            expected_of: None,
+            expected: Vec::new(),
+            report: reference::run(&[], &mut [], &[]),
+            evaluations: 0,
+        }
+    }
+
+    /// Begins a composition, with data of its own.
+    fn begin(&mut self) {
+        self.random.fill(&mut self.data);
+        self.key_data.iter_mut().for_each(|key| self.random.fill(key));
+        (self.placed, self.expected_of) = (None, None);
+    }
+
+    /// Has what the reference makes of the first `length` bytes.
+    fn expect(&mut self, steps: &[Step], length: usize) {
+        if self.expected_of != Some(length) {
+            self.expected.clear();
+            self.expected.extend(&self.data[..length]);
+            let keys = self.key_data.each_ref().map(|key| &key[..length]);
+            self.report = reference::run(steps, &mut self.expected, &keys);
+            self.expected_of = Some(length);
+        }
+    }
+
+    /// Has the first `length` bytes in the source, and of keys where the pipe wants any.
+    fn place(&mut self, streams: usize, length: usize, place: Place) {
+        if self.placed != Some((length, place)) {
+            if let Some((length, place)) = self.placed {
+                assert!(*self.source.at(place, length) == self.data[..length], "a source was written");
+            }
+            self.source.at(place, length).copy_from_slice(&self.data[..length]);
+            // Keys lie otherwise than the source.
+            let beside = match place {
+                Place::Before(end) => Place::Before((length + end) % LINE),
+                Place::Start(_) | Place::End => place,
+            };
+            for (key, data) in self.keys.iter_mut().zip(&self.key_data).take(streams) {
+                key.at(beside, length).copy_from_slice(&data[..length]);
+            }
+            self.placed = Some((length, place));
+        }
+    }
+
+    fn check(&mut self, code: &mut Code<'_>, Case { length, manner }: Case) {
+        let (pipe, store) = (code.pipe, code.store);
+        let (from, to) = match manner {
+            Manner::Apart { from, to } => (Place::Before(from), Place::Before(to)),
+            Manner::Behind => (Place::Start(0), Place::Start(0)),
+            Manner::InPlace { end } => (Place::Before(end), Place::Before(end)),
+            Manner::Cut { .. } => (Place::Before(0), Place::Before(0)),
+        };
+        self.expect(pipe.steps(), length);
+        self.place(pipe.streams(), length, from);
+        let beside = match from {
+            Place::Before(end) => Place::Before((length + end) % LINE),
+            Place::Start(_) | Place::End => from,
+        };
+        let streams = self.keys.each_mut().map(|key| &*key.at(beside, length));
+        let streams = &streams[..pipe.streams()];
+        // Plain stores are what a caller who wishes nothing gets, on a shorter way.
+        let options =
+            Options { store: Some(store).filter(|store| *store != Store::Cached), streams, ..Options::default() };
+        let (before, target, after) = around(&mut self.target, to, length);
+        let written = match manner {
+            Manner::InPlace { .. } => {
+                target.copy_from_slice(&self.data[..length]);
+                code.runner.run_in_place(target, options)
+            }
+            Manner::Apart { .. } | Manner::Behind => {
+                let target = if pipe.writes() { &mut *target } else { &mut [] };
+                code.runner.run_with(self.source.at(from, length), target, options)
+            }
+            Manner::Cut { source, target: cut } => {
+                let (first, second) = self.source.at(from, length).split_at(source);
+                let (one, two) = if pipe.writes() { target.split_at_mut(cut) } else { Default::default() };
+                code.runner.run_lists(&[first, second], &mut [one, two], options)
+            }
+        };
+        let found = written.expect("the lengths are right");
+        let remains = matches!(manner, Manner::InPlace { .. }) && !pipe.writes();
+        let wanted = match () {
+            () if remains => &self.data[..length],
+            () if pipe.writes() => &self.expected[..],
+            () => &[],
+        };
+        let target = if pipe.writes() || remains { target } else { &mut target[..0] };
+        let right = *found == self.report
+            && target == wanted
+            && *before == [CANARY; LINE][..before.len()]
+            && *after == [CANARY; LINE][..after.len()];
+        assert!(
+            right,
+            "{} on {}, {store}, {length} bytes, {manner:?}:\n{found:x?} {target:02x?} and not\n{:x?} {wanted:02x?}; or written \
+             beside",
+            describe(pipe.steps()),
+            code.name,
+            self.report
+        );
+        target.fill(CANARY);
+        self.evaluations += 1;
+    }
+}
+
+/// Bytes in guarded memory, with a line before them, where there is one, and what is between them and the next guard page.
+fn around(memory: &mut Guarded, place: Place, length: usize) -> (&[u8], &mut [u8], &[u8]) {
+    let all = memory.all();
+    let first = place.first(all.len(), length);
+    let (before, rest) = all.split_at_mut(first);
+    let (here, after) = rest.split_at_mut(length);
+    (&before[first.saturating_sub(LINE)..], here, &after[..after.len().min(LINE)])
+}
+
+/// The user's step that a composition has at each place where it has one: others in every composition, of all widths.
+fn with_users(steps: Vec<Option<Step>>, random: &mut Random) -> Vec<Step> {
+    steps.into_iter().map(|step| step.unwrap_or_else(|| Step::User(random_step(random)))).collect()
+}
+
+/// What of all a run takes.
+#[derive(Clone, Copy)]
+enum Amount {
+    /// Every case of so many parts.
+    Parts(usize),
+    /// One in so many compositions, and of each kind of code so many cases.
+    Slice { every: usize, cases: usize },
+}
+
+#[test]
+fn every_composition_of_up_to_four_steps_does_what_its_steps_do() {
+    let amount = match wanted_number("QJ_PARTS") {
+        Some(parts) => Amount::Parts(usize::try_from(parts).map_or(LINE, |parts| parts.min(LINE))),
+        None => {
+            let (every, cases) = Effort::wanted().pick((16, 3), (1, 3), (1, 2_000));
+            Amount::Slice { every, cases }
+        }
+    };
+    let all: Vec<Vec<Option<Step>>> = (0..=4).flat_map(compositions).collect();
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut room = Room::new(0);
+        let mut composers = composers();
+        composers.push(("integer registers", cross::integer_composer(Features::detect()).expect("there is memory")));
+        composers.push(("integer registers alone", cross::integer_composer(Features::NONE).expect("there is memory")));
+        let mut codes_run = 0;
+        loop {
+            // Pairs with nothing: each is handed out once, and what threads found out is joined at the end.
+            let number = next.fetch_add(1, Ordering::Relaxed);
+            let Some(steps) = all.get(number) else { return (codes_run, room.evaluations) };
+            room.random = Random(0x9e37_79b9_7f4a_7c15 ^ (number as u64) << 32);
+            if let Amount::Slice { every, .. } = amount
+                && room.random.below(every) != 0
+            {
+                continue;
+            }
+            let steps = with_users(steps.clone(), &mut room.random);
+            codes_run += run(&steps, amount, &composers, &mut room);
+            if matches!(amount, Amount::Parts(_)) && number % 500 == 499 {
+                eprintln!("{} of {} compositions", number + 1, all.len());
+            }
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let counts: Vec<(u64, u64)> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("every case is right")).collect()
+    });
+    let (codes, evaluations) = counts.iter().fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
+    eprintln!("{} compositions, {codes} functions, {evaluations} evaluations, no difference", all.len());
+}
+
+/// Runs one composition; the number of its functions.
+fn run(steps: &[Step], amount: Amount, composers: &[(&'static str, Composer)], room: &mut Room) -> u64 {
+    let compose = |composer: &Composer| composer.compose(steps).unwrap_or_else(|error| panic!("{steps:?}: {error}"));
+    let pipes: Vec<_> = composers.iter().map(|(name, composer)| (*name, compose(composer))).collect();
+    room.begin();
+    let mut codes = codes(&pipes);
+    for code in &mut codes {
+        match amount {
+            Amount::Parts(parts) => {
+                for part in 0..parts {
+                    // Of targets to stream to there are eight in a line: later parts would repeat them.
+                    let first = if code.store == Store::Streaming && part >= 8 { SHORT * LINE } else { 0 };
+                    (first..CASES).for_each(|number| room.check(code, Case::of(part, number, code.store)));
+                }
+            }
+            Amount::Slice { cases, .. } => {
+                for _ in 0..cases {
+                    let (part, number) = (room.random.below(LINE), room.random.below(CASES));
+                    room.check(code, Case::of(part, number, code.store));
+                }
+            }
+        }
+        assert!(room.target.all().iter().all(|byte| *byte == CANARY), "{}: written outside", describe(steps));
+    }
+    codes.len() as u64
+}
