@@ -1,8 +1,8 @@
-//! What is compared: pipes, C, memcpy.
+//! What is compared: pipes, C, C with intrinsics, memcpy.
 
 use quaject_pipe::{Composer, Options, Pipe, Step, Temperature};
 
-// SAFETY: the declarations of c/loops.c, compiled twice.
+// SAFETY: the declarations of c/loops.c, compiled twice, and of c/hand.c.
 unsafe extern "C" {
     fn o2_copy_sum_words(to: *mut u8, from: *const u8, bytes: usize) -> u16;
     fn o2_copy_sum_swap_words(to: *mut u8, from: *const u8, bytes: usize) -> u16;
@@ -16,12 +16,17 @@ unsafe extern "C" {
     fn o3_sum_words(from: *const u8, bytes: usize) -> u16;
     fn o3_swap(data: *mut u8, bytes: usize);
     fn o3_copy(to: *mut u8, from: *const u8, bytes: usize);
+    safe fn hand_is_there() -> i32;
+    fn hand_copy_sum(to: *mut u8, from: *const u8, bytes: usize) -> u16;
+    fn hand_copy_sum_swap(to: *mut u8, from: *const u8, bytes: usize) -> u16;
 }
 
 /// Source and target, at multiples of 64 bytes.
 pub struct Buffers {
     source: Vec<Line>,
     target: Vec<Line>,
+    /// The first line of the target that is used.
+    first: usize,
     pub bytes: usize,
 }
 
@@ -30,16 +35,18 @@ pub struct Buffers {
 struct Line([u8; 64]);
 
 impl Buffers {
-    pub fn new(bytes: usize) -> Buffers {
+    /// The target lies `first` lines behind where the allocator puts it.
+    pub fn new(bytes: usize, first: usize) -> Buffers {
         let lines = bytes.div_ceil(64);
-        let mut buffers = Buffers { source: vec![Line([1; 64]); lines], target: vec![Line([2; 64]); lines], bytes };
+        let (source, target) = (vec![Line([1; 64]); lines], vec![Line([2; 64]); lines + first]);
+        let mut buffers = Buffers { source, target, first, bytes };
         let all = buffers.source.iter_mut().flat_map(|line| &mut line.0);
         all.enumerate().for_each(|(at, byte)| *byte = ((at as u32).wrapping_mul(2_654_435_761) >> 13) as u8);
         buffers
     }
 
     fn pointers(&mut self) -> (*mut u8, *const u8) {
-        (self.target.as_mut_ptr().cast(), self.source.as_ptr().cast())
+        (self.target[self.first..].as_mut_ptr().cast(), self.source.as_ptr().cast())
     }
 
     fn slices(&mut self) -> (&mut [u8], &[u8]) {
@@ -86,7 +93,7 @@ pub struct Contender {
 fn in_c(name: &'static str, function: unsafe extern "C" fn(*mut u8, *const u8, usize) -> u16) -> Contender {
     let run = move |buffers: &mut Buffers| {
         let (to, from) = buffers.pointers();
-        // SAFETY: both have that many bytes, a multiple of 4.
+        // SAFETY: both have that many bytes, a multiple of 256.
         unsafe { function(to, from, buffers.bytes) }
     };
     Contender { name, run: Box::new(run) }
@@ -135,7 +142,7 @@ pub fn contenders(work: Work, temperature: Temperature) -> Vec<Contender> {
         0
     };
     let memcpy = Contender { name: "memcpy", run: Box::new(memcpy) };
-    match work {
+    let mut contenders = match work {
         Work::Checksum => vec![
             pipe(&[Step::Copy, Step::Checksum]),
             in_c("int. O3", o3_copy_sum_words),
@@ -154,7 +161,14 @@ pub fn contenders(work: Work, temperature: Temperature) -> Vec<Contender> {
             separate("sep. O2", o2_copy, o2_sum_words, Some(o2_swap)),
             memcpy,
         ],
+    };
+    if hand_is_there() != 0 {
+        contenders.push(match work {
+            Work::Checksum => in_c("by hand", hand_copy_sum),
+            Work::ChecksumSwap => in_c("by hand", hand_copy_sum_swap),
+        });
     }
+    contenders
 }
 
 /// Compares what all leave with what the first does.

@@ -44,9 +44,19 @@ fn time(contender: &mut Contender, buffers: &mut Buffers, caches: Caches) -> f64
 }
 
 /// Medians of alternating runs, one for each contender.
-fn compare(contenders: &mut [Contender], buffers: &mut Buffers, caches: Caches) -> Vec<f64> {
+//
+// Every run has other buffers, and others of the 64 places in a page that one can have beside the other: loads that are a little
+// more than a page before a store may wait for it, and lines of both may drive each other out of a cache that looks at some
+// bits of addresses only. What is compared at one place is chance.
+fn compare(contenders: &mut [Contender], bytes: usize, caches: Caches) -> Vec<f64> {
     let mut times = vec![Vec::new(); contenders.len()];
+    // Small ones are kept, so that the allocator gives others. Large ones take too much memory and have no such luck.
+    let mut all = Vec::new();
     for run in 0..=RUNS {
+        if bytes <= 1 << 20 || all.is_empty() {
+            all.push(Buffers::new(bytes, 23 * run % 64));
+        }
+        let buffers = all.last_mut().expect("one has just been made, or kept");
         for (contender, times) in contenders.iter_mut().zip(&mut times) {
             let nanoseconds = time(contender, buffers, caches);
             // The first run warms up.
@@ -76,13 +86,14 @@ fn throughput(work: Work) {
     let names: Vec<&str> = contenders(work, Temperature::Unknown).iter().map(|contender| contender.name).collect();
     print!("{:>9} {:>5}", "bytes", "");
     names.iter().for_each(|name| print!(" {name:>14}"));
-    println!("  {:>9} {:>9} {:>9} {:>9}", "/int. -O3", "/int. -O2", "/sep. -O3", "/memcpy");
+    println!("  {:>9} {:>9} {:>9} {:>9} {:>9}", "/int. -O3", "/int. -O2", "/sep. -O3", "/memcpy", "/by hand");
     for (bytes, caches) in SIZES {
         let temperature = if caches == Caches::Cold { Temperature::Cold } else { Temperature::Hot };
         let mut contenders = contenders(work, temperature);
-        let mut buffers = Buffers::new(bytes);
+        let mut buffers = Buffers::new(bytes, 0);
         contenders::check(&mut contenders, &mut buffers);
-        let times = compare(&mut contenders, &mut buffers, caches);
+        drop(buffers);
+        let times = compare(&mut contenders, bytes, caches);
         print!("{bytes:>9} {:>5}", format!("{caches:?}").to_lowercase());
         times.iter().for_each(|time| print!(" {:>14.2}", bytes as f64 / time));
         let best = |word: &str| {
@@ -91,11 +102,12 @@ fn throughput(work: Work) {
         };
         let ratio = |word: &str| best(word) / best("pipe");
         println!(
-            "  {:>9.2} {:>9.2} {:>9.2} {:>9.2}",
+            "  {:>9.2} {:>9.2} {:>9.2} {:>9.2} {:>9.2}",
             ratio("int. O3"),
             ratio("int. O2"),
             ratio("sep. O3"),
-            ratio("memcpy")
+            ratio("memcpy"),
+            ratio("by hand")
         );
     }
 }
@@ -122,9 +134,8 @@ fn table_4() {
     let mut columns = Vec::new();
     for work in [Work::Checksum, Work::ChecksumSwap] {
         let mut contenders = contenders(work, Temperature::Unknown);
-        let mut buffers = Buffers::new(TABLE_4_BYTES);
-        let hot = compare(&mut contenders, &mut buffers, Caches::Hot);
-        let cold = compare(&mut contenders, &mut buffers, Caches::Cold);
+        let hot = compare(&mut contenders, TABLE_4_BYTES, Caches::Hot);
+        let cold = compare(&mut contenders, TABLE_4_BYTES, Caches::Cold);
         let best = |times: &[f64], word: &str| {
             let of = times.iter().zip(&contenders).filter(|(_, contender)| contender.name.contains(word));
             of.map(|(time, _)| *time).fold(f64::INFINITY, f64::min)
@@ -167,7 +178,7 @@ fn main() {
     if let [name, bytes, rounds] = &arguments[..] {
         let work = [Work::Checksum, Work::ChecksumSwap].into_iter().find(|work| work.name() == name);
         let mut contenders = contenders(work.expect("`copy+checksum` or `copy+checksum+swap`"), Temperature::Unknown);
-        let mut buffers = Buffers::new(bytes.parse().expect("a number of bytes"));
+        let mut buffers = Buffers::new(bytes.parse().expect("a number of bytes"), 0);
         let pipe = contenders.iter_mut().find(|contender| contender.name == "pipe").expect("it is one of them");
         for _ in 0..rounds.parse().expect("a number of rounds") {
             black_box((pipe.run)(&mut buffers));

@@ -55,12 +55,13 @@ pub fn integer_composer(features: Features) -> Result<Composer, Error> {
     Composer::with(features, Registers::Integer)
 }
 
-/// The machine code of a pipe, with which two that do the same can be told from two that differ.
+/// The machine code of a pipe, with which two that do the same can be told from two that differ, and the bits of its vectors,
+/// or 0.
 ///
 /// # Errors
 /// Those of [`Pipe::explain`].
-pub fn code_bytes(pipe: &Pipe, store: Store) -> Result<&[u8], Error> {
-    pipe.code_bytes(store)
+pub fn code(pipe: &Pipe, store: Store) -> Result<(&[u8], u32), Error> {
+    Ok((pipe.code_bytes(store)?, pipe.vector_bits(store)?))
 }
 
 /// Composes in integer registers.

@@ -229,6 +229,11 @@ impl Pipe {
         Ok(unsafe { std::slice::from_raw_parts(installed.entry as *const u8, composed.code.length) })
     }
 
+    /// The bits of the vectors that it uses; 0 if it uses none.
+    pub(crate) fn vector_bits(&self, store: Store) -> Result<u32, Error> {
+        Ok(self.composed(store)?.composed.vector_bits)
+    }
+
     /// The function for a store policy, if it is composed.
     #[inline(always)]
     pub(crate) fn composed_call(&self, store: Store) -> Option<Call> {

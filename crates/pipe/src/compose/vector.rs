@@ -23,7 +23,7 @@ use crate::plan::{Action, Plan};
 use crate::policy::Store;
 
 /// How far ahead of the loads source and target are prefetched.
-const AHEAD_BYTES: usize = 512;
+const AHEAD_BYTES: usize = 2048;
 /// Bytes of a line of the caches.
 const LINE_BYTES: usize = 64;
 
