@@ -168,9 +168,10 @@ where
         asm.bind(tail);
         self.tail(asm, end);
         asm.bind(end);
-        if let [Some(Home::Register(words)), Some(Home::Register(high)), ..] = self.accumulators
-            && self.plan.returned_sum(4 * Self::WORD as u32).is_some()
-        {
+        if self.plan.returned_sum(4 * Self::WORD as u32).is_some() {
+            let [Some(Home::Register(words)), Some(Home::Register(high)), ..] = self.accumulators else {
+                unreachable!("every machine has registers for two accumulators beside no key streams");
+            };
             // The sum of the vectors comes last: all else does not wait for it.
             asm.lshuli(self.a, high, 32);
             asm.subul(high, high, self.a);
