@@ -156,6 +156,16 @@ impl Surroundings {
         &self.choices[..self.used]
     }
 
+    /// The next choice, of so many.
+    fn next(&mut self, width: u32) -> u32 {
+        if self.used == self.choices.len() {
+            self.choices.push(0);
+        }
+        self.widths.push(width);
+        self.used += 1;
+        self.choices[self.used - 1]
+    }
+
     /// Goes on to the next choices; false when all have been made.
     pub(crate) fn advance(&mut self) -> bool {
         self.choices.truncate(self.used);
@@ -197,19 +207,14 @@ impl World for Surroundings {
         0
     }
 
+    fn declines(&mut self) -> bool {
+        self.next(2) == 1
+    }
+
     fn call(&mut self, function: ExternId, arguments: &mut [Datum]) -> Reply {
-        let results = &self.outside.results[function.0 as usize];
-        let choice = if results.len() < 2 {
-            0
-        } else {
-            if self.used == self.choices.len() {
-                self.choices.push(0);
-            }
-            self.widths.push(results.len() as u32);
-            self.used += 1;
-            self.choices[self.used - 1]
-        };
-        match results.get(choice as usize) {
+        let width = self.outside.results[function.0 as usize].len() as u32;
+        let choice = if width < 2 { 0 } else { self.next(width) };
+        match self.outside.results[function.0 as usize].get(choice as usize) {
             Some(result) => {
                 self.calls.push((function, result.clone()));
                 self.given.iter_mut().for_each(|given| given.push(arguments.to_vec()));

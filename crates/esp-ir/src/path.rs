@@ -31,6 +31,9 @@ impl Scene<'_> {
             let runs = |member: &PathMember| matches!(self.state.control(member.instance), Control::Running { .. });
             return if path.members.iter().any(runs) { Entry::Later } else { Entry::Refused };
         }
+        if self.world.declines() {
+            return Entry::Refused;
+        }
         let mut parameters = enter.parameters.iter();
         for member in &path.members {
             for value in &member.values {

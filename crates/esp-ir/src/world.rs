@@ -22,6 +22,12 @@ pub trait World {
     /// The time in nanoseconds since some fixed moment. Never goes back.
     fn now_ns(&mut self) -> i64;
 
+    /// Whether a fast path is not entered though everybody is in place, which is always allowed. Engines enter it; who
+    /// explores programs can try both.
+    fn declines(&mut self) -> bool {
+        false
+    }
+
     /// Calls an extern function. Arguments of mutable parameters may be changed; nothing else is read back.
     fn call(&mut self, function: ExternId, arguments: &mut [Datum]) -> Reply;
 }

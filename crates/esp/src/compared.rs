@@ -5,7 +5,7 @@ use crate::{Loader, Modelled, Source, Subject, paths, verified};
 use quaject_esp_ir::ir::Program;
 use quaject_esp_ir::model::{ModelProgram, Role};
 use quaject_esp_opt::fuse::Limits;
-use quaject_esp_opt::path::{self, Extraction, Manual, Specification, extract};
+use quaject_esp_opt::path::{self, BackOff, Extraction, Manual, Specification, extract};
 
 /// A program's models, each with and without fast paths. Nothing inside is abstracted.
 #[derive(Clone, Debug)]
@@ -53,9 +53,9 @@ pub fn compared(
                 Some(process) => left_out.push((specification.name.to_string(), process)),
             }
         }
-        // The checker takes overflow for a fault.
-        let (limits, manual) = (path_limits, Manual::LeftOut);
-        let options = path::Options { checked: true, limits, manual, ..path::Options::default() };
+        // The checker takes overflow for a fault, and tries all ways to decline a path.
+        let (limits, manual, back_off) = (path_limits, Manual::LeftOut, BackOff::Off);
+        let options = path::Options { checked: true, limits, manual, back_off, ..path::Options::default() };
         let made = extract(&model.program, &possible, options);
         let (program, cut) = (verified(made.program), verified(made.without));
         Fast { program, cut, extractions: made.extractions, left_out }

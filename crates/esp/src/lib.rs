@@ -239,7 +239,8 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
         Mode::FastPath | Mode::Auto => {
             let specifications = paths::specifications(&fast_paths, &work.program, &sources);
             let (cuts, manual, limits) = (options.cuts, options.manual, options.limits);
-            let made = extract(&work.program, &specifications, path::Options { checked, cuts, manual, limits });
+            let options = path::Options { checked, cuts, manual, limits, back_off: path::BackOff::On };
+            let made = extract(&work.program, &specifications, options);
             work.program = made.program;
             work.done("paths", 0);
             extractions = made.extractions;

@@ -3,6 +3,7 @@
 //! ```text
 //!   start: .. predicate ──false──────────────────────────────┐
 //!            │true                                           │
+//!          for a while, if it did not pay (`back_off`) ──────┤
 //!          every D-th time, if the path has a choice ────────┤
 //!            │                                               v
 //!          enter ──in place──> the path's code            as before
@@ -10,7 +11,7 @@
 //!          members about to run: yield, and test again, `settle` times at most
 //! ```
 
-use super::Specification;
+use super::{Specification, back_off};
 use crate::product::{Course, Group};
 use quaject_esp_ir::ir::{
     Base, BinaryOp, Block, BlockId, Body, Edge, Enter, FastPath, Instruction, Location, Op, Operand, Operation, PathId,
@@ -20,6 +21,14 @@ use quaject_esp_ir::ir::{
 use quaject_esp_ir::visit::{block_slots, edges_mut, op_values, region_slots, terminator_values, wait_targets};
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Why a path is not entered though everybody is in place.
+pub(super) struct Refusals {
+    /// It makes a choice, which others have to make now and then.
+    pub(super) has_choice: bool,
+    /// Its slot where it notes whether it paid.
+    pub(super) notes: Option<SlotId>,
+}
+
 /// Inserts the code of a path; the entry block of `path` takes the members' values in order.
 pub(super) fn insert(
     program: &mut Program,
@@ -27,11 +36,11 @@ pub(super) fn insert(
     course: &Course,
     of: &Specification,
     path: Body,
-    has_choice: bool,
+    refusals: Refusals,
 ) {
     let id = PathId(program.paths.len() as u32);
     let members = group.placement(course);
-    let counter = has_choice.then(|| program.types.intern(Type::Array { length: 1, element: TypeTable::U32 }));
+    let counter = refusals.has_choice.then(|| program.types.intern(Type::Array { length: 1, element: TypeTable::U32 }));
     let trigger = members[0].process;
     let own_values = &members[0].values;
     let mut sites = Vec::new();
@@ -60,7 +69,8 @@ pub(super) fn insert(
         .collect();
     let process = &mut program.processes[trigger.0 as usize];
     process.sites.extend(added);
-    let test = Test { of, id, before: course.before, entry, values: own_values.clone(), counter };
+    let notes = refusals.notes.map(|slot| splice.slots[&slot.0]);
+    let test = Test { of, id, before: course.before, entry, values: own_values.clone(), counter, notes };
     test.insert(&mut process.body, course.trigger_test());
     program.paths.push(FastPath { name: of.name.clone(), trigger: members[0].instance, members: taken });
 }
@@ -200,6 +210,8 @@ struct Test<'s> {
     values: Vec<Value>,
     /// The type of the slot that counts tests, if the path is declined now and then.
     counter: Option<TypeId>,
+    /// Where the path notes whether it paid.
+    notes: Option<SlotId>,
 }
 
 impl Test<'_> {
@@ -257,6 +269,13 @@ impl Test<'_> {
             Some(ty) => self.decline(body, ty, first, &refused),
             None => first,
         };
+        let first = match self.notes {
+            Some(slot) => {
+                begin_at_nought(body, slot, location);
+                back_off::test(body, slot, self.of.bound, first, &refused, location)
+            }
+            None => first,
+        };
         let holds = predicate.and_then(|wanted| {
             body.blocks[before.0 as usize].instructions.iter().rev().find_map(|instruction| match instruction.op {
                 Op::Test(test, holds) if test == wanted => Some(holds),
@@ -272,7 +291,7 @@ impl Test<'_> {
     /// Every D-th test is refused.
     fn decline(&self, body: &mut Body, ty: TypeId, first: BlockId, refused: &Edge) -> BlockId {
         let location = self.of.location;
-        body.slots.push(Slot { ty, name: None });
+        body.slots.push(slot(ty));
         let slot = SlotId(body.slots.len() as u32 - 1);
         let [index, old, one, count, every, rest, zero, is_due] = [
             TypeTable::U32,
@@ -297,16 +316,7 @@ impl Test<'_> {
             define(zero, Op::Constant(0), location),
             define(is_due, Op::Binary(BinaryOp::Equal, rest, zero), location),
         ];
-        // It begins at nought with the process.
-        let start = value(body, TypeTable::U32);
-        let whole = Place { base: Base::Slot(slot), path: Vec::new() };
-        body.blocks[0].instructions.splice(
-            0..0,
-            [
-                define(start, Op::Constant(0), location),
-                Instruction { result: None, op: Op::Fill(whole, Operand::Value(start)), location },
-            ],
-        );
+        begin_at_nought(body, slot, location);
         push(
             body,
             Vec::new(),
@@ -315,6 +325,24 @@ impl Test<'_> {
             location,
         )
     }
+}
+
+/// A slot that is no variable's.
+pub(super) fn slot(ty: TypeId) -> Slot {
+    Slot { ty, name: None }
+}
+
+/// Numbers in a slot begin at nought with the process.
+fn begin_at_nought(body: &mut Body, slot: SlotId, location: Location) {
+    let start = value(body, TypeTable::U32);
+    let whole = Place { base: Base::Slot(slot), path: Vec::new() };
+    body.blocks[0].instructions.splice(
+        0..0,
+        [
+            define(start, Op::Constant(0), location),
+            Instruction { result: None, op: Op::Fill(whole, Operand::Value(start)), location },
+        ],
+    );
 }
 
 fn to(block: BlockId) -> Edge {

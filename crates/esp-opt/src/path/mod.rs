@@ -9,10 +9,12 @@
 //!   entry      what is known of values when it begins
 //!   alike      values that stay equal if they are when it begins
 //!   bound      no loop of it runs for ever
+//!   back_off   whether it was left too early to pay, and what comes of that
 //!   insert     the code, its entry test, and who is taken along
 //! ```
 
 mod alike;
+mod back_off;
 mod bound;
 mod entry;
 mod insert;
@@ -24,11 +26,12 @@ use crate::facts::Fact;
 use crate::fuse::Limits;
 use crate::fuse::Refusal;
 use crate::passes;
-use crate::product::{Course, Group, follow};
-use quaject_esp_ir::ir::{Body, LabelId, Location, ProcessId, Program, SiteId, SlotId, Value};
+use crate::product::{Course, Group, Leaving, follow};
+use quaject_esp_ir::ir::{BlockId, Body, LabelId, Location, ProcessId, Program, SiteId, SlotId, TypeTable, Value};
 use quaject_esp_ir::report::location_text;
 use smol_str::SmolStr;
 
+pub use back_off::BackOff;
 pub use bound::Cuts;
 pub(crate) use insert::Placed;
 
@@ -112,6 +115,8 @@ pub struct Options {
     pub cuts: Cuts,
     /// What becomes of paths that are C functions.
     pub manual: Manual,
+    /// What comes of a path that is left early again and again.
+    pub back_off: BackOff,
 }
 
 /// What becomes of paths that are C functions.
@@ -298,6 +303,8 @@ fn one(source: &Program, result: &mut Program, of: &Specification, options: Opti
     if let Some((body, end)) = compared
         && passed_by::passed_by(source, of, &body).is_ok()
     {
+        let block = BlockId(followed.body.blocks.len() as u32);
+        followed.leaves.push(Leaving { block, count: followed.ends[end].first_count, why: Why::Unequal });
         followed.body = body;
         followed.exits.push(Exit { why: Why::Unequal, at: followed.ends[end].at.clone() });
         followed.exits.sort();
@@ -318,11 +325,18 @@ fn one(source: &Program, result: &mut Program, of: &Specification, options: Opti
             .collect(),
     };
     let has_choice = followed.has_choice;
+    let notes = match options.back_off {
+        BackOff::On => {
+            let ty = result.types.intern(back_off::notes());
+            Some(back_off::note(&mut followed.body, ty, &followed.leaves, &followed.ends))
+        }
+        BackOff::Off => None,
+    };
     let body = bound::bound(followed.body, &followed.ends, of.bound, options.cuts);
-    let body = clean(body, source, options.checked, &followed.given);
+    let body = clean(body, &result.types, options.checked, &followed.given);
     passed_by::passed_by(source, of, &body)?;
     let instructions = body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
-    insert::insert(result, &group, &course, of, body, has_choice);
+    insert::insert(result, &group, &course, of, body, insert::Refusals { has_choice, notes });
     Ok(Made { instructions, ..made })
 }
 
@@ -367,7 +381,7 @@ fn manual(
     passed_by::passed_by(source, of, &body)?;
     *result = extended;
     let instructions = body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
-    insert::insert(result, group, course, of, body, false);
+    insert::insert(result, group, course, of, body, insert::Refusals { has_choice: false, notes: None });
     let (exits, states) = (Vec::new(), Vec::new());
     let (function, unreached) = (Some(function.clone()), Vec::new());
     Ok(Made { nodes: 0, exits, states, decline: None, bound: 0, instructions, function, unreached })
@@ -383,11 +397,11 @@ fn place(program: &Program, of: &Specification, member: usize, point: Point) -> 
 }
 
 /// Tidies a path's code; its slots keep their numbers.
-fn clean(mut body: Body, source: &Program, checked: bool, given: &[Option<Fact>]) -> Body {
+fn clean(mut body: Body, types: &TypeTable, checked: bool, given: &[Option<Fact>]) -> Body {
     let names: Vec<Option<SmolStr>> = body.slots.iter().map(|slot| slot.name.clone()).collect();
     // Passes drop slots that have no name and are not used.
     body.slots.iter_mut().for_each(|slot| slot.name = Some(SmolStr::default()));
-    let mut body = passes::clean_with(body, &source.types, checked, given);
+    let mut body = passes::clean_with(body, types, checked, given);
     for (slot, name) in body.slots.iter_mut().zip(names) {
         slot.name = name;
     }

@@ -13,7 +13,7 @@ use super::group::Group;
 use super::word::{Reached, Words};
 use crate::facts::Fact;
 use crate::fuse::Refusal;
-use crate::path::{Element, Exit, Part, Point, Specification};
+use crate::path::{Element, Exit, Part, Point, Specification, Why};
 use quaject_esp_ir::ir::{AltOrder, Block, BlockId, Body, Guard, Location, Op, Operation, SiteId, Terminator, Value};
 use std::collections::BTreeSet;
 
@@ -249,12 +249,24 @@ pub(crate) struct Followed {
     pub(crate) ends: Vec<NodeEnd>,
     /// Where it is left.
     pub(crate) exits: Vec<Exit>,
+    /// The blocks that leave it, but for those of `ends`.
+    pub(crate) leaves: Vec<Leaving>,
     /// Where members stand at nodes and where they go on.
     pub(crate) states: Vec<Vec<Location>>,
     /// Whether it makes a choice.
     pub(crate) has_choice: bool,
     /// Statements of `follows` and `exit` that no run comes to on the path, by member.
     pub(crate) unreached: Vec<(usize, Point)>,
+}
+
+/// A block that leaves a path.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Leaving {
+    pub(crate) block: BlockId,
+    /// Iterations that are left there.
+    pub(crate) count: Value,
+    /// Why.
+    pub(crate) why: Why,
 }
 
 /// A node, to be left there if it was reached too often.

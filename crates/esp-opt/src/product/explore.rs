@@ -10,7 +10,7 @@ mod costly;
 mod fair;
 mod versions;
 
-use super::course::{Course, Followed, NodeEnd, Progress};
+use super::course::{Course, Followed, Leaving, NodeEnd, Progress};
 use super::group::Group;
 use super::path::Path;
 use super::residue::Residue;
@@ -110,6 +110,7 @@ pub(super) struct Seen {
     settled: Vec<usize>,
     /// Of a fast path: where it is left, where members stood, whether it made a choice.
     pub(super) exits: BTreeSet<Exit>,
+    pub(super) leaves: Vec<Leaving>,
     pub(super) states: BTreeSet<Vec<Location>>,
     pub(super) has_choice: bool,
     /// Of a fast path: the statements that words went on with, by member, and those that they ended at.
@@ -186,6 +187,7 @@ pub(crate) fn follow(group: &Group<'_>, course: &Course, limits: Limits) -> Resu
     for node in &nodes {
         let seen = explorer.nodes[*node].seen();
         all.exits.extend(seen.exits.iter().cloned());
+        all.leaves.extend(&seen.leaves);
         all.states.extend(seen.states.iter().cloned());
         all.has_choice |= seen.has_choice;
         all.spelled.extend(&seen.spelled);
@@ -200,6 +202,7 @@ pub(crate) fn follow(group: &Group<'_>, course: &Course, limits: Limits) -> Resu
         given,
         ends,
         exits: all.exits.into_iter().collect(),
+        leaves: all.leaves,
         states: all.states.into_iter().collect(),
         has_choice: all.has_choice,
     })

@@ -1,7 +1,7 @@
 //! Following a fast path: who runs, which statements it goes on with, where it is left. What is asked for is in `course`,
 //! what members' code does in `path`, how they meet in `meet`.
 
-use super::course::{Course, PartCourse, Stage, site};
+use super::course::{Course, Leaving, PartCourse, Stage, site};
 use super::explore::Explorer;
 use super::meet::Open;
 use super::path::Path;
@@ -363,6 +363,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let at = self.places(&path);
         self.seen.states.insert(at.clone());
         self.seen.exits.insert(Exit { why, at });
+        let count = path.state.count.expect("a path counts iterations");
+        self.seen.leaves.push(Leaving { block: path.block, count, why });
         let terminator = self.leaving(&mut path, &order);
         self.out.finish(path.block, terminator, Location::default());
         Ok(())
