@@ -208,6 +208,11 @@ impl<'a> Quantum<'_, 'a> {
         lines.push(Mark::Enter { path: enter.path.0 }, location, entered);
         self.go(enter.then, location, lines);
         lines.back();
+        // It may be declined all the same, for reasons that are left out.
+        lines.push(Mark::Local, location, format!(":: {in_place} ->"));
+        lines.deeper();
+        self.follow(&enter.otherwise, location, lines);
+        lines.back();
         lines.push(Mark::Local, location, ":: else ->");
         lines.deeper();
         lines.push(Mark::Local, location, "if");

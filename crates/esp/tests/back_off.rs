@@ -1,0 +1,134 @@
+//! A path that is left before it has paid for being entered backs off, and is used again when it pays: the same in every
+//! engine, as it is code of the program. What that costs is counted by callgrind, in generated C.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+
+use quaject_esp::{Emit, Emitted, File, Loader, Mode, Options, Source, compile};
+use quaject_esp_gen::{RUNTIME_HEADER, c};
+use quaject_esp_ir::interpreter::Interpreter;
+use quaject_esp_ir::ir::Program;
+use quaject_esp_ir::profile::Tally;
+use quaject_esp_ir::report::Outcome;
+use quaject_esp_ir::step::Checks;
+use quaject_esp_syntax::span::FileId;
+use quaject_test_support::tool;
+use quaject_test_world::Script;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const BENCH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/filters-process");
+
+/// Files of the benchmark.
+struct Files;
+
+impl Loader for Files {
+    fn load(&mut self, path: &str, _: FileId) -> Result<(String, Vec<u8>), String> {
+        let bytes = std::fs::read(format!("{BENCH}/esp/{path}")).map_err(|error| error.to_string())?;
+        Ok((path.to_string(), bytes))
+    }
+}
+
+fn compiled(program: &str, path: &str, mode: Mode, emit: Emit) -> (Program, Emitted) {
+    let file = |name: &str, text: &str| File { name: name.into(), bytes: text.as_bytes().to_vec() };
+    let source = Source { root: file("p.esp", program), fast_paths: vec![file("p.fp", path)] };
+    let compiled = compile(source, &mut Files, &Options { mode, ..Options::new(emit) });
+    let messages: Vec<String> = compiled.diagnostics.iter().map(|diagnostic| diagnostic.message.clone()).collect();
+    let outputs = compiled.outputs.unwrap_or_else(|reason| panic!("{reason:?}: {messages:#?}"));
+    assert!(outputs.extractions.iter().all(|extraction| extraction.result.is_ok()));
+    (outputs.ir, outputs.emitted)
+}
+
+/// Sends numbers through two processes; a path expects numbers of 16 and more.
+fn tally(numbers: &str, path: &str) -> Tally {
+    let program = format!(
+        "channel readC(int); channel writeC(int); channel sumC(int) external in;
+         process read {{ for i in 0..2000 {{ out(readC, {numbers}); }} out(readC, -1); }}
+         process flip {{ while {{ in(readC, $n); if (n < 16) out(writeC, n ^ 0x40); else out(writeC, n); if (n < 0) break; }} }}
+         process write {{
+           var sum: int = 0;
+           while {{ in(writeC, $n); if (n < 0) break; sum = (sum + n) & 0xffff; }}
+           out(sumC, sum);
+         }}"
+    );
+    let (program, _) = compiled(&program, path, Mode::FastPath, Emit::Ir);
+    let mut world = Script::new(&program, "");
+    let mut interpreter = Interpreter::new(&program, Checks::On).expect("the program is small");
+    match interpreter.run(&mut world, 10_000_000) {
+        Outcome::Ended(0) => interpreter.tally(),
+        outcome => panic!("{outcome:?}"),
+    }
+}
+
+const PATH: &str = "fastpath large {
+  process read  { statement readC/out@1 as R, readC/out@2; start R; follows R*; }
+  process flip  { statement readC, writeC/out@1; start readC; exit readC; }
+  process write { statement writeC, sumC; start writeC; exit writeC; }
+}";
+
+#[test]
+fn it_is_tried_ever_less_often_and_used_again_when_it_pays() {
+    // At the 1st test, behind 2, 6, 14, 30 tests and then always 62.
+    let always = tally("1", PATH);
+    assert_eq!(always.entries, 6 + (2000 - 120) / 63, "{always:?}");
+    // From the 1001st test on it pays: the next try is the 1002nd, and a run ends at its bound and is entered at once.
+    let later = tally("i < 1000 ? 1 : 20", PATH);
+    assert_eq!(later.entries, 6 + (1002 - 120) / 63, "{later:?}");
+    let slow = tally("1", "").communications;
+    assert!(later.communications < slow / 2 + 200, "{later:?} of {slow}");
+    // Two iterations pay, and less does not: three large numbers in a row, or one.
+    let often = tally("i % 4 == 0 ? 1 : 20", PATH);
+    assert!(often.entries > 450, "{often:?}");
+    let seldom = tally("i % 2 == 0 ? 1 : 20", PATH);
+    assert!(seldom.entries < 60, "{seldom:?}");
+    // One that pays has it tried at once again.
+    let mixed = tally("i % 200 < 100 ? 1 : 20", PATH);
+    assert!(mixed.communications < slow * 3 / 4, "{mixed:?} of {slow}");
+}
+
+/// Instructions per byte of a program of the benchmark, as gcc -O2 makes it.
+fn instructions(program: &str, mode: Mode) -> f64 {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{program}-{mode:?}-{}", std::process::id()));
+    std::fs::create_dir_all(folder.join("quaject")).expect("the folder is ours");
+    let text = |ending: &str| {
+        std::fs::read_to_string(format!("{BENCH}/esp/{program}.{ending}")).expect("the benchmark has this program")
+    };
+    let options = c::Options { style: c::Style::SansIo, lines: c::LineMarks::None, ..c::Options::default() };
+    let (_, emitted) = compiled(&text("esp"), &text("fp"), mode, Emit::C(options));
+    let Emitted::C(output) = emitted else { unreachable!("asked for C") };
+    std::fs::write(folder.join("program.c"), output.source).expect("the folder is ours");
+    std::fs::write(folder.join("program.h"), output.header).expect("the folder is ours");
+    std::fs::write(folder.join("quaject/esp.h"), RUNTIME_HEADER).expect("the folder is ours");
+    let built = Command::new("gcc")
+        .args(["-std=c99", "-O2", "-I.", "-o", "program", "program.c", &format!("{BENCH}/main.c")])
+        .current_dir(&folder)
+        .status();
+    assert!(built.expect("`tool` has started it").success());
+    let count = |times: &str| {
+        let log = folder.join("count");
+        let ran = Command::new("valgrind")
+            .args(["--tool=callgrind", "--quiet", &format!("--callgrind-out-file={}", log.display())])
+            .arg(folder.join("program"))
+            .arg(times)
+            .output();
+        assert!(ran.expect("`tool` has started it").status.success());
+        let text = std::fs::read_to_string(&log).expect("callgrind writes its counts");
+        let line = text.lines().find_map(|line| line.strip_prefix("summary:").or_else(|| line.strip_prefix("totals:")));
+        line.expect("callgrind sums up").trim().parse::<f64>().expect("one number")
+    };
+    let each = (count("3") - count("1")) / 20_000.0;
+    std::fs::remove_dir_all(Path::new(&folder)).expect("the folder is ours");
+    each
+}
+
+#[test]
+fn input_that_keeps_aborting_costs_little_and_good_input_nothing() {
+    if tool(&["valgrind"]).is_none() || tool(&["gcc"]).is_none() {
+        return;
+    }
+    let [slow, fast] = [Mode::Process, Mode::FastPath].map(|mode| instructions("aborting", mode));
+    assert!(fast <= 1.3 * slow, "{fast:.1} : {slow:.1}");
+    // What the paths of the four programs took before they could back off.
+    for (program, budget) in [("program1", 16.3), ("program2", 35.6), ("program3", 42.7), ("program4", 58.1)] {
+        let each = instructions(program, Mode::FastPath);
+        assert!(each <= 1.01 * budget, "{program}: {each:.1}, the budget is {budget}");
+    }
+}
