@@ -1,6 +1,6 @@
 //! Compiles the filter programs, runs them beside their peers in turn, and prints what a byte costs.
-//! Arguments: the programs to measure, 1 to 4, `chains` for random chains, `aborting` for input that keeps aborting;
-//! without any, all programs.
+//! Arguments: the programs to measure, 1 to 4, `chains` for random chains, `aborting` for input that keeps aborting,
+//! `messages` for Figure 2's requests; without any, all programs.
 
 mod others;
 
@@ -127,7 +127,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         match name.as_str() {
             "chains" => others::random_chains(&place)?,
             "aborting" => others::aborting(&place)?,
-            _ => return Err(format!("there is no question `{name}`; there are 1 to 4, chains and aborting").into()),
+            "messages" => others::messages(&place)?,
+            _ => {
+                return Err(format!("there is no question `{name}`; there are 1 to 4, chains, aborting, messages").into());
+            }
         }
     }
     if !asked.is_empty() && asked.len() + 1 == std::env::args().count() {

@@ -3,7 +3,7 @@
 
 use super::{Contender, instructions_per_byte, run, succeed, translate, translate_as_far};
 use quaject_bench_filters_process::chains;
-use quaject_bench_harness::median;
+use quaject_bench_harness::{instructions, median};
 use quaject_esp::Mode;
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -118,4 +118,79 @@ pub(super) fn aborting(place: &Path) -> Result<(), Box<dyn Error>> {
         counted_path / counted
     );
     Ok(())
+}
+
+/// Instructions per request of Figure 2's send path, of one page and of two: as processes, with the fast path of Figure 5,
+/// as one state machine and by hand.
+pub(super) fn messages(place: &Path) -> Result<(), Box<dyn Error>> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let examples = here.join("../../examples/vmmc-send");
+    let folder = place.join("figure2");
+    std::fs::create_dir_all(&folder)?;
+    let source = folder.join("figure2.esp");
+    std::fs::copy(examples.join("figure2.esp"), &source)?;
+    std::fs::copy(examples.join("figure5.fp"), folder.join("figure2.fp"))?;
+    let help = examples.join("help.c");
+    let by_hand = place.join("figure2-hand");
+    std::fs::create_dir_all(&by_hand)?;
+    let hand = vec![here.join("figure2_hand.c"), help.clone()];
+    let mut forms = vec![Form { name: "hand", folder: by_hand, sources: hand }];
+    for (name, mode) in [("process", Mode::Process), ("fastpath", Mode::FastPath), ("automata", Mode::Automata)] {
+        let folder = place.join(format!("figure2-{name}"));
+        translate(&source, &folder, mode)?;
+        forms.push(Form { name, folder, sources: vec!["program.c".into(), here.join("figure2.c"), help.clone()] });
+    }
+    println!("instructions per request of Figure 2, of one page and of two, each with gcc -O2 and clang -O2");
+    for form in &forms {
+        let mut counts = Vec::new();
+        for program in build(form)? {
+            for pages in ["1", "2"] {
+                let count = |requests: &str| instructions(Command::new(&program).args([requests, pages]), None, place);
+                counts.push(each(count));
+            }
+        }
+        println!("  {}: {}", form.name, counts.join(", "));
+    }
+    blocks(place)
+}
+
+/// Instructions per block of the TFTP server's, inside its step: as processes, which have no fast path and do not become
+/// one state machine, and by hand.
+fn blocks(place: &Path) -> Result<(), Box<dyn Error>> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let examples = here.join("../../examples/tftp");
+    let [processes, by_hand] = ["tftp", "tftp-hand"].map(|name| place.join(name));
+    translate(&examples.join("server.esp"), &processes, Mode::Process)?;
+    std::fs::create_dir_all(&by_hand)?;
+    let forms = [
+        (Form { name: "process", folder: processes, sources: vec!["program.c".into(), here.join("tftp.c")] }, "esp_step"),
+        (Form { name: "hand", folder: by_hand, sources: vec![here.join("tftp_hand.c")] }, "on_packet"),
+    ];
+    println!("instructions per block of 512 bytes that the TFTP server gives, with gcc -O2 and clang -O2");
+    for (form, inside) in forms {
+        let programs = build(&form)?.into_iter();
+        let count = |program: &Path, blocks: &str| instructions(Command::new(program).arg(blocks), Some(inside), place);
+        let counts: Vec<String> = programs.map(|program| each(|blocks| count(&program, blocks))).collect();
+        println!("  {}: {}", form.name, counts.join(", "));
+    }
+    Ok(())
+}
+
+/// What each compiler makes of a form.
+fn build(form: &Form) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let mut programs = Vec::new();
+    for compiler in COMPILERS {
+        let program = form.folder.join(compiler);
+        let mut command = Command::new(compiler);
+        command.args(["-std=gnu99", "-O2", "-I."]).arg("-o").arg(&program).args(&form.sources);
+        succeed(command.current_dir(&form.folder))?;
+        programs.push(program);
+    }
+    Ok(programs)
+}
+
+/// Instructions of each message, from two runs of different length.
+fn each(count: impl Fn(&str) -> Option<u64>) -> String {
+    let each = count("1000").zip(count("200")).map(|(more, less)| (more - less) as f64 / 800.0);
+    each.map_or("not counted".to_string(), |each| format!("{each:.0}"))
 }

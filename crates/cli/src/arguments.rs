@@ -169,7 +169,8 @@ pub(crate) struct Run {
     /// Find fast paths while the program runs, and drop those that do not pay any more (engines jit, interp)
     #[arg(long)]
     pub(crate) adaptive: bool,
-    /// Say on standard error what was formed and dropped, and when (for --adaptive)
+    /// Say on standard error how often each fast path was entered, and where it was left how often; with --adaptive
+    /// what was formed and dropped, and when
     #[arg(long)]
     pub(crate) report: bool,
     /// Write everything the program learns from outside to FILE, for `qj replay` (engines interp, jit; mode process)

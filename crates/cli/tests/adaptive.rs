@@ -156,7 +156,7 @@ help: leave out `--mode`
     assert!(!folder.path("r").exists(), "nothing is written of a run that did not begin");
     folder.qj("run p.esp --report").assert().code(2).stderr_eq(str![[r#"
 error: `--report` has no meaning here
-help: it is for `--adaptive`; `qj build --report` tells of a mode
+help: it is for `--adaptive`, and for `--mode fastpath` and `auto` without `--engine c`; `qj build --report` tells of a mode
 
 "#]]);
     folder.qj("build p.esp --emit exe --adaptive").assert().code(2);

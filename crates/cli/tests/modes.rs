@@ -171,6 +171,30 @@ fn options_without_meaning_are_refused() {
 }
 
 #[test]
+fn a_run_tells_how_often_paths_were_entered_and_where_they_were_left() {
+    let folder = Folder::with(&[("a.esp", PAIRS)]);
+    let said = |arguments: &str| {
+        let run = folder.qj(&format!("run a.esp --mode fastpath {arguments}")).stdin("1\n2\n3\n4\n5\n6\n");
+        let run = run.assert().success().stdout_eq("3\n7\n11\n").get_output().stderr.clone();
+        String::from_utf8_lossy(&run).into_owned()
+    };
+    assert_eq!(said(""), "");
+    let report = said("--report");
+    assert_eq!(report, said("--report --engine interp"));
+    let number = |line: &str, word: &str| -> u64 {
+        let rest = &line[line.find(word).unwrap_or_else(|| panic!("{report}")) + word.len()..];
+        rest[..rest.find(' ').expect("a word follows")].parse().unwrap_or_else(|_| panic!("{report}"))
+    };
+    let mut lines = report.lines();
+    let entered = number(lines.next().expect("one path"), "fast path sums: entered ");
+    let left: Vec<&str> = lines.collect();
+    assert!(entered > 0 && left.iter().any(|line| line.contains("abort: the world is not ready for")), "{report}");
+    assert_eq!(left.iter().map(|line| number(line, "left ")).sum::<u64>(), entered, "{report}");
+    folder.qj("run a.esp --mode fastpath --engine c --report").assert().code(2);
+    folder.qj("run a.esp --mode automata --report").assert().code(2);
+}
+
+#[test]
 fn what_processes_have_become_is_drawn() {
     let folder = Folder::with(&[("a.esp", PAIRS)]);
     let graph = |arguments: &str| {

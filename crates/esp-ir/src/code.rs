@@ -170,6 +170,7 @@ pub(crate) struct EnterCode {
 #[derive(Clone, Debug)]
 pub(crate) struct LeaveCode {
     pub(crate) path: PathId,
+    pub(crate) exit: u32,
     pub(crate) trigger: ResumeCode,
     pub(crate) members: Box<[(u32, ResumeCode)]>,
 }
@@ -612,6 +613,7 @@ impl<'a> Decoder<'a> {
                 };
                 Inst::Leave(Box::new(LeaveCode {
                     path: leave.path,
+                    exit: leave.exit,
                     trigger: resumed(&leave.trigger, self.start(leave.trigger.to)),
                     members: leave.members.iter().map(member).collect(),
                 }))

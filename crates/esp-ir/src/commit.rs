@@ -75,14 +75,23 @@ impl<'a> Scene<'a> {
                     let Inst::Enter(enter) = &body.instructions[stopped as usize] else {
                         unreachable!("it stopped there")
                     };
-                    let edge = match self.enter_path(instance, enter) {
+                    let entry = self.enter_path(instance, enter);
+                    let runs = &mut self.work.path_runs[enter.path.0 as usize];
+                    let edge = match entry {
                         Entry::Entered => {
+                            runs.entered += 1;
                             self.work.runs.entries += 1;
                             on_path = Some(*fuel);
                             None
                         }
-                        Entry::Later => Some(&enter.later),
-                        Entry::Refused => Some(&enter.otherwise),
+                        Entry::Later => {
+                            runs.put_off += 1;
+                            Some(&enter.later)
+                        }
+                        Entry::Refused => {
+                            runs.refused += 1;
+                            Some(&enter.otherwise)
+                        }
                     };
                     let frame = &mut self.state.instances[instance as usize].frame;
                     at = edge.map_or(enter.then, |edge| self.work.scratch.follow(edge, frame));
@@ -92,6 +101,7 @@ impl<'a> Scene<'a> {
                         unreachable!("it stopped there")
                     };
                     at = self.leave_path(instance, leave);
+                    self.work.path_runs[leave.path.0 as usize].leave(leave.exit);
                     self.work.runs.fuel += on_path.take().map_or(0, |before| before.saturating_sub(*fuel));
                 }
                 stop => break stop,

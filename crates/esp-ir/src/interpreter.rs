@@ -19,7 +19,7 @@ pub use moving::{Seams, Way};
 use crate::code::{BranchCode, GuardCode, OperationCode, WaitCode};
 use crate::ir::{AltOrder, Direction, Policy, Program};
 use crate::native::Native;
-use crate::profile::Profile;
+use crate::profile::{PathRuns, Profile};
 use crate::report::Outcome;
 use crate::rest::direction;
 use crate::step::Checks;
@@ -137,6 +137,11 @@ impl<'p> Interpreter<'p> {
     /// What has been communicated since [`Interpreter::profile`]; none if nobody asked.
     pub fn take_profile(&mut self) -> Option<Profile> {
         self.schedule.profile.take().map(|profile| *profile)
+    }
+
+    /// What has been done with each fast path so far.
+    pub fn path_runs(&self) -> &[PathRuns] {
+        &self.machine.work.path_runs
     }
 
     /// The state the program is in.

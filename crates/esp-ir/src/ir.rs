@@ -636,6 +636,8 @@ pub struct Enter {
 pub struct Leave {
     /// Which path.
     pub path: PathId,
+    /// Which of the ways out, as those number them who made the path.
+    pub exit: u32,
     /// The trigger, which goes on at once: no edge, as it sets all values that are live there.
     pub trigger: Resume,
     /// The other members, by number in [`FastPath::members`], in the order in which they join the ready list.

@@ -31,6 +31,30 @@ pub struct Tally {
     pub fuel_on_paths: u64,
 }
 
+/// What a run has done with one of its fast paths.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct PathRuns {
+    /// How often it was entered.
+    pub entered: u64,
+    /// How often it was tested again after a turn of the others, as some member was about to run.
+    pub put_off: u64,
+    /// How often it was not entered, as some member was elsewhere.
+    pub refused: u64,
+    /// How often it was left, by the number of the way out.
+    pub left: Vec<u64>,
+}
+
+impl PathRuns {
+    /// It is left by this way.
+    pub(crate) fn leave(&mut self, exit: u32) {
+        let exit = exit as usize;
+        if exit >= self.left.len() {
+            self.left.resize(exit + 1, 0);
+        }
+        self.left[exit] += 1;
+    }
+}
+
 /// What a run has communicated.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Profile {

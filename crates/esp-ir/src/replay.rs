@@ -4,6 +4,7 @@
 use crate::ir::Program;
 use crate::native::Native;
 use crate::report::Outcome;
+use crate::profile::PathRuns;
 use crate::step::Checks;
 use crate::step::{Effect, Machine, Outside, State, Step, TooLarge};
 use crate::world::World;
@@ -35,6 +36,11 @@ impl<'p> RandomScheduler<'p> {
     /// The choices made so far.
     pub fn trace(&self) -> &[Step] {
         &self.trace
+    }
+
+    /// What has been done with each fast path so far.
+    pub fn path_runs(&self) -> &[PathRuns] {
+        &self.machine.work.path_runs
     }
 
     /// The state the program is in.

@@ -17,6 +17,7 @@ use crate::ir::{Boundary, ChannelId, PoolId, ProcessId, Program};
 use crate::liveness::Dead;
 use crate::matching::Capture;
 use crate::native::{Cell, Native};
+use crate::profile::PathRuns;
 use crate::report::{FaultReport, Outcome};
 use crate::store::{Part, Pools};
 pub use crate::trace::Step;
@@ -149,6 +150,8 @@ pub(crate) struct Workspace {
     pub(crate) returned: Vec<u32>,
     /// What has been done on fast paths so far.
     pub(crate) runs: Runs,
+    /// The same of each fast path.
+    pub(crate) path_runs: Vec<PathRuns>,
 }
 
 /// What has been done on fast paths.
@@ -187,6 +190,7 @@ impl<'p> Machine<'p> {
             taken: Vec::new(),
             returned: Vec::new(),
             runs: Runs::default(),
+            path_runs: vec![PathRuns::default(); program.paths.len()],
         };
         Ok(Machine { program, code, checks, work })
     }

@@ -490,7 +490,7 @@ impl Printer<'_> {
                 put!(text, "enter path{} -> block{}, {later}, {otherwise}", enter.path.0, enter.then.0);
             }
             Terminator::Leave(leave) => {
-                put!(text, "leave path{} {}", leave.path.0, resume(&leave.trigger));
+                put!(text, "leave path{} exit{} {}", leave.path.0, leave.exit, resume(&leave.trigger));
                 for (member, at) in &leave.members {
                     put!(text, ", member {member} {}", resume(at));
                 }

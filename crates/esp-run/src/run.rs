@@ -15,7 +15,7 @@ use quaject_esp_gen::c;
 use quaject_esp_ir::footprint::data_bytes;
 use quaject_esp_ir::interpreter::Interpreter;
 use quaject_esp_ir::ir::Program;
-use quaject_esp_ir::profile::Profile;
+use quaject_esp_ir::profile::{PathRuns, Profile};
 use quaject_esp_ir::replay::RandomScheduler;
 use quaject_esp_ir::report::{FaultReport, Outcome, fault_name};
 use quaject_esp_ir::step::{Checks, TooLarge};
@@ -128,6 +128,8 @@ pub struct Ended {
     pub ending: Ending,
     /// What people should know beside: messages that were lost at a driver, commands that failed.
     pub notes: Vec<String>,
+    /// What was done with each fast path of the program; nothing if compiled C ran, which does not count.
+    pub paths: Vec<PathRuns>,
 }
 
 /// Runs a program. An error says why it could not begin.
@@ -137,8 +139,8 @@ pub fn run(program: &Program, settings: &Settings) -> Result<Ended, Trouble> {
         Engine::Interpreter | Engine::Jit | Engine::Best => {
             let mut ports = open(program, settings)?;
             let signals = Signals::listen()?;
-            let ending = interpret(program, settings, &mut ports, &signals);
-            Ok(close(ports, ending))
+            let (ending, paths) = interpret(program, settings, &mut ports, &signals);
+            Ok(Ended { paths, ..close(ports, ending) })
         }
         Engine::C => {
             if settings.seed.is_some() {
@@ -181,7 +183,7 @@ pub fn record(program: &Program, settings: &Settings, header: &Header, to: &mut 
     let mut ports = open(program, settings)?;
     let signals = Signals::listen()?;
     let mut recorder = Recorder::begin(&mut ports, program, header, to);
-    let ending = interpret(program, settings, &mut recorder, &signals);
+    let (ending, _) = interpret(program, settings, &mut recorder, &signals);
     let recorded = recorder.end(&ending_text(program, &ending));
     let ended = close(ports, ending);
     recorded.map(|()| ended)
@@ -196,7 +198,7 @@ pub fn replay(
 ) -> Result<Ending, Trouble> {
     let signals = Signals::listen()?;
     let mut replayer = Replayer::new(program, recording, said);
-    let ending = interpret(program, settings, &mut replayer, &signals);
+    let (ending, _) = interpret(program, settings, &mut replayer, &signals);
     let recorded = replayer.expect_end();
     match (replayer.take_difference(), ending) {
         (Some(difference), _) => Ok(Ending::Trouble(difference)),
@@ -251,7 +253,7 @@ pub(crate) fn close(mut ports: Ports<'_>, ending: Ending) -> Ended {
         (Some(trouble), Ending::Exit(_)) => Ending::Trouble(trouble),
         (_, ending) => ending,
     };
-    Ended { ending, notes: ports.put_away(hurry) }
+    Ended { ending, notes: ports.put_away(hurry), paths: Vec::new() }
 }
 
 /// A world with a way to wait for it.
@@ -319,8 +321,13 @@ enum Scheduler<'p> {
     Random(Box<RandomScheduler<'p>>),
 }
 
-/// Runs a program on the interpreter until it ends or something ends it.
-fn interpret(program: &Program, settings: &Settings, place: &mut impl Place, signals: &Signals) -> Ending {
+/// Runs a program on the interpreter until it ends or something ends it; what it did with its fast paths.
+fn interpret(
+    program: &Program,
+    settings: &Settings,
+    place: &mut impl Place,
+    signals: &Signals,
+) -> (Ending, Vec<PathRuns>) {
     let scheduler = match settings.seed {
         None => {
             Interpreter::new(program, settings.checks).map(|interpreter| Scheduler::Reference(Box::new(interpreter)))
@@ -331,7 +338,7 @@ fn interpret(program: &Program, settings: &Settings, place: &mut impl Place, sig
     };
     let mut scheduler = match scheduler {
         Ok(scheduler) => scheduler,
-        Err(large) => return Ending::Trouble(too_large(large)),
+        Err(large) => return (Ending::Trouble(too_large(large)), Vec::new()),
     };
     match MachineCode::of_engine(program, settings) {
         Ok(None) => {}
@@ -339,9 +346,14 @@ fn interpret(program: &Program, settings: &Settings, place: &mut impl Place, sig
             Scheduler::Reference(interpreter) => interpreter.use_native(Box::new(code)),
             Scheduler::Random(random) => random.use_native(Box::new(code)),
         },
-        Err(trouble) => return Ending::Trouble(trouble),
+        Err(trouble) => return (Ending::Trouble(trouble), Vec::new()),
     }
-    drive(&mut scheduler, place, signals)
+    let ending = drive(&mut scheduler, place, signals);
+    let paths = match &scheduler {
+        Scheduler::Reference(interpreter) => interpreter.path_runs().to_vec(),
+        Scheduler::Random(random) => random.path_runs().to_vec(),
+    };
+    (ending, paths)
 }
 
 /// What to say of a program that no interpreter can hold.

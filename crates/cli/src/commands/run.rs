@@ -16,11 +16,14 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
     if arguments.adaptive {
         return adaptive(terminal, &arguments);
     }
-    if arguments.report {
-        let trouble = Trouble::usage("`--report` has no meaning here");
-        return Err(Stop::at(trouble.help("it is for `--adaptive`; `qj build --report` tells of a mode")));
-    }
     let settings = settings(&arguments.options, arguments.engine);
+    let has_paths = matches!(arguments.coding.mode, ModeChoice::Fastpath | ModeChoice::Auto);
+    if arguments.report && !(has_paths && settings.engine != Engine::C) {
+        let trouble = Trouble::usage("`--report` has no meaning here");
+        let help = "it is for `--adaptive`, and for `--mode fastpath` and `auto` without `--engine c`; `qj build --report` \
+                    tells of a mode";
+        return Err(Stop::at(trouble.help(help)));
+    }
     if let (Some(_), Engine::C) = (&arguments.record, settings.engine) {
         return Err(Stop::at(
             Trouble::usage("`--record` needs the interpreter")
@@ -61,6 +64,10 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
         }
     };
     tell_notes(&ended);
+    if arguments.report {
+        let made = outputs.extractions.iter().filter(|extraction| extraction.result.is_ok());
+        made.zip(&ended.paths).for_each(|(extraction, runs)| say(&format!("{}\n", extraction.told(runs))));
+    }
     Ok(tell(terminal, program, &sources, ended.ending))
 }
 

@@ -361,6 +361,7 @@ impl Reader<'_> {
             }
             "leave" => {
                 let path = PathId(self.numbered("path")?);
+                let exit = self.numbered("exit")?;
                 let trigger = self.resume()?;
                 let mut members = Vec::new();
                 while self.eat(",") {
@@ -368,7 +369,7 @@ impl Reader<'_> {
                     let member = self.number("a member")?;
                     members.push((member, self.resume()?));
                 }
-                Terminator::Leave(Leave { path, trigger, members })
+                Terminator::Leave(Leave { path, exit, trigger, members })
             }
             "fault" => {
                 let name = self.word("a fault")?;

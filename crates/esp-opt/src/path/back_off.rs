@@ -51,8 +51,8 @@ pub(super) fn note(body: &mut Body, ty: TypeId, leaves: &[Leaving], ends: &[Node
     let slot = SlotId(body.slots.len() as u32 - 1);
     let bounds = ends.iter().map(|end| (end.stub, None));
     let others = leaves.iter().map(|leaving| {
-        let count = match leaving.why {
-            Why::Normal => None,
+        let count = match leaving.exit.why {
+            Why::Normal | Why::Bound => None,
             // The path goes on as soon as it can, so that one iteration is enough.
             Why::World(_) | Why::Stuck => Some((leaving.count, PAID - 1)),
             Why::Deviation(_) | Why::Predicate(_) | Why::Stops(_) | Why::Unequal => Some((leaving.count, 0)),

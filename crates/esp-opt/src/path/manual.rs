@@ -58,7 +58,7 @@ pub(super) fn body(
         parameters: parameters.map(|ty| (ty, Mutability::Mutable)).collect(),
         result: Some(TypeTable::U32),
     });
-    let mut writer = Writer { group, body, fields: &fields, taken: entry.taken, state, location: of.location };
+    let mut writer = Writer { group, body, fields: &fields, taken: entry.taken, state, location: of.location, exits: 0 };
     writer.call(ExternId(program.externs.len() as u32 - 1), &slots, entry.parameters);
     for stops in std::iter::once(&starts).chain(&exits) {
         writer.leave(stops);
@@ -194,6 +194,8 @@ struct Writer<'w, 'p> {
     taken: Vec<Vec<(Value, Value)>>,
     state: SlotId,
     location: Location,
+    /// Ways out so far.
+    exits: u32,
 }
 
 impl Writer<'_, '_> {
@@ -252,7 +254,9 @@ impl Writer<'_, '_> {
         let mut resumes = resumes.into_iter();
         let trigger = resumes.next().expect("a path has a first process");
         let members = resumes.enumerate().map(|(number, resume)| (number as u32, resume)).collect();
-        let block = self.push(Vec::new(), code, Terminator::Leave(Leave { path: PathId(0), trigger, members }));
+        let exit = self.exits;
+        self.exits += 1;
+        let block = self.push(Vec::new(), code, Terminator::Leave(Leave { path: PathId(0), exit, trigger, members }));
         let Terminator::Switch { cases, .. } = &mut self.body.blocks[0].terminator else {
             unreachable!("the call ends in a switch")
         };

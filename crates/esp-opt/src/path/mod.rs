@@ -26,8 +26,9 @@ use crate::facts::Fact;
 use crate::fuse::Limits;
 use crate::fuse::Refusal;
 use crate::passes;
-use crate::product::{Course, Group, Leaving, follow};
-use quaject_esp_ir::ir::{BlockId, Body, LabelId, Location, ProcessId, Program, SiteId, SlotId, TypeTable, Value};
+use crate::product::{Course, Followed, Group, Leaving, NodeEnd, follow};
+use quaject_esp_ir::ir::{BlockId, Body, LabelId, Location, ProcessId, Program, SiteId, SlotId, Terminator, TypeTable, Value};
+use quaject_esp_ir::profile::PathRuns;
 use quaject_esp_ir::report::location_text;
 use smol_str::SmolStr;
 
@@ -155,6 +156,8 @@ pub enum Why {
     Stuck,
     /// Values that would have stayed equal differ where the path begins.
     Unequal,
+    /// It has gone as many iterations as it may.
+    Bound,
 }
 
 impl Why {
@@ -168,6 +171,7 @@ impl Why {
             Why::Stops(member) => format!("abort: {} faults, yields or ends", names[member]),
             Why::Stuck => "abort: nobody can run".to_string(),
             Why::Unequal => "abort: values differ that the path takes for equal".to_string(),
+            Why::Bound => "abort: the bound is reached".to_string(),
         }
     }
 }
@@ -188,8 +192,11 @@ pub struct Extraction {
 pub struct Made {
     /// Nodes of the product.
     pub nodes: usize,
-    /// Where it is left.
+    /// Where it is left, but for the bound: ways out are numbered as these and `bounds` behind them. Of a C function
+    /// nothing is known, but that its ways out are numbered as what it returns.
     pub exits: Vec<Exit>,
+    /// Where it is left because of the bound.
+    pub bounds: Vec<Exit>,
     /// Where members stand when one goes on: every state that the paper's figure 6 draws is among them.
     pub states: Vec<Vec<Location>>,
     /// If there is a choice on the path: every how many entries it is declined.
@@ -213,6 +220,28 @@ impl Extraction {
             format!("fast path {name}: no run of it comes to the statement of {of} at {}", location_text(program, *at))
         };
         unreached.iter().map(line).collect()
+    }
+
+    /// What a run has done with it, for people: how often it was entered, and where it was left how often.
+    pub fn told(&self, runs: &PathRuns) -> String {
+        let PathRuns { entered, put_off, refused, left } = runs;
+        let mut text = format!(
+            "fast path {}: entered {entered} times, put off {put_off} times, refused {refused} times, as some process \
+             was elsewhere",
+            self.name
+        );
+        for (number, count) in left.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let exit = self.result.as_ref().ok().and_then(|made| made.exits.iter().chain(&made.bounds).nth(number));
+            let way = match exit {
+                Some(Exit { why, at }) => {
+                    let lines: Vec<String> = at.iter().map(|at| at.line.to_string()).collect();
+                    format!("{} ({})", why.text(&self.members), lines.join(", "))
+                }
+                None => format!("{number} returned"),
+            };
+            text += &format!("\n  left {count} times: {way}");
+        }
+        text
     }
 
     /// What became of it, for people.
@@ -304,15 +333,18 @@ fn one(source: &Program, result: &mut Program, of: &Specification, options: Opti
         && passed_by::passed_by(source, of, &body).is_ok()
     {
         let block = BlockId(followed.body.blocks.len() as u32);
-        followed.leaves.push(Leaving { block, count: followed.ends[end].first_count, why: Why::Unequal });
+        let exit = Exit { why: Why::Unequal, at: followed.ends[end].at.clone() };
+        followed.leaves.push(Leaving { block, count: followed.ends[end].first_count, exit: exit.clone() });
         followed.body = body;
-        followed.exits.push(Exit { why: Why::Unequal, at: followed.ends[end].at.clone() });
+        followed.exits.push(exit);
         followed.exits.sort();
     }
+    let ways_out = number(&mut followed);
     entry::sharpen(&mut followed.body, &source.types, &followed.given, &lengths(source, &group, &course));
     let made = Made {
         nodes: followed.nodes,
         exits: followed.exits.clone(),
+        bounds: ways_out[followed.exits.len()..].to_vec(),
         states: followed.states.clone(),
         decline: followed.has_choice.then_some(of.decline),
         bound: of.bound,
@@ -338,6 +370,25 @@ fn one(source: &Program, result: &mut Program, of: &Specification, options: Opti
     let instructions = body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
     insert::insert(result, &group, &course, of, body, insert::Refusals { has_choice, notes });
     Ok(Made { instructions, ..made })
+}
+
+/// Numbers the ways out in the code of a path: those that are known, then the bound at each node.
+fn number(followed: &mut Followed) -> Vec<Exit> {
+    let mut ways_out = followed.exits.clone();
+    let bound = |end: &NodeEnd| Exit { why: Why::Bound, at: end.at.clone() };
+    let bounds: Vec<(BlockId, Exit)> = followed.ends.iter().map(|end| (end.stub, bound(end))).collect();
+    let others = followed.leaves.iter().map(|leaving| (leaving.block, leaving.exit.clone()));
+    for (block, exit) in others.chain(bounds) {
+        let known = ways_out.iter().position(|known| *known == exit);
+        let number = known.unwrap_or_else(|| {
+            ways_out.push(exit);
+            ways_out.len() - 1
+        });
+        if let Terminator::Leave(leave) = &mut followed.body.blocks[block.0 as usize].terminator {
+            leave.exit = number as u32;
+        }
+    }
+    ways_out
 }
 
 /// Per parameter of a path's entry block: the constants it begins with in its process.
@@ -382,9 +433,9 @@ fn manual(
     *result = extended;
     let instructions = body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
     insert::insert(result, group, course, of, body, insert::Refusals { has_choice: false, notes: None });
-    let (exits, states) = (Vec::new(), Vec::new());
-    let (function, unreached) = (Some(function.clone()), Vec::new());
-    Ok(Made { nodes: 0, exits, states, decline: None, bound: 0, instructions, function, unreached })
+    let (exits, bounds, states, unreached) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let function = Some(function.clone());
+    Ok(Made { nodes: 0, exits, bounds, states, decline: None, bound: 0, instructions, function, unreached })
 }
 
 /// Where a statement of a part stands; of a label, its process.

@@ -13,7 +13,7 @@ use super::group::Group;
 use super::word::{Reached, Words};
 use crate::facts::Fact;
 use crate::fuse::Refusal;
-use crate::path::{Element, Exit, Part, Point, Specification, Why};
+use crate::path::{Element, Exit, Part, Point, Specification};
 use quaject_esp_ir::ir::{AltOrder, Block, BlockId, Body, Guard, Location, Op, Operation, SiteId, Terminator, Value};
 use std::collections::BTreeSet;
 
@@ -260,13 +260,13 @@ pub(crate) struct Followed {
 }
 
 /// A block that leaves a path.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Leaving {
     pub(crate) block: BlockId,
     /// Iterations that are left there.
     pub(crate) count: Value,
-    /// Why.
-    pub(crate) why: Why,
+    /// Where everybody is, and why.
+    pub(crate) exit: Exit,
 }
 
 /// A node, to be left there if it was reached too often.

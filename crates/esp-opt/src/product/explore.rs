@@ -187,7 +187,7 @@ pub(crate) fn follow(group: &Group<'_>, course: &Course, limits: Limits) -> Resu
     for node in &nodes {
         let seen = explorer.nodes[*node].seen();
         all.exits.extend(seen.exits.iter().cloned());
-        all.leaves.extend(&seen.leaves);
+        all.leaves.extend(seen.leaves.iter().cloned());
         all.states.extend(seen.states.iter().cloned());
         all.has_choice |= seen.has_choice;
         all.spelled.extend(&seen.spelled);

@@ -362,9 +362,10 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let order = path.state.progress.order(self.group.members.len());
         let at = self.places(&path);
         self.seen.states.insert(at.clone());
-        self.seen.exits.insert(Exit { why, at });
+        let exit = Exit { why, at };
+        self.seen.exits.insert(exit.clone());
         let count = path.state.count.expect("a path counts iterations");
-        self.seen.leaves.push(Leaving { block: path.block, count, why });
+        self.seen.leaves.push(Leaving { block: path.block, count, exit });
         let terminator = self.leaving(&mut path, &order);
         self.out.finish(path.block, terminator, Location::default());
         Ok(())
@@ -387,8 +388,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 Some(number) => members.push((number as u32, resume)),
             }
         }
-        // The path's number in the program is set where it is inserted.
-        Terminator::Leave(Leave { path: PathId(0), trigger: trigger.expect("the trigger is a member"), members })
+        // The path's number in the program is set where it is inserted, that of the way out when all are known.
+        let trigger = trigger.expect("the trigger is a member");
+        Terminator::Leave(Leave { path: PathId(0), exit: 0, trigger, members })
     }
 
     /// Where in the text everybody is.

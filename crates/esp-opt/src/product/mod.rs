@@ -38,6 +38,6 @@ mod state;
 mod word;
 mod world;
 
-pub(crate) use course::{Course, Leaving, NodeEnd};
+pub(crate) use course::{Course, Followed, Leaving, NodeEnd};
 pub(crate) use explore::{explore, follow};
 pub(crate) use group::{Group, looks_who_waits};
