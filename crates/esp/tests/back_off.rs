@@ -66,12 +66,12 @@ const PATH: &str = "fastpath large {
 
 #[test]
 fn it_is_tried_ever_less_often_and_used_again_when_it_pays() {
-    // At the 1st test, behind 2, 6, 14, 30 tests and then always 62.
+    // At the 1st test, behind 2, 4, 8, 16, 32 tests and then always 64: the 1st, 4th, 9th, 18th, 35th, 68th, 133rd ..
     let always = tally("1", PATH);
-    assert_eq!(always.entries, 6 + (2000 - 120) / 63, "{always:?}");
-    // From the 1001st test on it pays: the next try is the 1002nd, and a run ends at its bound and is entered at once.
+    assert_eq!(always.entries, 6 + (2000 - 68) / 65, "{always:?}");
+    // From the 1001st test on it pays: the next try is the 1043rd, and that run goes on to the end.
     let later = tally("i < 1000 ? 1 : 20", PATH);
-    assert_eq!(later.entries, 6 + (1002 - 120) / 63, "{later:?}");
+    assert_eq!(later.entries, 6 + (1043 - 68) / 65, "{later:?}");
     let slow = tally("1", "").communications;
     assert!(later.communications < slow / 2 + 200, "{later:?} of {slow}");
     // Two iterations pay, and less does not: three large numbers in a row, or one.

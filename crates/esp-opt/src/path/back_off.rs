@@ -1,15 +1,14 @@
 //! Backing off from a path that does not pay. Being entered and left costs about as much as what a path saves in two
 //! iterations; input that has it left before that, again and again, would be slower with the path than without it. So
 //! where it is left it notes how far it came, and the entry test, when it comes the next time, declines it for a while:
-//! 2 times at first, then 6, 14, 30 and from then on 62 times between two tries. A run that ends as specified, or that
+//! 2 times at first, then 4, 8, 16, 32 and from then on 64 times between two tries. A run that ends as specified, or that
 //! only the bound ends, has it tried at once again, and so has one that came far enough.
 //!
 //! ```text
-//!   entry test: left = 0 ───────────────────────────────────────────────────> enter
-//!               left <= bound - 2:         left, span = 0 ──────────────────> enter
-//!               else skip = 0:             span, skip = (2 span + 2) & 62 ──> decline
-//!                    else skip -= 1:  > 0 ──────────────────────────────────> decline
-//!                                     = 0: left = 0 ────────────────────────> enter
+//!   entry test: skip > 0:             skip -= 1 ───────────────────────────────────> decline
+//!               else left = 0: ────────────────────────────────────────────────────> enter
+//!                    else left <= bound - 2: left, span = 0 ───────────────────────> enter
+//!                         else left = 0, span, skip = (2 span + 1) & 63 ───────────> decline
 //! ```
 
 use super::Why;
@@ -31,11 +30,11 @@ pub enum BackOff {
 
 /// Iterations that pay for an entry.
 const PAID: u32 = 2;
-/// The most times that it is declined between two tries: a power of two less two.
-const MOST_DECLINED: i128 = 62;
+/// The most times that it is declined once more between two tries: a power of two less one.
+const MOST_SKIPPED: i128 = 63;
 
-/// Where things are noted: how many iterations were left when the path was left early, nought if it was not; how often it
-/// is declined after that; how often it still is.
+/// Where things are noted: how many iterations were left when the path was left early, nought if it was not or if that is
+/// dealt with; how often it was declined once more then; how often it still is.
 const LEFT: i128 = 0;
 const SPAN: i128 = 1;
 const SKIP: i128 = 2;
@@ -88,28 +87,15 @@ pub(super) fn test(
 ) -> BlockId {
     let mut code = Code { body, slot, location, instructions: Vec::new() };
     let to = |to: BlockId| Edge { to, arguments: Vec::new() };
+    let (span, most, one) = (code.load(SPAN), code.constant(MOST_SKIPPED), code.constant(1));
+    let twice = code.binary(BinaryOp::Add, span, span);
+    let more = code.binary(BinaryOp::Add, twice, one);
+    let next = code.binary(BinaryOp::BitAnd, more, most);
     let zero = code.constant(0);
     code.store(LEFT, zero);
-    let again = code.block(Terminator::Jump(to(enter)));
-
-    let (skip, one) = (code.load(SKIP), code.constant(1));
-    let fewer = code.binary(BinaryOp::Subtract, skip, one);
-    code.store(SKIP, fewer);
-    let zero = code.constant(0);
-    let condition = code.truth(BinaryOp::Equal, fewer, zero);
-    let on = code.block(Terminator::Branch { condition, then: to(again), otherwise: declined.clone() });
-
-    let (span, most, two) = (code.load(SPAN), code.constant(MOST_DECLINED), code.constant(2));
-    let twice = code.binary(BinaryOp::Add, span, span);
-    let more = code.binary(BinaryOp::Add, twice, two);
-    let next = code.binary(BinaryOp::BitAnd, more, most);
     code.store(SPAN, next);
     code.store(SKIP, next);
-    let first = code.block(Terminator::Jump(declined.clone()));
-
-    let (skip, zero) = (code.load(SKIP), code.constant(0));
-    let condition = code.truth(BinaryOp::Equal, skip, zero);
-    let early = code.block(Terminator::Branch { condition, then: to(first), otherwise: to(on) });
+    let early = code.block(Terminator::Jump(declined.clone()));
 
     code.paid();
     let paid = code.block(Terminator::Jump(to(enter)));
@@ -117,11 +103,20 @@ pub(super) fn test(
     // The count is one more than the iterations that are left, and where loops begin it is counted before the first.
     let (left, enough) = (code.load(LEFT), code.constant(i128::from(bound.saturating_sub(PAID))));
     let condition = code.truth(BinaryOp::Less, enough, left);
-    let left_off = code.block(Terminator::Branch { condition, then: to(early), otherwise: to(paid) });
+    let aborted = code.block(Terminator::Branch { condition, then: to(early), otherwise: to(paid) });
 
     let (left, zero) = (code.load(LEFT), code.constant(0));
     let condition = code.truth(BinaryOp::Equal, left, zero);
-    code.block(Terminator::Branch { condition, then: to(enter), otherwise: to(left_off) })
+    let may_enter = code.block(Terminator::Branch { condition, then: to(enter), otherwise: to(aborted) });
+
+    let (skip, one) = (code.load(SKIP), code.constant(1));
+    let fewer = code.binary(BinaryOp::Subtract, skip, one);
+    code.store(SKIP, fewer);
+    let skipped = code.block(Terminator::Jump(declined.clone()));
+
+    let (skip, zero) = (code.load(SKIP), code.constant(0));
+    let condition = code.truth(BinaryOp::Equal, skip, zero);
+    code.block(Terminator::Branch { condition, then: to(may_enter), otherwise: to(skipped) })
 }
 
 /// Instructions that are about to become a block.
