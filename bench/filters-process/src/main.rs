@@ -128,9 +128,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             "chains" => others::random_chains(&place)?,
             "aborting" => others::aborting(&place)?,
             "messages" => others::messages(&place)?,
-            _ => {
-                return Err(format!("there is no question `{name}`; there are 1 to 4, chains, aborting, messages").into());
-            }
+            _ => return Err(format!("no question `{name}`: 1 to 4, chains, aborting or messages").into()),
         }
     }
     if !asked.is_empty() && asked.len() + 1 == std::env::args().count() {

@@ -163,7 +163,10 @@ fn blocks(place: &Path) -> Result<(), Box<dyn Error>> {
     translate(&examples.join("server.esp"), &processes, Mode::Process)?;
     std::fs::create_dir_all(&by_hand)?;
     let forms = [
-        (Form { name: "process", folder: processes, sources: vec!["program.c".into(), here.join("tftp.c")] }, "esp_step"),
+        (
+            Form { name: "process", folder: processes, sources: vec!["program.c".into(), here.join("tftp.c")] },
+            "esp_step",
+        ),
         (Form { name: "hand", folder: by_hand, sources: vec![here.join("tftp_hand.c")] }, "on_packet"),
     ];
     println!("instructions per block of 512 bytes that the TFTP server gives, with gcc -O2 and clang -O2");

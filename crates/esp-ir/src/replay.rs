@@ -3,8 +3,8 @@
 
 use crate::ir::Program;
 use crate::native::Native;
-use crate::report::Outcome;
 use crate::profile::PathRuns;
+use crate::report::Outcome;
 use crate::step::Checks;
 use crate::step::{Effect, Machine, Outside, State, Step, TooLarge};
 use crate::world::World;

@@ -58,7 +58,8 @@ pub(super) fn body(
         parameters: parameters.map(|ty| (ty, Mutability::Mutable)).collect(),
         result: Some(TypeTable::U32),
     });
-    let mut writer = Writer { group, body, fields: &fields, taken: entry.taken, state, location: of.location, exits: 0 };
+    let mut writer =
+        Writer { group, body, fields: &fields, taken: entry.taken, state, location: of.location, exits: 0 };
     writer.call(ExternId(program.externs.len() as u32 - 1), &slots, entry.parameters);
     for stops in std::iter::once(&starts).chain(&exits) {
         writer.leave(stops);

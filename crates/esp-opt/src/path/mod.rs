@@ -27,7 +27,9 @@ use crate::fuse::Limits;
 use crate::fuse::Refusal;
 use crate::passes;
 use crate::product::{Course, Followed, Group, Leaving, NodeEnd, follow};
-use quaject_esp_ir::ir::{BlockId, Body, LabelId, Location, ProcessId, Program, SiteId, SlotId, Terminator, TypeTable, Value};
+use quaject_esp_ir::ir::{
+    BlockId, Body, LabelId, Location, ProcessId, Program, SiteId, SlotId, Terminator, TypeTable, Value,
+};
 use quaject_esp_ir::profile::PathRuns;
 use quaject_esp_ir::report::location_text;
 use smol_str::SmolStr;
