@@ -39,6 +39,8 @@ pub(crate) const OWN_NAMES: &[&str] = &[
     "wakes",
     "at_rest",
     "reopen",
+    "come_back",
+    "back",
     "unqueue",
     "is_waiting",
     "pools_save",

@@ -5,6 +5,7 @@
 use super::Style;
 use super::analysis::{Home, Pins};
 use super::code::{Code, Scope, line};
+use super::header::{bits, pc_bits};
 use super::matching::blocked_bits;
 use super::meeting::unqueue;
 use super::path_functions::{call, give_back, path_functions, shared_slots};
@@ -207,11 +208,22 @@ pub(crate) fn leave(code: &mut Code<'_, '_>, process: usize, leave: &Leave) {
         }
     }
     reopen(code);
-    for (number, resume) in &leave.members {
+    let back = leave.members.iter().map(|(number, resume)| {
         let instance = path.members[*number as usize].instance;
         let (other, _) = frame_of(plan, instance);
-        line!(code, "t->pc[{instance}] = {};", plan.processes[other].resumes[&resume.to]);
-        push(code, &instance.to_string());
+        (instance, plan.processes[other].resumes[&resume.to])
+    });
+    if come_back_together(plan, leave) {
+        let all: Vec<String> = back.map(|(instance, pc)| format!("{instance}, {pc}")).collect();
+        code.open("{");
+        line!(code, "static const uint{}_t back[] = {{{}}};", back_bits(plan), all.join(", "));
+        line!(code, "tail = come_back(t, tail, back, {});", leave.members.len());
+        code.close("}");
+    } else {
+        for (instance, pc) in back {
+            line!(code, "t->pc[{instance}] = {pc};");
+            push(code, &instance.to_string());
+        }
     }
     let values =
         leave.trigger.values.iter().filter(|(own, _)| match plan.processes[process].homes.values[own.0 as usize] {
@@ -224,6 +236,43 @@ pub(crate) fn leave(code: &mut Code<'_, '_>, process: usize, leave: &Leave) {
         Some(function) => give_back(code, process, function, leave.trigger.to),
         None => line!(code, "goto {}_{};", plan.processes[process].name, leave.trigger.to.0),
     }
+}
+
+/// From so many members on they join the ready list in a loop, which takes less code than one after the other.
+const MANY: usize = 3;
+
+/// Whether members come back in a loop.
+fn come_back_together(plan: &Plan<'_>, leave: &Leave) -> bool {
+    leave.members.len() >= MANY && !plan.retries()
+}
+
+/// Bits of the numbers of instances and places.
+fn back_bits(plan: &Plan<'_>) -> u32 {
+    bits(plan.instances).max(pc_bits(plan))
+}
+
+/// The loop in which the members of a path join the ready list, if some path is left that way.
+pub(crate) fn come_back(plan: &Plan<'_>) -> String {
+    let blocks = plan.program.processes.iter().flat_map(|process| &process.body.blocks);
+    let is_needed = |block: &Block| match &block.terminator {
+        Terminator::Leave(leave) => come_back_together(plan, leave),
+        _ => false,
+    };
+    if !blocks.into_iter().any(is_needed) {
+        return String::new();
+    }
+    let entry = if plan.is_direct() { "back[1]" } else { "back[0]" };
+    format!(
+        "\n/* Instances and the places where they go on. */\n\
+         ESP_APART uint32_t come_back({}_t *t, uint32_t tail, const uint{}_t *back, uint32_t count)\n{{\n    \
+             for (; count > 0; count--, back += 2) {{\n        \
+                 t->pc[back[0]] = back[1];\n        \
+                 t->ready[tail++ & READY_MASK] = {entry};\n    \
+             }}\n    \
+             return tail;\n}}\n",
+        plan.prefix,
+        back_bits(plan)
+    )
 }
 
 /// Per block: whether it is code of a path of this body.

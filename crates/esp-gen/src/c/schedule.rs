@@ -11,7 +11,7 @@ use super::meeting::deliver;
 use super::outside::is_sent_out;
 use super::plan::{Plan, WaitPlan};
 use super::process::{AtTheWorld, at_the_world, declare, dispatch, needs_undo, poll_table, turns, write as process};
-use super::{TraceMode, rest};
+use super::{TraceMode, paths, rest};
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -66,6 +66,7 @@ pub(crate) fn write<'p>(plan: &'p Plan<'_>, faults: &'p Faults, helpers: &'p Hel
         undo(plan, &mut text);
     }
     text.push_str(&rest::queues(plan));
+    text.push_str(&paths::come_back(plan));
     text.push_str(&functions.text);
     text.push_str(&hooks);
     text.push_str(&functions.outside);
@@ -122,6 +123,7 @@ const STATIC_NAMES: &[&str] = &[
     "unqueue",
     "is_waiting",
     "reopen",
+    "come_back",
     "prefers",
     "wakes",
     "at_rest",
