@@ -194,6 +194,18 @@ impl<'a> Context<'a> {
         Ok(bytes_at(self.pools.memory(spot.space, &frame.memory), spot.at))
     }
 
+    /// Present bytes, or those of an array.
+    fn row<'b>(&'b self, place: &PlaceCode, frame: &'b Frame) -> Result<&'b [u8], Fault> {
+        match self.program.types.get(place.ty) {
+            Type::Array { length, .. } => {
+                let spot = self.resolve(place, frame)?;
+                let memory = self.pools.memory(spot.space, &frame.memory);
+                Ok(&memory[spot.at..spot.at + *length as usize])
+            }
+            _ => self.bytes(place, frame),
+        }
+    }
+
     /// The references that an operand holds itself.
     fn references(&self, value: &TypedOperand, frame: &Frame) -> Result<Vec<(PoolId, u32)>, Fault> {
         let view = View { program: self.program, layouts: &self.code.layouts, pools: self.pools };
@@ -365,7 +377,7 @@ impl<'a> Context<'a> {
                 Inst::Append(pair) => check!(self.append(pair, frame)),
                 Inst::LoadNumber { to, from, offset, bits, order } => {
                     let offset = frame.registers[*offset as usize] as u64;
-                    let window = check!(self.bytes(from, frame).and_then(|b| window(b, offset, *bits / 8)));
+                    let window = check!(self.row(from, frame).and_then(|b| window(b, offset, *bits / 8)));
                     frame.registers[*to as usize] = number_of(window, *order) as i64;
                 }
                 Inst::StoreNumber { to, offset, bits, order, value } => {
@@ -573,9 +585,12 @@ impl<'a> Context<'a> {
     ) -> Result<&'b mut [u8], Fault> {
         let spot = self.resolve(place, frame)?;
         let memory = self.pools.memory_mut(spot.space, &mut frame.memory);
-        let present = word(memory, spot.at) as usize;
-        window(&memory[spot.at + 4..spot.at + 4 + present], offset, length)?;
-        let start = spot.at + 4 + offset as usize;
+        let (first, present) = match self.program.types.get(place.ty) {
+            Type::Array { length, .. } => (spot.at, *length as usize),
+            _ => (spot.at + 4, word(memory, spot.at) as usize),
+        };
+        window(&memory[first..first + present], offset, length)?;
+        let start = first + offset as usize;
         Ok(&mut memory[start..start + length as usize])
     }
 

@@ -384,7 +384,7 @@ pub enum Op {
     },
     /// An unsigned number of `bits` bits at byte `offset` of `bytes`; outside: fault `bounds`.
     LoadNumber {
-        /// The bytes.
+        /// The bytes, or an array of `u8`.
         from: Place,
         /// Byte offset, any integer type.
         offset: Value,
@@ -393,9 +393,9 @@ pub enum Op {
         /// Byte order.
         order: ByteOrder,
     },
-    /// Writes a number at byte `offset`.
+    /// Writes a number at byte `offset`; outside: fault `bounds`.
     StoreNumber {
-        /// The bytes.
+        /// The bytes, or an array of `u8`.
         to: Place,
         /// Byte offset.
         offset: Value,

@@ -146,6 +146,9 @@ typedef struct esp_library {
 #define ESP_LIKELY(x) __builtin_expect(!!(x), 1)
 #define ESP_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define ESP_UNREACHABLE __builtin_unreachable()
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define ESP_LITTLE_ENDIAN 1
+#endif
 #define ESP_INLINE static inline __attribute__((unused))
 #define ESP_OUTLINE static __attribute__((noinline, cold, unused))
 #define ESP_APART static __attribute__((noinline))
@@ -255,6 +258,18 @@ ESP_INLINE uint64_t esp_load_le(const uint8_t *p, uint32_t bytes)
 {
     uint64_t value = 0;
     uint32_t i;
+#ifdef ESP_LITTLE_ENDIAN
+    /* Compilers that see how the value is used do not always join bytes again. */
+    if (bytes == 8) {
+        __builtin_memcpy(&value, p, 8);
+        return value;
+    }
+    if (bytes == 4) {
+        uint32_t half;
+        __builtin_memcpy(&half, p, 4);
+        return half;
+    }
+#endif
     for (i = 0; i < bytes; i++) value |= (uint64_t)p[i] << (8 * i);
     return value;
 }
@@ -268,6 +283,12 @@ ESP_INLINE void esp_store_be(uint8_t *p, uint32_t bytes, uint64_t value)
 ESP_INLINE void esp_store_le(uint8_t *p, uint32_t bytes, uint64_t value)
 {
     uint32_t i;
+#ifdef ESP_LITTLE_ENDIAN
+    if (bytes == 8) {
+        __builtin_memcpy(p, &value, 8);
+        return;
+    }
+#endif
     for (i = 0; i < bytes; i++, value >>= 8) p[i] = (uint8_t)value;
 }
 

@@ -179,9 +179,9 @@ impl Code<'_, '_> {
             }
             Op::LoadNumber { from, offset, bits, order } => {
                 let from = self.place(from, at);
-                self.window(&from, *offset, bits / 8, at);
+                let part = self.row(&from, *offset, bits / 8, at);
                 let text = format!(
-                    "(uint{bits}_t)esp_load_{}({}.data + {}, {})",
+                    "(uint{bits}_t)esp_load_{}({}.{part} + {}, {})",
                     order_name(*order),
                     from.text,
                     self.index(*offset),
@@ -191,10 +191,10 @@ impl Code<'_, '_> {
             }
             Op::StoreNumber { to, offset, bits, order, value } => {
                 let to = self.place(to, at);
-                self.window(&to, *offset, bits / 8, at);
+                let part = self.row(&to, *offset, bits / 8, at);
                 line!(
                     self,
-                    "esp_store_{}({}.data + {}, {}, {});",
+                    "esp_store_{}({}.{part} + {}, {}, {});",
                     order_name(*order),
                     to.text,
                     self.index(*offset),
@@ -339,6 +339,25 @@ impl Code<'_, '_> {
             None => "0u".to_string(),
         };
         (first, last)
+    }
+
+    /// Checks that so many bytes lie inside from the offset on, of `bytes` or an array of them; the C name of its bytes.
+    fn row(&mut self, of: &Lvalue, offset: Value, bytes: u32, at: Location) -> &'static str {
+        match self.types().get(of.ty) {
+            Type::Array { length, .. } => {
+                let length = *length;
+                let bad = match length.checked_sub(bytes) {
+                    Some(last) => format!("{} > {last}u", self.index(offset)),
+                    None => "1".to_string(),
+                };
+                self.check(&bad, Fault::Bounds, at);
+                "at"
+            }
+            _ => {
+                self.window(of, offset, bytes, at);
+                "data"
+            }
+        }
     }
 
     /// Checks that so many bytes lie inside from the offset on.

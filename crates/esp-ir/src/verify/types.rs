@@ -92,6 +92,12 @@ impl Verifier<'_> {
         Some(ty)
     }
 
+    fn is_byte_array(&self, place: &Place) -> bool {
+        let types = &self.program.types;
+        let ty = place_type(types, self.body, place);
+        ty.is_some_and(|ty| matches!(types.get(ty), Type::Array { element, .. } if *element == TypeTable::U8))
+    }
+
     pub(super) fn operand(&mut self, operand: &Operand) -> Option<TypeId> {
         match operand {
             Operand::Value(_) => operand_type(&self.program.types, self.body, operand),
@@ -264,7 +270,9 @@ impl Verifier<'_> {
                 self.expect_place(from, Class::Bytes);
             }
             Op::LoadNumber { from, offset, bits, .. } => {
-                self.expect_place(from, Class::Bytes);
+                if !self.is_byte_array(from) {
+                    self.expect_place(from, Class::Bytes);
+                }
                 self.expect(*offset, Class::Int);
                 if let Some(ty) = self.number(*bits) {
                     self.result_type(instruction, ty);
@@ -272,7 +280,9 @@ impl Verifier<'_> {
             }
             Op::StoreNumber { to, offset, bits, value, .. } => {
                 self.no_result(instruction);
-                self.expect_place(to, Class::Bytes);
+                if !self.is_byte_array(to) {
+                    self.expect_place(to, Class::Bytes);
+                }
                 self.expect(*offset, Class::Int);
                 if let Some(ty) = self.number(*bits) {
                     self.expect_type(*value, ty);
