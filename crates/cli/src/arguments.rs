@@ -246,6 +246,14 @@ pub(crate) enum ModeChoice {
     Auto,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum BatchChoice {
+    /// One turn at a time
+    Off,
+    /// Where it can be done within a budget of code; `--report` says where, or why not
+    Auto,
+}
+
 /// How processes become code, in `run` and `build`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Coding {
@@ -315,6 +323,11 @@ pub(crate) struct Build {
     pub(crate) externs: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) coding: Coding,
+    /// Whether loops of state machines do several turns at once, where nobody can tell (for --mode automata, auto)
+    ///
+    /// [default: auto]
+    #[arg(long, value_name = "WHETHER")]
+    pub(crate) batch: Option<BatchChoice>,
     /// Make signed overflow, wide shifts and stores that lose bits the fault `overflow`
     #[arg(long)]
     pub(crate) checked: bool,

@@ -156,11 +156,31 @@ fn auto_takes_what_fits() {
 }
 
 #[test]
+fn batches_are_made_reported_and_left_out() {
+    let row = "channel i(bytes[<=100]) external out;\nchannel c(int);\nchannel o(array[64] of u8) external in;\n\
+        process read { in(i, $row); for at in 0..row.len { out(c, int(row[at])); } out(c, -1); }\n\
+        process write { var all: #array of u8 = #[0; 64], n: u32 = 0; \
+        while { in(c, $b); if (b < 0) break; all[n & 63] = u8(b ^ 9); n += 1; } out(o, freeze(all)); }\n";
+    let folder = Folder::with(&[("row.esp", row), ("pairs.esp", PAIRS)]);
+    let report = |arguments: &str| {
+        let build = folder.qj(&format!("build {arguments} --emit c --mode automata --report -o out"));
+        String::from_utf8_lossy(&build.output().expect("qj runs").stdout).into_owned()
+    };
+    assert!(report("row.esp").contains("batched: read_write: 16 elements in 16 turns at row.esp:4:"));
+    assert!(!report("row.esp --batch off").contains("batched"));
+    assert!(report("row.esp --checked").contains("not batched: read_write: overflow is checked at each operation"));
+    let said = report("pairs.esp");
+    assert!(said.contains("not batched: read_pair: "), "{said}");
+}
+
+#[test]
 fn options_without_meaning_are_refused() {
     let folder = Folder::with(&[("a.esp", PAIRS)]);
     let help = "error: `--growth` has no meaning here\nhelp: it is for `--mode automata` and `--mode auto`\n";
     folder.qj("run a.esp --growth 3").assert().code(2).stderr_eq(help);
     folder.qj("build a.esp --emit c --mode fastpath --growth 3").assert().code(2).stderr_eq(help);
+    let help = help.replace("growth", "batch");
+    folder.qj("build a.esp --emit c --mode fastpath --batch auto").assert().code(2).stderr_eq(help);
     for mode in ["automata", "auto", "fastpath"] {
         folder.qj(&format!("run a.esp --mode {mode} --record r.txt")).assert().code(2).stderr_eq(
             "error: `--record` needs `--mode process`: a recording counts what processes ask the world for\n\

@@ -3,6 +3,7 @@
 //! program. Emits neither text nor bytes.
 #![forbid(unsafe_code)]
 
+pub mod batch;
 pub mod facts;
 pub mod fuse;
 pub mod groups;

@@ -8,6 +8,7 @@ use quaject_esp_ir::ir::{Body, Program};
 use quaject_esp_ir::read::read;
 use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
+use quaject_esp_opt::batch::batch_body;
 use quaject_esp_opt::passes::{self, Context, Found};
 use std::path::Path;
 
@@ -15,7 +16,7 @@ const AFTER: &str = "== after\n";
 
 type Pass = fn(&mut Body, Context<'_>) -> bool;
 
-const PASSES: [(&str, Pass); 10] = [
+const PASSES: [(&str, Pass); 11] = [
     ("join", passes::join),
     ("copies", passes::copies),
     ("constants", passes::constants),
@@ -26,6 +27,7 @@ const PASSES: [(&str, Pass); 10] = [
     ("stores", passes::stores),
     ("dead", passes::dead),
     ("bounds", passes::bounds),
+    ("batch", |body, context| batch_body(body, context.types).is_ok()),
 ];
 
 fn well_formed(path: &Path, text: &str) -> Program {

@@ -24,6 +24,7 @@ pub use models::{
 };
 pub use optimise::{Dump, Dumped, Optimiser, PASSES, optimise};
 pub use profile::{Operation, Profile};
+pub use quaject_esp_opt::batch::{Attempt as BatchAttempt, Batched, Reason};
 pub use quaject_esp_opt::fuse::{Limits, Refusal};
 pub use quaject_esp_opt::groups::{Attempt, Outcome};
 pub use quaject_esp_opt::path::{Cuts, Exit, Extraction, Made, Manual, Why};
@@ -34,6 +35,7 @@ pub use suggest::{NoSuggestion, Suggestion, suggest};
 use optimise::Optimising;
 use quaject_esp_gen::c;
 use quaject_esp_ir::{ir, lower, text, verify};
+use quaject_esp_opt::batch::batch;
 use quaject_esp_opt::groups::fuse_all;
 use quaject_esp_opt::path::{self, extract};
 use quaject_esp_syntax::check::{analyze_with_fast_paths, decode};
@@ -97,6 +99,16 @@ pub enum Mode {
     Auto,
 }
 
+/// Whether loops of fused processes do several turns at once, where nobody can tell.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Batching {
+    /// One turn at a time.
+    #[default]
+    Off,
+    /// Where it can be done.
+    On,
+}
+
 /// What to compile a program to, and how.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -112,6 +124,8 @@ pub struct Options {
     pub manual: Manual,
     /// How large the code of fused processes and of fast paths may become.
     pub limits: Limits,
+    /// Whether loops of fused processes do several turns at once.
+    pub batching: Batching,
     /// Whether passes run, beside those that make the mode's form.
     pub optimiser: Optimiser,
     /// After which passes the program is printed.
@@ -122,8 +136,9 @@ impl Options {
     /// The program as it is written.
     pub fn new(emit: Emit) -> Options {
         let (mode, cuts, manual) = (Mode::Process, Cuts::Loops, Manual::Called);
-        let (limits, optimiser, dump) = (Limits::default(), Optimiser::default(), Dump::default());
-        Options { emit, mode, checked: false, cuts, manual, limits, optimiser, dump }
+        let (limits, batching) = (Limits::default(), Batching::default());
+        let (optimiser, dump) = (Optimiser::default(), Dump::default());
+        Options { emit, mode, checked: false, cuts, manual, limits, batching, optimiser, dump }
     }
 }
 
@@ -160,6 +175,8 @@ pub struct Outputs {
     pub emitted: Emitted,
     /// What became of groups of processes in [`Mode::Automata`] and [`Mode::Auto`].
     pub attempts: Vec<Attempt>,
+    /// What became of the loops of fused processes with [`Batching::On`].
+    pub batches: Vec<BatchAttempt>,
     /// What became of fast paths in [`Mode::FastPath`] and [`Mode::Auto`].
     pub extractions: Vec<Extraction>,
     /// The program after the passes that were asked for.
@@ -223,7 +240,7 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
     let mut work = Optimising { program: ir, checked, optimiser, dump, dumped: Vec::new() };
     work.done("lower", 0);
     work.each(0);
-    let mut attempts = Vec::new();
+    let (mut attempts, mut batches) = (Vec::new(), Vec::new());
     let mut extractions = Vec::new();
     match options.mode {
         Mode::Process | Mode::Direct | Mode::FastPath => {}
@@ -232,6 +249,14 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
             (work.program, attempts) = fuse_all(&work.program, checked, options.limits);
             work.done("fuse", 0);
             work.each(alone);
+            match options.batching {
+                Batching::Off => {}
+                Batching::On => {
+                    batches = batch(&mut work.program, alone, checked);
+                    work.done("batch", 0);
+                    work.each(alone);
+                }
+            }
         }
     }
     match options.mode {
@@ -257,7 +282,7 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
         Emit::IrText => Emitted::IrText(text::print(&ir)),
         Emit::C(options) => Emitted::C(Box::new(c::generate(&ir, options))),
     };
-    Compiled { sources, diagnostics, outputs: Ok(Outputs { ir, emitted, attempts, extractions, dumped }) }
+    Compiled { sources, diagnostics, outputs: Ok(Outputs { ir, emitted, attempts, batches, extractions, dumped }) }
 }
 
 /// The program, verified in debug builds.

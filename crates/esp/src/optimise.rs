@@ -32,7 +32,7 @@ const EACH: [Pass; 9] = [
 const LAST: [Pass; 2] = [pass("bounds", passes::bounds), pass("unread", passes::dead)];
 
 /// The names by which `--dump` knows the passes, in order, with what each does.
-pub const PASSES: [(&str, &str); 14] = [
+pub const PASSES: [(&str, &str); 15] = [
     ("lower", "the program as it was written"),
     ("join", "blocks that only one other leads to are part of that one"),
     ("copies", "values that always are another one"),
@@ -44,6 +44,7 @@ pub const PASSES: [(&str, &str); 14] = [
     ("stores", "writes to memory that nobody reads, by liveness"),
     ("dead", "values that nobody uses"),
     ("fuse", "processes that channels connect become one (--mode automata, auto)"),
+    ("batch", "several turns of a fused process's loop at once (--batch auto)"),
     ("paths", "fast paths (--mode fastpath, auto)"),
     ("bounds", "indices that are inside, and need not be checked"),
     ("unread", "loads that are now known not to fault, and that nobody reads"),

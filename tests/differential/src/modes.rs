@@ -10,6 +10,7 @@ use quaject_esp_ir::report::Outcome;
 use quaject_esp_ir::step::{Checks, Effect, Machine, State};
 use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
+use quaject_esp_opt::batch::batch;
 use quaject_esp_opt::fuse::Limits;
 use quaject_esp_opt::groups::fuse_all;
 use quaject_esp_opt::path::{Cuts, Element, Extracted, Options, Part, Point, Regex, Specification, extract};
@@ -43,8 +44,14 @@ pub fn transform(seed: u64, program: &Program, mode: Mode) -> Result<Option<Prog
             Some(Program { hand_off: HandOff::Direct, ..optimised })
         }
         Mode::Automata => {
-            let (made, attempts) = fuse_all(&before(seed, program), false, limits());
-            attempts.iter().any(|attempt| attempt.is_fused()).then_some(made)
+            let before = before(seed, program);
+            let (mut made, attempts) = fuse_all(&before, false, limits());
+            let is_fused = attempts.iter().any(|attempt| attempt.is_fused());
+            // Bodies are batched as they come, and after the passes.
+            if !seed.is_multiple_of(3) {
+                batch(&mut made, before.processes.len(), false);
+            }
+            is_fused.then_some(made)
         }
         Mode::FastPath => with_path(seed, &before(seed, program), Checks::Off).map(|made| made.program),
     };

@@ -2,9 +2,9 @@
 
 use super::run::{checks, manual, options, tell_manual};
 use super::{compile, keep_apart};
-use crate::arguments::{Build, EmitForm, StyleChoice};
+use crate::arguments::{BatchChoice, Build, EmitForm, ModeChoice, StyleChoice};
 use crate::terminal::{Status, Stop, Terminal, deliver, print, say};
-use quaject_esp::{Dump, Dumped, Emit, Emitted, Optimiser, Options, Outputs};
+use quaject_esp::{Batching, Dump, Dumped, Emit, Emitted, Optimiser, Options, Outputs};
 use quaject_esp_gen::{RUNTIME_HEADER, c};
 use quaject_esp_ir::step::Checks;
 use quaject_esp_run::Trouble;
@@ -27,6 +27,10 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
         let dump = Dump { passes: arguments.dump.clone() };
         options(emit, &arguments.coding, arguments.checked).map(|options| Options {
             optimiser: Optimiser::On,
+            batching: match arguments.batch {
+                Some(BatchChoice::Off) => Batching::Off,
+                Some(BatchChoice::Auto) | None => Batching::On,
+            },
             dump,
             ..options
         })
@@ -110,6 +114,10 @@ fn refuse_idle_options(arguments: &Build) -> Result<(), Stop> {
             let trouble = Trouble::usage(format!("`{option}` has no meaning here"));
             Err(Stop::at(trouble.help(format!("it is for `--emit {form}`"))))
         }
+        None if arguments.batch.is_some() && !fuses(arguments.coding.mode) => {
+            let trouble = Trouble::usage("`--batch` has no meaning here");
+            Err(Stop::at(trouble.help("it is for `--mode automata` and `--mode auto`")))
+        }
         None if arguments.ring.is_some() && arguments.style != Some(StyleChoice::Post) => {
             let trouble = Trouble::usage("`--ring` has no meaning here");
             Err(Stop::at(trouble.help("it is for `--style post`, where interrupts put messages into rings")))
@@ -118,9 +126,18 @@ fn refuse_idle_options(arguments: &Build) -> Result<(), Stop> {
     }
 }
 
+/// Whether processes become one in this mode.
+fn fuses(mode: ModeChoice) -> bool {
+    match mode {
+        ModeChoice::Automata | ModeChoice::Auto => true,
+        ModeChoice::Process | ModeChoice::Direct | ModeChoice::Fastpath => false,
+    }
+}
+
 /// What became of groups of processes that were to be fused.
 fn attempts(outputs: &Outputs) -> String {
     let mut lines: Vec<String> = outputs.attempts.iter().map(|attempt| attempt.text(&outputs.ir) + "\n").collect();
+    lines.extend(outputs.batches.iter().map(|batch| batch.text(&outputs.ir) + "\n"));
     lines.extend(outputs.extractions.iter().map(|extraction| extraction.text(&outputs.ir) + "\n"));
     if lines.is_empty() { String::new() } else { lines.concat() + "\n" }
 }
