@@ -6,7 +6,7 @@ mod others;
 
 use quaject_bench_filters_process::{LENGTH, expected};
 use quaject_bench_harness::{instructions, median};
-use quaject_esp::{Emit, Emitted, File, Loader, Mode, Options, Source, compile};
+use quaject_esp::{Batching, Emit, Emitted, File, Loader, Mode, Optimiser, Options, Source, compile};
 use quaject_esp_gen::c;
 use quaject_esp_syntax::span::FileId;
 use std::error::Error;
@@ -15,8 +15,12 @@ use std::process::Command;
 
 const RUNS: usize = 11;
 
-const MODES: [(&str, Mode); 3] =
-    [("process", Mode::Process), ("fastpath", Mode::FastPath), ("automata", Mode::Automata)];
+const MODES: [(&str, Mode, Batching); 4] = [
+    ("process", Mode::Process, Batching::Off),
+    ("fastpath", Mode::FastPath, Batching::Off),
+    ("automata", Mode::Automata, Batching::Off),
+    ("batched", Mode::Automata, Batching::On),
+];
 
 /// One way to run the filters.
 struct Contender {
@@ -48,14 +52,24 @@ impl Loader for Files {
 
 /// Translates a program to C: each process on its own, with a fast path, or all fused to one.
 fn translate(source: &Path, directory: &Path, mode: Mode) -> Result<(), Box<dyn Error>> {
-    match translate_as_far(source, directory, mode)?.first() {
+    translate_with(source, directory, mode, Batching::Off)
+}
+
+/// Likewise; whether loops of what is fused do several turns at once.
+fn translate_with(source: &Path, directory: &Path, mode: Mode, batching: Batching) -> Result<(), Box<dyn Error>> {
+    match translate_as_far(source, directory, mode, batching)?.first() {
         Some(refused) => Err(refused.as_str().into()),
         None => Ok(()),
     }
 }
 
 /// The same as far as it goes: what was not fused, and which fast paths were not made.
-fn translate_as_far(source: &Path, directory: &Path, mode: Mode) -> Result<Vec<String>, Box<dyn Error>> {
+fn translate_as_far(
+    source: &Path,
+    directory: &Path,
+    mode: Mode,
+    batching: Batching,
+) -> Result<Vec<String>, Box<dyn Error>> {
     let file = |path: &Path| -> Result<File, Box<dyn Error>> {
         Ok(File { name: path.display().to_string(), bytes: std::fs::read(path)? })
     };
@@ -63,7 +77,12 @@ fn translate_as_far(source: &Path, directory: &Path, mode: Mode) -> Result<Vec<S
     let specification = source.with_extension("fp");
     let fast_paths = if specification.is_file() { vec![file(&specification)?] } else { Vec::new() };
     let options = c::Options { style: c::Style::SansIo, lines: c::LineMarks::None, ..c::Options::default() };
-    let options = Options { mode, ..Options::new(Emit::C(options)) };
+    // Batches are made of what the passes have tidied.
+    let optimiser = match batching {
+        Batching::Off => Optimiser::Off,
+        Batching::On => Optimiser::On,
+    };
+    let options = Options { mode, batching, optimiser, ..Options::new(Emit::C(options)) };
     let compiled = compile(Source { root: file(source)?, fast_paths }, &mut Files(folder), &options);
     let outputs = compiled.outputs.map_err(|_| format!("{}: {:?}", source.display(), compiled.diagnostics))?;
     let attempts = outputs.attempts.iter().filter(|attempt| !attempt.is_fused());
@@ -135,10 +154,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     for program in programs.iter().copied() {
-        for (name, mode) in MODES {
+        for (name, mode, batching) in MODES {
             let folder = place.join(format!("{name}{program}"));
-            translate(&here.join(format!("esp/program{program}.esp")), &folder, mode)?;
-            for (compiler, level) in BUILDS.iter().filter(|(_, level)| *level == "-O2" || name == "automata") {
+            translate_with(&here.join(format!("esp/program{program}.esp")), &folder, mode, batching)?;
+            let is_built = |level: &str| level == "-O2" || mode == Mode::Automata;
+            for (compiler, level) in BUILDS.iter().filter(|(_, level)| is_built(level)) {
                 let mut command = Command::new(compiler);
                 command.args(["-std=c99", level, "-I.", "-o"]).arg(format!("{compiler}{level}")).arg("program.c");
                 succeed(command.arg(here.join("main.c")).current_dir(&folder))?;
@@ -198,6 +218,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         Contender::new("automata, gcc -O3", generated("automata", "gcc-O3"), 1000),
         Contender::new("automata, clang -O2", generated("automata", "clang-O2"), 1000),
         Contender::new("automata, clang -O3", generated("automata", "clang-O3"), 1000),
+        Contender::new("batched, gcc -O2", generated("batched", "gcc-O2"), 1000),
+        Contender::new("batched, gcc -O3", generated("batched", "gcc-O3"), 1000),
+        Contender::new("batched, clang -O2", generated("batched", "clang-O2"), 1000),
+        Contender::new("batched, clang -O3", generated("batched", "clang-O3"), 1000),
         Contender::new("automata, jit", peer(jit), 1000),
         Contender::new("by hand, gcc -O2", peer(place.join("handgcc-O2")), 1000),
         Contender::new("by hand, gcc -O3", peer(place.join("handgcc-O3")), 1000),
@@ -258,6 +282,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             of_program[2],
             best("processes") / best("fast path")
         );
+        println!("  best by hand : best batched automaton {:.2}", by_hand / best("batched"));
         println!(
             "  by automaton: C++20 coroutines {:.1}, tokio {:.0}, Go {:.0}",
             best("C++20") / best("automata"),
@@ -266,7 +291,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         );
         let sizes: Vec<String> = MODES
             .iter()
-            .map(|(name, _)| match text_bytes(&place.join(format!("{name}{program}"))) {
+            .map(|(name, _, _)| match text_bytes(&place.join(format!("{name}{program}"))) {
                 Some(bytes) => format!("{name} {bytes}"),
                 None => format!("{name} -"),
             })

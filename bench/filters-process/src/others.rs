@@ -4,7 +4,7 @@
 use super::{Contender, instructions_per_byte, run, succeed, translate, translate_as_far};
 use quaject_bench_filters_process::chains;
 use quaject_bench_harness::{instructions, median};
-use quaject_esp::Mode;
+use quaject_esp::{Batching, Mode};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -66,7 +66,7 @@ pub(super) fn random_chains(place: &Path) -> Result<(), Box<dyn Error>> {
         let source = folder.join("chain.esp");
         std::fs::write(&source, chains::esp(seed))?;
         std::fs::write(folder.join("push.c"), chains::push_style(seed))?;
-        let refused = translate_as_far(&source, &folder, Mode::Automata)?;
+        let refused = translate_as_far(&source, &folder, Mode::Automata, Batching::Off)?;
         let automata = vec![PathBuf::from("program.c"), Path::new(env!("CARGO_MANIFEST_DIR")).join("main.c")];
         let push = folder.join("push");
         std::fs::create_dir_all(&push)?;
