@@ -242,7 +242,11 @@ fn is_stdint(name: &str) -> bool {
     name.starts_with("INT") || name.starts_with("UINT") || name.starts_with("SIZE_")
 }
 
-/// A member's name: members have a scope of their own, so only C's words are in the way.
+/// A member's name: members have a scope of their own, so only C's words, and macros of compilers, are in the way.
 pub(crate) fn member(name: &str) -> String {
-    if RESERVED.contains(&name) || is_stdint(name) { format!("{name}_") } else { name.to_string() }
+    if RESERVED.contains(&name) || name.starts_with("__") || is_stdint(name) {
+        format!("{name}_")
+    } else {
+        name.to_string()
+    }
 }
