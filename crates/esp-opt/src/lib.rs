@@ -7,6 +7,7 @@ pub mod batch;
 pub mod facts;
 pub mod fuse;
 pub mod groups;
+mod loops;
 pub mod passes;
 pub mod path;
 mod product;

@@ -2,6 +2,7 @@
 //! instructions do.
 
 use super::fill::{Fill, fill};
+use crate::loops::{Loop, loops};
 use quaject_esp_ir::dominators::Dominators;
 use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::{Body, Edge, Op, Terminator, TypeTable};
@@ -54,33 +55,9 @@ pub(super) struct Loops {
 impl Loops {
     /// Those whose header dominates them, outside of regions, in order of text.
     pub(super) fn new(body: &Body, types: &TypeTable, dominators: &Dominators) -> Loops {
-        let count = body.blocks.len();
-        let mut predecessors = vec![Vec::new(); count];
-        for block in dominators.order() {
-            for next in successors(&body.blocks[*block].terminator) {
-                predecessors[next.0 as usize].push(*block);
-            }
-        }
         let inner = in_regions(body);
-        let mut loops = Vec::new();
-        for header in 1..count {
-            if !dominators.is_reachable(header) || inner[header] {
-                continue;
-            }
-            let mut inside = vec![false; count];
-            inside[header] = true;
-            let back = predecessors[header].iter().copied().filter(|block| dominators.dominates(header, *block));
-            let mut work: Vec<usize> = back.collect();
-            if work.is_empty() {
-                continue;
-            }
-            while let Some(block) = work.pop() {
-                if !std::mem::replace(&mut inside[block], true) {
-                    work.extend(&predecessors[block]);
-                }
-            }
-            loops.push((header, inside));
-        }
+        let natural = loops(body, dominators).into_iter().filter(|natural| !inner[natural.header]);
+        let loops: Vec<_> = natural.map(|Loop { header, inside, .. }| (header, inside)).collect();
         let fills = loops.iter().filter_map(|(header, _)| fill(body, types, *header)).collect();
         Loops { loops, fills }
     }

@@ -1,8 +1,8 @@
 //! Loops that count to a bound: they end, whatever else happens. Knows one body, no states.
 
+use crate::loops::{Loop, loops};
 use quaject_esp_ir::dominators::Dominators;
-use quaject_esp_ir::graph::successors;
-use quaject_esp_ir::ir::{BinaryOp, BlockId, Body, Op, Terminator, Value};
+use quaject_esp_ir::ir::{BinaryOp, Block, BlockId, Body, Op, Terminator, Value};
 use quaject_esp_ir::visit::edges_mut;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,35 +26,15 @@ pub(super) enum Bound {
 
 /// The counted loops of a body.
 pub(super) fn counted(body: &Body) -> Vec<Counted> {
-    let dominators = Dominators::new(body);
-    let mut predecessors: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-    for block in dominators.order() {
-        for successor in successors(&body.blocks[*block].terminator) {
-            predecessors.entry(successor.0 as usize).or_default().push(*block);
-        }
-    }
     let mut ops: BTreeMap<Value, (usize, &Op)> = BTreeMap::new();
     for (index, block) in body.blocks.iter().enumerate() {
         let defined = block.instructions.iter().filter_map(|instruction| Some((instruction.result?, &instruction.op)));
         ops.extend(defined.map(|(value, op)| (value, (index, op))));
     }
-    let headers = dominators.order().iter().filter_map(|header| {
-        let from = predecessors.get(header).into_iter().flatten().copied();
-        let back: Vec<usize> = from.filter(|block| dominators.dominates(*header, *block)).collect();
-        let (&Terminator::Branch { condition, ref then, ref otherwise }, false) =
-            (&body.blocks[*header].terminator, back.is_empty())
-        else {
-            return None;
-        };
-        let (_, Op::Binary(BinaryOp::Less, counter, bound)) = *ops.get(&condition)? else { return None };
-        let position = body.blocks[*header].parameters.iter().position(|parameter| parameter == counter)?;
-        let mut blocks = BTreeSet::from([*header]);
-        let mut work = back.clone();
-        while let Some(block) = work.pop() {
-            if blocks.insert(block) {
-                work.extend(predecessors.get(&block).into_iter().flatten());
-            }
-        }
+    let counted = loops(body, &Dominators::new(body)).into_iter().filter_map(|Loop { header, back, inside }| {
+        let Terminator::Branch { condition, then, otherwise } = &body.blocks[header].terminator else { return None };
+        let (_, Op::Binary(BinaryOp::Less, counter, bound)) = *ops.get(condition)? else { return None };
+        let position = body.blocks[header].parameters.iter().position(|parameter| parameter == counter)?;
         let adds_one = |value: &Value| match ops.get(value) {
             Some((_, Op::Binary(BinaryOp::Add, a, b))) => {
                 a == counter && matches!(ops.get(b), Some((_, Op::Constant(1))))
@@ -64,22 +44,23 @@ pub(super) fn counted(body: &Body) -> Vec<Counted> {
         let counts = |block: &usize| {
             let mut terminator = body.blocks[*block].terminator.clone();
             let edges = edges_mut(&mut terminator);
-            let mut back = edges.iter().filter(|edge| edge.to.0 as usize == *header).peekable();
+            let mut back = edges.iter().filter(|edge| edge.to.0 as usize == header).peekable();
             back.peek().is_some() && back.all(|edge| adds_one(&edge.arguments[position]))
         };
-        let is_inside = |block: BlockId| blocks.contains(&(block.0 as usize));
+        let is_inside = |block: BlockId| inside[block.0 as usize];
+        let is_parameter = |(inside, block): (&bool, &Block)| *inside && block.parameters.contains(bound);
         let bound = match ops.get(bound) {
             Some((_, Op::Constant(constant))) => Bound::Constant(*constant),
-            Some((block, _)) if !blocks.contains(block) => Bound::Value(*bound),
-            None if !blocks.iter().any(|block| body.blocks[*block].parameters.contains(bound)) => Bound::Value(*bound),
+            Some((block, _)) if !inside[*block] => Bound::Value(*bound),
+            None if !inside.iter().zip(&body.blocks).any(is_parameter) => Bound::Value(*bound),
             Some(_) | None => return None,
         };
         let ends = is_inside(then.to) && !is_inside(otherwise.to);
         (ends && back.iter().all(counts)).then(|| Counted {
-            header: BlockId(*header as u32),
-            blocks: blocks.into_iter().map(|block| BlockId(block as u32)).collect(),
+            header: BlockId(header as u32),
+            blocks: (0..inside.len()).filter(|block| inside[*block]).map(|block| BlockId(block as u32)).collect(),
             bound,
         })
     });
-    headers.collect()
+    counted.collect()
 }
