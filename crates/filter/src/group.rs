@@ -192,6 +192,9 @@ impl Group {
             }
         }
         let words = layout.key.len();
+        if let Some(template) = &template {
+            (0..table.slot_count()).for_each(|slot| table.set_template(slot, template.empty()));
+        }
         self.data = Arc::new(Data { layout, table, template });
         for (at, entry) in live.iter().enumerate() {
             let key = &keys[at * words..(at + 1) * words];

@@ -15,7 +15,8 @@
 //!
 //! A slot is empty (`head` 0), or its words say who has which key. Readers load the head before the key or template:
 //! these are written before the head is, and replaced only when no reader is left that has seen the old head. So who
-//! sees a template that is half written has seen an empty head, and finds nobody whatever he compares.
+//! sees a template that is half written has seen an empty head, and finds nobody whatever he compares. Templates of empty
+//! slots say what is the same for all, so that a packet that must go the general way equals none.
 
 use super::sync::{AtomicU32, AtomicU64, OBSERVE, Ordering, PUBLISH};
 

@@ -102,6 +102,12 @@ impl Template {
         words(self.mask)
     }
 
+    /// The template of a slot that nobody has. What is the same for all stands in it, so that a packet with another header
+    /// than the usual one never equals it: that one goes the general way.
+    pub(crate) fn empty(&self) -> [u64; WORDS] {
+        words(self.common)
+    }
+
     /// The template of a key.
     pub(crate) fn filled(&self, layout: &Layout, key: &[u64]) -> [u64; WORDS] {
         let mut bytes = self.common;

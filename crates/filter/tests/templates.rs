@@ -20,6 +20,8 @@ enum Kind {
     Port,
     /// Tuples, where a range must hold too.
     Checked,
+    /// Only a port, whatever is before it: nothing that all compare is other than zero.
+    Alone,
     /// Addresses, some bits of them: nothing moves.
     Addresses,
     /// 32 bytes are needed, so that a template begins where the packet does.
@@ -28,8 +30,8 @@ enum Kind {
     Less,
 }
 
-const KINDS: [Kind; 7] =
-    [Kind::Tuple, Kind::Grid, Kind::Port, Kind::Checked, Kind::Addresses, Kind::Exactly, Kind::Less];
+const KINDS: [Kind; 8] =
+    [Kind::Tuple, Kind::Grid, Kind::Port, Kind::Checked, Kind::Alone, Kind::Addresses, Kind::Exactly, Kind::Less];
 
 /// The filter of a number.
 fn filter(kind: Kind, number: u32) -> Filter {
@@ -52,6 +54,7 @@ fn filter(kind: Kind, number: u32) -> Filter {
             tests.extend([tcp.equals(0, 2, number / 16), tcp.equals(2, 2, 80)]);
         }
         Kind::Port => tests.push(tcp.equals(2, 2, 1000 + number)),
+        Kind::Alone => tests = vec![tcp.equals(2, 2, number)],
         Kind::Addresses => {
             let high = Test::masked(Field::new(26, 4), 0xffff_f000, scattered & 0xffff_f000);
             tests.extend([high.into(), ip.equals(16, 4, number)]);
@@ -74,6 +77,7 @@ fn packet(kind: Kind, number: u32, words: u8) -> Vec<u8> {
         Kind::Tuple | Kind::Checked => (scattered, 0x0a00_0000 | (number % 3), scattered >> 20, 80),
         Kind::Grid => (number % 4, number / 4 % 4, number / 16, 80),
         Kind::Port => (number, 0, 1, 1000 + number),
+        Kind::Alone => (1, 2, 3, number),
         Kind::Addresses => (scattered & 0xffff_f000 | 0x123, number, 0, 0),
         Kind::Exactly => (0, 7 << 16, 0, 0),
         Kind::Less => (7, 0, 0, 0),
@@ -86,7 +90,7 @@ fn packet(kind: Kind, number: u32, words: u8) -> Vec<u8> {
             put(0, number, 2);
             put(29, 7, 2);
         }
-        Kind::Tuple | Kind::Checked | Kind::Grid | Kind::Port | Kind::Addresses => {
+        Kind::Tuple | Kind::Checked | Kind::Grid | Kind::Port | Kind::Alone | Kind::Addresses => {
             // In the header, where that is shorter than any.
             let ports = 14 + 4 * usize::from(words);
             put(ports, from, 2);
