@@ -31,11 +31,11 @@ cargo xtask bench NAME [ARG...]    run bench/NAME, with its peers built from the
 cargo xtask corpus DIR             compare packet filters with bpf_filter on DIR's captures and expressions
 cargo xtask malformed [PROGRAM] [--packets N]
                                    send ten million, or N, malformed packets to each program of examples/, or to one
-cargo xtask pipes [--parts N]       compare every composition of up to four steps with the reference, at every length up to
+cargo xtask pipes [--parts N]      compare every composition of up to four steps with the reference, at every length up to
                                    300 and every pair of alignments, or at N 64ths of the pairs, each of which has every
                                    alignment of the source and of the target
 cargo xtask simulate [PROGRAM] [--hours N]
-                                   run tftp, tcpip and nat of examples/, or one, on networks that fail, for a day of
+                                   run six programs of examples/, or one, on networks that fail, for a day of
                                    their clock, or N hours
 cargo xtask codegen                write the emitters that machines/*.spec generate
 cargo xtask install --prefix DIR   build a release and install qj, man pages, completions, headers, examples

@@ -129,6 +129,10 @@ fn who_could_wait_for_ever_is_served_first() {
     .assert_eq(&groups(text, "", Limits::default()));
     let (log, outcome) = run(&fused(&compile(Path::new("test.esp"), text), "").expect("it can be fused"), "");
     assert_eq!((log.len(), outcome.as_str()), (1, "goes on"), "{log:?}");
+    // A loop that counts for long is like one that does not end.
+    let text = text.replace("while { in(c, _); }", "for k in -1_000_000..4 { in(c, _); }");
+    let (log, _) = run(&fused(&compile(Path::new("test.esp"), &text), "").expect("it can be fused"), "");
+    assert_eq!(log.len(), 1, "{log:?}");
 }
 
 /// A loop that counts to a bound passes by nobody for ever, so that nobody has to be served within it.

@@ -12,6 +12,8 @@ pub(super) struct Counted {
     pub(super) header: BlockId,
     /// All blocks of the loop, this one included.
     pub(super) blocks: BTreeSet<BlockId>,
+    /// The counter when it is asked, a parameter of the header.
+    pub(super) counter: Value,
     /// What the counter is compared with, which the loop does not change.
     pub(super) bound: Bound,
 }
@@ -59,6 +61,7 @@ pub(super) fn counted(body: &Body) -> Vec<Counted> {
         (ends && back.iter().all(counts)).then(|| Counted {
             header: BlockId(header as u32),
             blocks: (0..inside.len()).filter(|block| inside[*block]).map(|block| BlockId(block as u32)).collect(),
+            counter: *counter,
             bound,
         })
     });

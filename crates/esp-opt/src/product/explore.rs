@@ -65,7 +65,8 @@ struct Versions {
     preferred: BTreeSet<usize>,
     /// What tells its versions apart.
     detail: Detail,
-    /// What they are at least widened to, so that counters do not make versions.
+    /// What they are at least widened to, so that counters do not make versions; of what does not tell them apart, what
+    /// they have in common.
     floor: Facts,
     /// How often what tells them apart has changed.
     changes: usize,

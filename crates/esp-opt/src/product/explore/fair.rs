@@ -99,12 +99,16 @@ impl Explorer<'_, '_> {
                 return false;
             }
             let is_head = |position: &usize| at(position, member) == At::Running(counted.header);
-            let is_short = |position: &usize| match counted.bound {
-                Bound::Constant(bound) => bound <= MOST_COUNTED,
-                Bound::Value(bound) => {
-                    let known = node(position).key.facts.get(&(member, bound));
-                    known.is_some_and(|bound| bound.high <= MOST_COUNTED)
-                }
+            let is_short = |position: &usize| {
+                let known = |value| {
+                    let known = node(position).key.facts.get(&(member, value)).cloned();
+                    known.unwrap_or_else(|| self.group.whole((member, value)))
+                };
+                let end = match counted.bound {
+                    Bound::Constant(bound) => bound,
+                    Bound::Value(bound) => known(bound).high,
+                };
+                end - known(counted.counter).low <= MOST_COUNTED
             };
             let mut heads = component.iter().filter(|position| is_head(position)).peekable();
             let rest: BTreeSet<usize> = component.iter().copied().filter(|position| !is_head(position)).collect();

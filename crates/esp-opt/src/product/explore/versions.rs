@@ -86,7 +86,7 @@ impl Explorer<'_, '_> {
     }
 
     /// Where a new version says no more than an older one, but for wider ranges, the older one was in vain: both are
-    /// widened to the new one from the next round on.
+    /// widened to the new one from now on.
     fn widen(&mut self, node: usize) {
         let key = self.nodes[node].key.clone();
         let mut floor = Facts::new();
@@ -116,7 +116,7 @@ impl Explorer<'_, '_> {
             if widest.implies(&fact) {
                 *widest = fact;
             } else if !fact.implies(widest) {
-                // Without a common bound both would ask for a next round for ever.
+                // Without a common bound both would have the search go back for ever.
                 *widest = Fact::between(widest.low.min(fact.low), widest.high.max(fact.high));
             }
         }
