@@ -35,8 +35,10 @@ def context(sp):
         base = sp + 8
     elif symbol.startswith("qj_ac__base"):
         return context(sp + 16)
+    elif symbol.startswith(("qj_ac__own", "qj_ac__take_over")):
+        return context(sp + 8)
     else:
-        return {"rip": pc, "rbp": word(sp + 8), "rsp": sp + 144}
+        return {"rip": pc, "rbp": word(sp + 8), "rsp": sp + 152}
     saved = {name: word(base + 8 * i) for i, name in enumerate(("r15", "r14", "r13", "r12", "rbx", "rbp"))}
     saved.update(rip=word(base + 48), rsp=base + 56)
     return saved
@@ -45,10 +47,17 @@ def context(sp):
 def free_stacks(state):
     free = set()
     task = state["spare"]
+    if address(task) == address(state["current"]) != 0:
+        task = task["next"]
     while address(task) != 0:
         free.add(address(task))
         task = task["next"]
     return free
+
+
+def at_end(task):
+    """Whether the task waits for the end of a block."""
+    return address(task["finish"]) != 0 and address(task["finish"]["waiter"]) == address(task)
 
 
 def tasks():
@@ -72,10 +81,13 @@ def tasks():
         if address(task) == current:
             found.append((int(task["number"]), "runs", None, name))
         elif address(task["sp"]) != 0:
-            queued = address(task["prev"]) != 0
-            found.append((int(task["number"]), "runnable" if queued else "waits", context(address(task["sp"])), name))
+            found.append((int(task["number"]), "waits", context(address(task["sp"])), name))
+        elif address(task["prev"]) != 0:
+            found.append((int(task["number"]), "runnable", context(address(task["queued_sp"])), name))
         elif address(task) in below:
             found.append((int(task["number"]), "called", context(below[address(task)]), name))
+        elif at_end(task) or int(state["slow"]) != 0 and address(task["queued_sp"]) != 0:
+            found.append((int(task["number"]), "waits", context(address(task["queued_sp"])), name))
     return found
 
 

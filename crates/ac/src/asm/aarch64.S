@@ -1,5 +1,5 @@
-// Stacks on AArch64, AAPCS64: call on a task's stack, switch, jump. Knows two words of a task: `parent_sp` at 0 and `sp`
-// at 8. A context is the stack pointer of a saved frame:
+// Stacks on AArch64, AAPCS64: call on a task's stack, switch, jump. Knows one word of a task, `parent_sp` at 0. A
+// context is the stack pointer of a saved frame:
 //
 //     sp -> [ x29 x30 ][ x19 x20 ] ... [ x27 x28 ][ d8 d9 ] ... [ d14 d15 ]      176 bytes with padding
 //
@@ -118,15 +118,25 @@ qj_ac__switch:                          // x0 = where to save, x1 = context
         .globl  qj_ac__switch_first
         .hidden qj_ac__switch_first
         .type   qj_ac__switch_first, %function
-qj_ac__switch_first:                    // x0 = task, x1 = context
+qj_ac__switch_first:                    // x0 = task, x1 = context, x2 = where to save
         hint    #34
         stp     xzr, xzr, [x0, #-16]
         save
         mov     x9, sp
-        str     x9, [x0, #8]
+        str     x9, [x2]
         mov     sp, x1
         b       qj_ac__resume
         .size   qj_ac__switch_first, . - qj_ac__switch_first
+
+// Here the record of a parent is a context as it is.
+        .p2align 4
+        .globl  qj_ac__own
+        .hidden qj_ac__own
+        .type   qj_ac__own, %function
+qj_ac__own:
+        hint    #34
+        ret
+        .size   qj_ac__own, . - qj_ac__own
 
         .globl  qj_ac__set_base
         .hidden qj_ac__set_base

@@ -1,5 +1,5 @@
-// Stacks on RISC-V, 64 bits, hard floating point: call on a task's stack, switch, jump. Knows two words of a task:
-// `parent_sp` at 0 and `sp` at 8. A context is the stack pointer of a saved frame:
+// Stacks on RISC-V, 64 bits, hard floating point: call on a task's stack, switch, jump. Knows one word of a task,
+// `parent_sp` at 0. A context is the stack pointer of a saved frame:
 //
 //     sp -> [ ra s0 s1 .. s11 ][ fs0 .. fs11 ][ padding ]      208 bytes
 //
@@ -137,14 +137,23 @@ qj_ac__switch:                          // a0 = where to save, a1 = context
         .globl  qj_ac__switch_first
         .hidden qj_ac__switch_first
         .type   qj_ac__switch_first, @function
-qj_ac__switch_first:                    // a0 = task, a1 = context
+qj_ac__switch_first:                    // a0 = task, a1 = context, a2 = where to save
         sd      zero, -8(a0)
         sd      zero, -16(a0)
         save
-        sd      sp, 8(a0)
+        sd      sp, (a2)
         mv      sp, a1
         tail    qj_ac__resume
         .size   qj_ac__switch_first, . - qj_ac__switch_first
+
+// Here the record of a parent is a context as it is.
+        .p2align 2
+        .globl  qj_ac__own
+        .hidden qj_ac__own
+        .type   qj_ac__own, @function
+qj_ac__own:
+        ret
+        .size   qj_ac__own, . - qj_ac__own
 
         .p2align 2
         .globl  qj_ac__set_base

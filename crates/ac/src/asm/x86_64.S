@@ -1,5 +1,5 @@
-// Stacks on x86-64, System V: call on a task's stack, switch, jump. Knows two words of a task: `parent_sp` at 0 and `sp`
-// at 8. The picture of a context is in include/quaject/ac/switch.h.
+// Stacks on x86-64, System V: call on a task's stack, switch, jump. Knows one word of a task, `parent_sp` at 0. The
+// picture of a context is in include/quaject/ac/switch.h.
 //
 //   qj_ac__call, while the child runs and has not waited:
 //
@@ -12,6 +12,9 @@
 // A child that returns comes to .Lreturned with rsp = task and, the calling convention says so, every saved register as
 // it was: no test, no restore. When it waits for the first time, the word below the task changes to qj_ac__ended, which is
 // the end of the world to an unwinder, because the frames of the parent have then moved on.
+//
+// The record is what qj_ac__take_over goes on from. qj_ac__call_inline of include/quaject/ac/switch.h leaves one that needs
+// only two registers.
         .text
 
         .p2align 5
@@ -100,12 +103,40 @@ qj_ac__switch:                          // rdi = where to save, rsi = context
         jmp     *(%rsi)
         .size   qj_ac__switch, . - qj_ac__switch
 
+// Makes a record a context for everybody, with a word below it.
+        .p2align 4
+        .globl  qj_ac__own
+        .hidden qj_ac__own
+        .type   qj_ac__own, @function
+qj_ac__own:                             // rdi = record
+        endbr64
+        lea     qj_ac__owned(%rip), %rcx
+        lea     -8(%rdi), %rax
+        mov     %rcx, (%rax)
+        ret
+        .size   qj_ac__own, . - qj_ac__own
+
+// A parent goes on: rsp = its record. The two registers are those that qj_ac__call_inline saves.
+        .p2align 4
+        .globl  qj_ac__take_over
+        .hidden qj_ac__take_over
+        .type   qj_ac__take_over, @function
+qj_ac__owned:
+        endbr64
+        lea     8(%rsp), %rsp           // this very address
+qj_ac__take_over:
+        mov     8(%rsp), %rbp
+        mov     16(%rsp), %rbx
+        xor     %eax, %eax
+        jmp     *(%rsp)
+        .size   qj_ac__take_over, . - qj_ac__take_over
+
 // A task's first wait. Two more words, where its own life begins and the task, lie on the context.
         .p2align 5
         .globl  qj_ac__switch_first
         .hidden qj_ac__switch_first
         .type   qj_ac__switch_first, @function
-qj_ac__switch_first:                    // rdi = task, rsi = context
+qj_ac__switch_first:                    // rdi = task, rsi = record, rdx = where to save
         endbr64
         push    %rbp
         push    %rbx
@@ -120,9 +151,9 @@ qj_ac__switch_first:                    // rdi = task, rsi = context
         mov     %rax, -8(%rdi)
         lea     qj_ac__base(%rip), %rax
         push    %rax
-        mov     %rsp, 8(%rdi)
+        mov     %rsp, (%rdx)
         mov     %rsi, %rsp
-        jmp     *(%rsi)
+        jmp     qj_ac__take_over
         .size   qj_ac__switch_first, . - qj_ac__switch_first
 
 // The first resumption. The call writes the address of qj_ac__ended where it stands already, below the task; it is made

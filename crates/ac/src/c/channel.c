@@ -214,7 +214,7 @@ void qj_ac__wake_receiver(struct qj_ac_channel *channel) {
     struct qj_ac_task *task = channel->receiver;
     channel->receiver = NULL;
     /* One that waits for a group may have been woken by another channel. */
-    if (task != NULL && task->prev == NULL && task->sp != NULL) qj_ac_schedule_back(task);
+    if (task != NULL && task->prev == NULL && qj_ac__waits(task)) qj_ac_schedule_back(task);
 }
 
 void qj_ac__look_at_peer(struct qj_ac_channel *channel) {

@@ -12,7 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-struct qj_ac_task qj_ac__nowhere;
+/* As if it had never waited, so that every way to wait takes the slow path, which starts the thread. */
+struct qj_ac_task qj_ac__nowhere = {.parent_sp = &qj_ac__nowhere};
 /* Answers to no number: -1 is never given out. */
 static struct qj_ac_slot no_slots[1] = {{NULL, UINT32_MAX, 0}};
 __thread struct qj_ac_runtime qj_ac__thread = {
@@ -106,19 +107,40 @@ void qj_ac_read_statistics(struct qj_ac_statistics *statistics) { *statistics = 
 
 /* ---- switching ---- */
 
-void qj_ac__go(struct qj_ac_runtime *runtime, struct qj_ac_task *to, void *context) {
+/* At the end of a block, where only the last of its tasks may wake it. */
+static bool at_end(const struct qj_ac_task *task) { return task->finish != NULL && task->finish->waiter == task; }
+
+bool qj_ac__waits(const struct qj_ac_task *task) {
+    const struct qj_ac_runtime *runtime = task->runtime;
+    if (task == runtime->current) return false;
+    if (runtime->slow != 0) return task->queued_sp != NULL && !at_end(task);
+    return task->sp != NULL || task->prev != NULL;
+}
+
+/* Where a task that is about to wait leaves its context; see `struct qj_ac_task`. */
+static void **place_of(const struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+    return task->prev != NULL || at_end(task) || runtime->slow != 0 ? &task->queued_sp : &task->sp;
+}
+
+void qj_ac__go(struct qj_ac_runtime *runtime, struct qj_ac_task *to) {
     struct qj_ac_task *task = runtime->current;
+    void *context = to->sp != NULL ? to->sp : to->queued_sp;
     runtime->current = to;
-    to->sp = NULL;
     runtime->statistics.switches++;
-    if (QJ_AC_LIKELY(runtime->slow == 0)) {
-        /* Not the function: its call would leave a return address in the processor's stack of them that nobody takes, and
-         * every return from here on would be predicted wrong. */
-        qj_ac__switch_inline(task, context);
-    } else {
+    if (QJ_AC_UNLIKELY(runtime->slow != 0)) {
+        to->queued_sp = NULL;
         qj_ac__watch_before(runtime, task, to, false);
-        qj_ac__switch(&task->sp, context);
+        qj_ac__switch(&task->queued_sp, context);
         qj_ac__watch_after(runtime, task);
+        return;
+    }
+    /* Not the function: its call would leave a return address in the processor's stack of them that nobody takes, and every
+     * return from here on would be predicted wrong. */
+    if (place_of(runtime, task) == &task->sp) {
+        qj_ac__switch_waiting(task, context);
+    } else {
+        task->sp = NULL;
+        qj_ac__switch_queued(task, context);
     }
 }
 
@@ -133,16 +155,16 @@ struct qj_ac_task *qj_ac__next(struct qj_ac_runtime *runtime) {
     return next;
 }
 
-/* The first wait in full: as `qj_ac__first_wait`, without its care for return prediction. */
+/* The first wait in full: as `qj_ac__part` and the switch after it, without their care for return prediction. */
 static void first_wait_in_full(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     struct qj_ac_task *parent = task->parent;
     qj_ac__watch_before(runtime, task, parent, false);
     qj_ac__detach(runtime, task);
     qj_ac__unlink(parent);
-    void *context = parent->sp;
-    parent->sp = NULL;
+    void *context = parent->queued_sp;
+    parent->queued_sp = NULL;
     runtime->current = parent;
-    qj_ac__switch(&task->sp, context);
+    qj_ac__switch(place_of(runtime, task), context);
     qj_ac__watch_after(runtime, task);
 }
 
@@ -153,8 +175,7 @@ void qj_ac__suspend_slow(void) {
     if (task->parent_sp != NULL) {
         first_wait_in_full(runtime, task);
     } else {
-        struct qj_ac_task *next = qj_ac__next(runtime);
-        qj_ac__go(runtime, next, next->sp);
+        qj_ac__go(runtime, qj_ac__next(runtime));
     }
 }
 
@@ -163,6 +184,7 @@ int qj_ac__yield_slow(void) {
     if (runtime->current == &qj_ac__nowhere) qj_ac_start();
     struct qj_ac_task *task = runtime->current;
     if (task->parent_sp != NULL || runtime->queue.next != &runtime->queue) {
+        if (runtime->spare == task) qj_ac__leave_pool(runtime, task);
         qj_ac__push_back(runtime, task);
         qj_ac__suspend_slow();
     }
@@ -172,7 +194,8 @@ int qj_ac__yield_slow(void) {
 /* A parent takes its own context, which the record of its child held, and is runnable from now on. */
 void qj_ac__detach(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     struct qj_ac_task *parent = task->parent;
-    parent->sp = task->parent_sp;
+    if (runtime->spare == task) qj_ac__leave_pool(runtime, task);
+    parent->queued_sp = qj_ac__own(task->parent_sp);
     task->parent_sp = NULL;
     task->home->count++;
     runtime->statistics.started++;
@@ -183,7 +206,7 @@ void qj_ac__detach(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
 /* Makes sure that `to` has a context of its own, by parting it from the children that run on top of it. */
 static void detach_down_to(struct qj_ac_runtime *runtime, struct qj_ac_task *to) {
     for (struct qj_ac_task *task = runtime->current; task->parent_sp != NULL; task = task->parent) {
-        bool enough = to->sp != NULL;
+        bool enough = qj_ac__waits(to);
         if (enough && task != runtime->current) break;
         qj_ac__detach(runtime, task);
     }
@@ -194,9 +217,9 @@ int qj_ac__yield_to_nodispatch_slow(struct qj_ac_task *to) {
     if (runtime->current == &qj_ac__nowhere) qj_ac_start();
     if (to == runtime->current || to->runtime != runtime || (to->flags & QJ_AC_TASK_POOLED)) return -ESRCH;
     detach_down_to(runtime, to);
-    if (to->sp == NULL) return -ESRCH;
+    if (!qj_ac__waits(to)) return -ESRCH;
     if (to->prev != NULL) qj_ac__unlink(to);
-    qj_ac__go(runtime, to, to->sp);
+    qj_ac__go(runtime, to);
     return 0;
 }
 
@@ -206,11 +229,11 @@ int qj_ac__yield_to_slow(struct qj_ac_task *to) {
     struct qj_ac_task *task = runtime->current;
     if (to == task || to->runtime != runtime || (to->flags & QJ_AC_TASK_POOLED)) return -ESRCH;
     detach_down_to(runtime, to);
-    if (to->sp == NULL) return -ESRCH;
+    if (!qj_ac__waits(to)) return -ESRCH;
     /* The original left a target in the queue, to be dispatched again after it had ended (section 4.1.2). */
     if (to->prev != NULL) qj_ac__unlink(to);
     qj_ac__push_back(runtime, task);
-    qj_ac__go(runtime, to, to->sp);
+    qj_ac__go(runtime, to);
     return qj_ac__verdict(runtime);
 }
 
@@ -222,7 +245,7 @@ static __thread struct qj_ac_task *suspending;
 static void check_suspended(const struct qj_ac_task *task) {
     if (task->flags & QJ_AC_TASK_POOLED) qj_ac__die("a task was scheduled that has ended");
     if (task->prev != NULL) qj_ac__die("task %u (%s) was scheduled twice", task->number, name_of(task));
-    if (task->sp == NULL && task != suspending) {
+    if (!qj_ac__waits(task) && task != suspending) {
         qj_ac__die("task %u (%s) was scheduled, but it is not suspended", task->number, name_of(task));
     }
 }
@@ -233,6 +256,7 @@ void qj_ac_schedule(struct qj_ac_task *task) {
         return;
     }
     check_suspended(task);
+    qj_ac__to_queue(task);
     qj_ac__push_front(&qj_ac__thread, task);
 }
 
@@ -242,17 +266,21 @@ void qj_ac_schedule_back(struct qj_ac_task *task) {
         return;
     }
     check_suspended(task);
+    qj_ac__to_queue(task);
     qj_ac__push_back(&qj_ac__thread, task);
 }
 
 void qj_ac_suspend_then(struct qj_ac_task **self, void (*then)(void *), void *argument) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_task *task = *self = runtime->current;
+    if (runtime->spare == task) qj_ac__leave_pool(runtime, task);
     suspending = task;
     then(argument);
     suspending = NULL;
     if (runtime->queue.next == task && task->parent_sp == NULL) {
         qj_ac__unlink(task);
+    } else if (task->prev != NULL) {
+        qj_ac__suspend_slow();
     } else {
         qj_ac_suspend();
     }
@@ -268,9 +296,11 @@ struct start {
 static struct qj_ac_task *new_task(struct qj_ac_runtime *runtime) {
     struct qj_ac_task *parent = runtime->current;
     if (parent == &qj_ac__nowhere || parent->finish == NULL) qj_ac__die_outside("ASYNC");
+    parent->sp = NULL;
     struct qj_ac_task *task = runtime->spare;
+    if (task == parent) task = qj_ac__leave_pool(runtime, parent);
     if (task != NULL) {
-        runtime->spare = task->next;
+        qj_ac__leave_pool(runtime, task);
     } else {
         task = qj_ac__stack_take(runtime);
     }
@@ -285,7 +315,6 @@ static void run_watched(void *argument) {
     struct start start = *(struct start *)argument;
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_task *task = runtime->current;
-    task->entry = start.function;
     qj_ac__watch_after(runtime, task);
     start.function(start.argument);
     if (task->parent_sp != NULL) qj_ac__watch_before(runtime, task, task->parent, true);
@@ -324,8 +353,7 @@ void qj_ac__async_slow(void (*function)(void *), void *argument) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_task *task = new_task(runtime);
     if (runtime->slow == 0) {
-        task->next = runtime->spare;
-        runtime->spare = task;
+        qj_ac__to_pool(runtime, task);
         qj_ac_async(function, argument);
     } else {
         struct start start = {function, argument};
@@ -357,12 +385,12 @@ static __attribute__((noinline)) void *end_in_full(struct qj_ac_runtime *runtime
         home->waiter = NULL;
     }
     runtime->current = next;
-    void *context = next->sp;
-    next->sp = NULL;
+    void *context = next->queued_sp;
+    task->sp = NULL;
     if (runtime->slow == 0) {
-        task->next = runtime->spare;
-        runtime->spare = task;
+        qj_ac__to_pool(runtime, task);
     } else {
+        next->queued_sp = NULL;
         qj_ac__watch_before(runtime, task, next, true);
         qj_ac__stack_give(runtime, task);
     }
@@ -389,12 +417,10 @@ void *qj_ac__end(struct qj_ac_task *task) {
     }
     home->count = left;
     runtime->statistics.ended++;
-    task->next = runtime->spare;
-    runtime->spare = task;
+    if (task->sp != NULL) task->sp = NULL;
+    qj_ac__to_pool(runtime, task);
     runtime->current = next;
-    void *context = next->sp;
-    next->sp = NULL;
-    return context;
+    return next->queued_sp;
 }
 
 /* ---- bodies ---- */
@@ -463,5 +489,5 @@ void qj_ac__fork_end(void) {
     runtime->current = task->parent;
     if (runtime->slow != 0) qj_ac__watch_before(runtime, task, task->parent, true);
     qj_ac__stack_give(runtime, task);
-    qj_ac__jump(context);
+    qj_ac__jump(qj_ac__own(context));
 }

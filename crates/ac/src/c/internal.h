@@ -33,12 +33,16 @@ void qj_ac__unwatch_overflow(struct qj_ac_runtime *runtime);
 void qj_ac__refuse_shadow_stack(void);
 
 /* ---- the machine's .S ---- */
+/* What the parent of a task that has never waited goes on from, as a context; the task has it no longer. */
+void *qj_ac__own(void *record);
 /* Makes a task whose parent has been taken away end as one of its own. */
 void qj_ac__set_base(struct qj_ac_task *task);
 
 /* ---- core.c ---- */
-/* Goes from the running task to `to`, whose context is `context`; `to` is in no queue. */
-void qj_ac__go(struct qj_ac_runtime *runtime, struct qj_ac_task *to, void *context);
+/* Goes from the running task to `to`, which waits and is in no queue any more. */
+void qj_ac__go(struct qj_ac_runtime *runtime, struct qj_ac_task *to);
+/* Whether the task has a context to go on from: it is not the running one, not below a child, not ended. */
+bool qj_ac__waits(const struct qj_ac_task *task);
 /* Takes the next task from the queue; when there is none, polls until there is, or reports the deadlock. */
 struct qj_ac_task *qj_ac__next(struct qj_ac_runtime *runtime);
 /* Lets the parent of a task that has never waited, and the parent's, go on later: each at the front of the queue. */

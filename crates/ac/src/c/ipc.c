@@ -153,10 +153,12 @@ static __attribute__((noinline)) void take_in_and_run(struct qj_ac_channel *chan
         if (task == NULL) {
             if (channel->inbox_count != 0) break;
         } else if (self->parent_sp != NULL) {
+            qj_ac__to_queue(task);
             qj_ac__push_back(runtime, task);
         } else if (first == NULL) {
             first = task;
         } else {
+            qj_ac__to_queue(task);
             task->prev = last;
             last->next = task;
             last = task;
@@ -170,7 +172,7 @@ static __attribute__((noinline)) void take_in_and_run(struct qj_ac_channel *chan
     self->prev = last;
     self->next = rest;
     rest->prev = self;
-    qj_ac__go(runtime, first, first->sp);
+    qj_ac__go(runtime, first);
 }
 
 static int poll_once(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {

@@ -52,7 +52,7 @@ void qj_ac_plain_wait_foreign(void) {
 static void stop_waiting(void *argument) {
     struct qj_ac_task *task = argument;
     /* Another thread may have woken it already. */
-    if (task->prev == NULL && task->sp != NULL) qj_ac_schedule_back(task);
+    if (task->prev == NULL && qj_ac__waits(task)) qj_ac_schedule_back(task);
 }
 
 int qj_ac_plain_wait_foreign_x(void) {

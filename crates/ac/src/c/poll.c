@@ -119,7 +119,10 @@ bool qj_ac__remote_drain(struct qj_ac_runtime *runtime) {
         /* Pairs with the exchange in `qj_ac__schedule_remote`: a wake that comes from here on is one of its own. */
         __atomic_store_n(&oldest->remote_pending, 0, __ATOMIC_SEQ_CST);
         /* The waker may come twice, or before the task waits at all: only one that waits is made runnable. */
-        if (oldest->prev == NULL && oldest->sp != NULL) qj_ac__push_back(runtime, oldest);
+        if (oldest->prev == NULL && qj_ac__waits(oldest)) {
+            qj_ac__to_queue(oldest);
+            qj_ac__push_back(runtime, oldest);
+        }
         oldest = next;
     }
     return any;

@@ -157,8 +157,7 @@ void qj_ac__stack_give(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
         task->next = runtime->pool->cold;
         runtime->pool->cold = task;
     } else {
-        task->next = runtime->spare;
-        runtime->spare = task;
+        qj_ac__to_pool(runtime, task);
     }
 }
 

@@ -19,6 +19,9 @@ __attribute__((noinline)) void yields_once(void) {
     qj_ac_yield();
     __asm__ volatile("");
 }
+__attribute__((noinline)) void waits_for_its_block(void) {
+    DO_FINISH({ ASYNC_CALL(waits_for_semaphore); });
+}
 __attribute__((noinline)) void runs(void) {
     stop_here();
     __asm__ volatile("");
@@ -33,6 +36,7 @@ int main(void) {
         ASYNC_CALL(yields_inline);
         qj_ac_yield();
         ASYNC_CALL(yields_once);
+        ASYNC_CALL(waits_for_its_block);
         ASYNC_CALL(starts_one_that_runs);
         CANCEL(block);
     });

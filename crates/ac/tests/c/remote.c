@@ -55,6 +55,36 @@ static void *wakes(void *argument) {
     return NULL;
 }
 
+/* ---- wakes that come while their task waits for the end of a block, where they mean nothing ---- */
+
+static struct qj_ac_task *owner;
+static struct qj_ac_task *_Atomic child;
+static atomic_int may_end;
+static int child_ended;
+
+static void *wakes_the_owner(void *argument) {
+    while (atomic_load(&child) == NULL) sched_yield();
+    for (int i = 0; i < 1000; i++) qj_ac_plain_wake(owner), sched_yield();
+    atomic_store(&may_end, 1);
+    qj_ac_plain_wake(atomic_load(&child));
+    return argument;
+}
+
+static void waits_for_leave(void) {
+    atomic_store(&child, qj_ac_current());
+    while (!atomic_load(&may_end)) qj_ac_plain_wait_foreign();
+    child_ended = 1;
+}
+
+static void wakes_at_the_end_of_a_block(void) {
+    pthread_t thread;
+    owner = qj_ac_current();
+    CHECK(pthread_create(&thread, NULL, wakes_the_owner, NULL) == 0);
+    DO_FINISH({ ASYNC_CALL(waits_for_leave); });
+    CHECK(child_ended);
+    pthread_join(thread, NULL);
+}
+
 int main(void) {
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, wakes, NULL) == 0);
@@ -63,6 +93,7 @@ int main(void) {
     });
     pthread_join(thread, NULL);
     for (int i = 0; i < SLEEPERS; i++) CHECK(sleepers[i].ran == ROUNDS);
+    wakes_at_the_end_of_a_block();
     printf("%d tasks of %d rounds, all woken\n", SLEEPERS, ROUNDS);
     qj_ac_stop();
     return 0;

@@ -20,7 +20,7 @@ fn other_machines_print_the_same() {
         if tool(&[qemu]).is_none() || !Path::new(libraries).exists() {
             continue;
         }
-        for name in ["nest", "order", "section53", "words"] {
+        for name in ["nest", "order", "section53", "words", "reach", "aligned"] {
             let program = Program::new(compiler, name).flags(&["-O2"]).with_sources(machine);
             program.under(&[qemu, "-L", libraries]).check();
         }
@@ -58,7 +58,7 @@ fn valgrind_sees_the_stacks() {
     if quick_run("programs under valgrind") || tool(&["valgrind"]).is_none() {
         return;
     }
-    for name in ["order", "sync", "section53"] {
+    for name in ["order", "sync", "section53", "aligned"] {
         let program = Program::new("gcc", name).flags(&["-O1"]);
         program.under(&["valgrind", "--quiet", "--error-exitcode=9", "--exit-on-first-error=yes"]).check();
     }
@@ -121,21 +121,27 @@ fn gdb_lists_the_tasks() {
     let commands = [source.as_str(), "break stop_here", "run", "qj-tasks", "qj-task 1", "continue"];
     let mut runner = vec!["gdb", "-batch", "-nx"];
     runner.extend(commands.iter().flat_map(|command| ["-ex", command]));
-    let program = Program::new("gcc", "debugged").flags(&["-O2"]).under(&runner);
-    let output = program.output(&[]).expect("gcc is there: the archive was built");
-    let text = String::from_utf8_lossy(&output.stdout);
     let expected = [
         "  root  called    in main  root",
         "     1  waits     in waits_for_semaphore  patient",
         "     2  runnable  in yields_inline",
         "     3  runnable  in yields_once",
-        "     4  called    in starts_one_that_runs",
-        "     5  runs      in stop_here",
+        "     4  waits     in waits_for_its_block",
+        "     5  waits     in waits_for_semaphore  patient",
+        "     6  called    in starts_one_that_runs",
+        "     7  runs      in stop_here",
         "in waits_for_semaphore () at ",
         "exited normally]",
     ];
-    for line in expected {
-        assert!(text.contains(line), "gdb does not print {line:?}:\n{text}{}", String::from_utf8_lossy(&output.stderr));
+    // In a trace all contexts are where the library itself looks for them.
+    for (compiler, trace) in [("gcc", ""), ("clang", ""), ("gcc", "/dev/null")] {
+        let program =
+            Program::new(compiler, "debugged").flags(&["-O2"]).under(&runner).environment("QJ_AC_TRACE", trace);
+        let Some(output) = program.output(&[]) else { continue };
+        let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        for line in expected {
+            assert!(text.contains(line), "{compiler} {trace}: gdb does not print {line:?}:\n{text}{errors}");
+        }
     }
 }
 

@@ -10,7 +10,7 @@ mod servers;
 use build::{Program, library, run};
 use quaject_test_support::{Effort, tool};
 
-const C: &[&str] = &["nest", "order", "sync", "figure1", "section53", "remote", "words"];
+const C: &[&str] = &["nest", "order", "sync", "figure1", "section53", "remote", "words", "reach", "aligned"];
 const LEVELS: &[&str] = &["-O0", "-O2"];
 
 /// Every program, both compilers, two levels: the same output.
@@ -42,7 +42,7 @@ fn frames_of_every_shape() {
     ];
     let shapes = Effort::wanted().pick(&shapes[..1], shapes, shapes);
     for flags in shapes {
-        for name in ["nest", "section53"] {
+        for name in ["nest", "section53", "reach", "aligned"] {
             Program::new("gcc", name).flags(flags).check();
             Program::new("clang", name).flags(flags).flags(&["-fblocks"]).check();
         }

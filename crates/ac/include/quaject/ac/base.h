@@ -32,19 +32,28 @@ struct qj_ac_runtime;
  *
  * `parent_sp` is the caller-continuation record. While it is set the task has never waited: its function still runs as
  * an ordinary call of the parent's, only on another stack, and may simply return. The first wait takes the record,
- * resumes the parent there, and makes the task one of its own. */
+ * resumes the parent there, and makes the task one of its own.
+ *
+ * `sp` alone says whether a task may be yielded to directly, so that a yield asks one question and writes as little as it
+ * can: what it costs is its stores, of which a processor finishes one a cycle.
+ *
+ *     sp          waits outside of the dispatch queue, while no tool watches; or is the running task, whose `sp` is what
+ *                 it was when it was last yielded to, and means nothing. Null for all others: tasks that stand in the
+ *                 queue, have ended, have never waited, stand for the frames of a child, or wait for the end of a block
+ *     queued_sp   stands in the queue (`prev` is set), or waits for the end of a block; while a tool watches, waits for
+ *                 whatever, and null otherwise */
 struct qj_ac_task {
     void *parent_sp;             /* where the parent goes on; null once the parent has gone on */
-    void *sp;                    /* where this task goes on; null while it runs or stands for the frames of a child */
+    void *sp;                    /* where this task goes on when somebody yields to it */
+    void *queued_sp;             /* where it goes on when the dispatch queue or the library takes it there */
     struct qj_ac_task *next;     /* in the dispatch queue, or in the pool */
     struct qj_ac_task *prev;     /* in the dispatch queue; null outside of it */
     struct qj_ac_finish *finish; /* innermost open block */
     struct qj_ac_finish *home;   /* block the task was started in */
     struct qj_ac_task *parent;   /* who started it; valid while `parent_sp` is set */
-    struct qj_ac_runtime *runtime;
     /* Second cache line: not touched by a switch. */
+    struct qj_ac_runtime *runtime;
     struct qj_ac_task *all_next; /* every stack of the thread, for debuggers and messages */
-    void (*entry)(void *);       /* the task's function, where a tool watches */
     const char *name;            /* given by `qj_ac_name`, for people */
     char *stack_low;             /* lowest usable byte */
     uint32_t remote_pending;     /* another thread has woken it, and it has not been told yet */
@@ -119,7 +128,7 @@ struct qj_ac_pool;
 struct qj_ac_runtime {
     struct qj_ac_task *current;
     struct qj_ac_task *previous; /* the last to yield to a number directly: a guess, perhaps of a task long ended */
-    struct qj_ac_task *spare;  /* hot stack; null when the pool is empty or the slow paths are asked for */
+    struct qj_ac_task *spare;  /* hot stack, perhaps the running task's; null when the pool is empty or a tool watches */
     uintptr_t slow;            /* not 0: every switch goes through the library (not started, tracing, sanitizers) */
     struct qj_ac_slot *slots;
     uint32_t slot_mask;

@@ -43,11 +43,10 @@ QJ_AC_INLINE void qj_ac_finish_end(struct qj_ac_finish *block) {
             qj_ac__finish_wait_slow(block);
         } else {
             block->waiter = task;
+            if (task->sp != NULL) task->sp = NULL;
             qj_ac__unlink(next);
             runtime->current = next;
-            void *to = next->sp;
-            next->sp = NULL;
-            qj_ac__switch_inline(task, to);
+            qj_ac__switch_queued(task, next->queued_sp);
         }
     }
     task->finish = block->up;

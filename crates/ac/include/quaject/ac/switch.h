@@ -6,7 +6,8 @@
  *     inline                          function
  *     sp -> [ address behind the asm ]  sp -> [ qj_ac__resume  ]
  *           [ rbp                    ]        [ r15 .. rbx rbp ]
- *           [ 128 bytes: red zone    ]        [ return address ]
+ *           [ rbx, clang only        ]        [ return address ]
+ *           [ 128 bytes: red zone    ]
  *
  * At a task's first wait two words more lie on top, [ qj_ac__base ][ task ]: that is where its own life begins.
  *
@@ -27,8 +28,9 @@ extern "C" {
 struct qj_ac_task *qj_ac__call(struct qj_ac_task *task, void (*function)(void *), void *argument);
 /* Saves the context in `*save` and goes to `to`. */
 void qj_ac__switch(void **save, void *to);
-/* The same for a task's first wait: also arranges that the task's function, when it returns one day, is predicted. */
-void qj_ac__switch_first(struct qj_ac_task *task, void *to);
+/* The same for a task's first wait: `to` is the record of its parent. Also arranges that the task's function, when it
+ * returns one day, is predicted. */
+void qj_ac__switch_first(struct qj_ac_task *task, void *to, void **save);
 /* Goes to `to`, saving nothing. */
 __attribute__((noreturn)) void qj_ac__jump(void *to);
 /* Called by a task whose function has returned after it had waited: frees its stack, says where to go. */
@@ -42,51 +44,108 @@ void *qj_ac__end(struct qj_ac_task *task);
 #else
 #define QJ_AC__WIDE_REGISTERS
 #endif
+/* clang keeps its own pointer to a frame of variable size and alignment in rbx, and then does not heed that an asm loses
+ * it. */
+#ifdef __clang__
+#define QJ_AC__KEEP_RBX "mov %%rbx, 16(%%rsp)\n\t"
+#define QJ_AC__KEEP_RBX_FIRST "mov %%rbx, 32(%%rsp)\n\t"
+#define QJ_AC__TAKE_RBX "mov 16(%%rsp), %%rbx\n\t"
+#define QJ_AC__LOSE_RBX
+#else
+#define QJ_AC__KEEP_RBX ""
+#define QJ_AC__KEEP_RBX_FIRST ""
+#define QJ_AC__TAKE_RBX ""
+#define QJ_AC__LOSE_RBX , "rbx"
+#endif
 #ifdef __CET__
 #define QJ_AC__LANDING "endbr64\n\t"
 #else
 #define QJ_AC__LANDING ""
 #endif
-#define QJ_AC__EVERY_REGISTER                                                                                          \
-    "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0", "xmm1",  \
-        "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",   \
-        "xmm15" QJ_AC__WIDE_REGISTERS
-QJ_AC_INLINE void qj_ac__switch_inline(struct qj_ac_task *task, void *to) {
+#define QJ_AC__REGISTERS_BUT_AX_DX                                                                                     \
+    "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0", "xmm1", "xmm2",        \
+        "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",           \
+        "xmm15" QJ_AC__WIDE_REGISTERS QJ_AC__LOSE_RBX
+#define QJ_AC__EVERY_REGISTER "rax", "rdx", QJ_AC__REGISTERS_BUT_AX_DX
+#define QJ_AC__SWITCH(name, word)                                                                                      \
+    QJ_AC_INLINE void name(struct qj_ac_task *task, void *to) {                                                        \
+        __asm__ volatile("lea 1f(%%rip), %%rax\n\t"                                                                    \
+                         "lea -152(%%rsp), %%rsp\n\t"                                                                  \
+                         "mov %%rbp, 8(%%rsp)\n\t" QJ_AC__KEEP_RBX                                                     \
+                         "mov %%rax, (%%rsp)\n\t"                                                                      \
+                         "mov %%rsp, " #word "(%%rdi)\n\t"                                                             \
+                         "mov %%rsi, %%rsp\n\t"                                                                        \
+                         "jmp *(%%rsi)\n"                                                                              \
+                         "1:\t" QJ_AC__LANDING "mov 8(%%rsp), %%rbp\n\t" QJ_AC__TAKE_RBX                               \
+                         "lea 152(%%rsp), %%rsp"                                                                       \
+                         : "+D"(task), "+S"(to)                                                                        \
+                         :                                                                                             \
+                         : QJ_AC__EVERY_REGISTER);                                                                     \
+    }
+#define QJ_AC__SWITCH_FIRST(name, word)                                                                                \
+    QJ_AC_INLINE void name(struct qj_ac_task *task, void *to) {                                                        \
+        __asm__ volatile("lea 1f(%%rip), %%rax\n\t"                                                                    \
+                         "lea -168(%%rsp), %%rsp\n\t"                                                                  \
+                         "mov %%rbp, 24(%%rsp)\n\t" QJ_AC__KEEP_RBX_FIRST                                              \
+                         "mov %%rax, 16(%%rsp)\n\t"                                                                    \
+                         "mov %%rdi, 8(%%rsp)\n\t"                                                                     \
+                         "lea qj_ac__base(%%rip), %%rax\n\t"                                                           \
+                         "mov %%rax, (%%rsp)\n\t"                                                                      \
+                         "lea qj_ac__ended(%%rip), %%rax\n\t"                                                          \
+                         "mov %%rax, -8(%%rdi)\n\t"                                                                    \
+                         "mov %%rsp, " #word "(%%rdi)\n\t"                                                             \
+                         "mov %%rsi, %%rsp\n\t"                                                                        \
+                         "jmp qj_ac__take_over\n"                                                                      \
+                         "1:\t" QJ_AC__LANDING "mov 8(%%rsp), %%rbp\n\t" QJ_AC__TAKE_RBX                               \
+                         "lea 152(%%rsp), %%rsp"                                                                       \
+                         : "+D"(task), "+S"(to)                                                                        \
+                         :                                                                                             \
+                         : QJ_AC__EVERY_REGISTER);                                                                     \
+    }
+#else
+#define QJ_AC__SWITCH(name, word)                                                                                      \
+    QJ_AC_INLINE void name(struct qj_ac_task *task, void *to) { qj_ac__switch((void **)task + word / 8, to); }
+#define QJ_AC__SWITCH_FIRST(name, word)                                                                                \
+    QJ_AC_INLINE void name(struct qj_ac_task *task, void *to) {                                                        \
+        qj_ac__switch_first(task, to, (void **)task + word / 8);                                                       \
+    }
+#endif
+
+/* Each by the offset of the word that takes the context, `sp` or `queued_sp`. */
+QJ_AC__SWITCH(qj_ac__switch_waiting, 8)
+QJ_AC__SWITCH(qj_ac__switch_queued, 16)
+QJ_AC__SWITCH_FIRST(qj_ac__switch_first_waiting, 8)
+QJ_AC__SWITCH_FIRST(qj_ac__switch_first_queued, 16)
+
+/* `qj_ac__call` in place. The compiler saves what lives, once, instead of the function what might, each time. While the
+ * task runs, the frame pointer stays what it is, so that debuggers and `backtrace()` find the caller's frame by it; hence
+ * `__builtin_frame_address`, which makes the compiler have one. Only where no exception can pass: an asm is nothing that
+ * compilers list clean-ups for. */
+#if defined(__x86_64__) && !defined(QJ_AC_NO_INLINE_SWITCH) && !defined(__EXCEPTIONS) && !defined(__cplusplus)
+QJ_AC_INLINE struct qj_ac_task *qj_ac__call_inline(struct qj_ac_task *task, void (*function)(void *), void *argument) {
+    struct qj_ac_task *returned;
+    __asm__ volatile("" : : "X"(__builtin_frame_address(0)));
     __asm__ volatile("lea 1f(%%rip), %%rax\n\t"
-                     "lea -144(%%rsp), %%rsp\n\t"
-                     "mov %%rbp, 8(%%rsp)\n\t"
+                     "lea -152(%%rsp), %%rsp\n\t"
+                     "mov %%rbp, 8(%%rsp)\n\t" QJ_AC__KEEP_RBX
                      "mov %%rax, (%%rsp)\n\t"
-                     "mov %%rsp, 8(%%rdi)\n\t"
-                     "mov %%rsi, %%rsp\n\t"
-                     "jmp *(%%rsi)\n"
-                     "1:\t" QJ_AC__LANDING "mov 8(%%rsp), %%rbp\n\t"
-                     "lea 144(%%rsp), %%rsp"
-                     : "+D"(task), "+S"(to)
+                     "mov %%rsp, (%%rdi)\n\t"
+                     "mov %%rsp, %%r12\n\t"
+                     "mov %%rdi, %%rsp\n\t"
+                     "mov %%rdx, %%rdi\n\t"
+                     "call *%%rsi\n\t"
+                     "mov %%rsp, %%rax\n\t"
+                     "mov %%r12, %%rsp\n"
+                     "1:\t" QJ_AC__LANDING "lea 152(%%rsp), %%rsp"
+                     : "=a"(returned), "+D"(task), "+S"(function), "+d"(argument)
                      :
-                     : QJ_AC__EVERY_REGISTER);
-}
-QJ_AC_INLINE void qj_ac__switch_first_inline(struct qj_ac_task *task, void *to) {
-    __asm__ volatile("lea 1f(%%rip), %%rax\n\t"
-                     "lea -160(%%rsp), %%rsp\n\t"
-                     "mov %%rbp, 24(%%rsp)\n\t"
-                     "mov %%rax, 16(%%rsp)\n\t"
-                     "mov %%rdi, 8(%%rsp)\n\t"
-                     "lea qj_ac__base(%%rip), %%rax\n\t"
-                     "mov %%rax, (%%rsp)\n\t"
-                     "lea qj_ac__ended(%%rip), %%rax\n\t"
-                     "mov %%rax, -8(%%rdi)\n\t"
-                     "mov %%rsp, 8(%%rdi)\n\t"
-                     "mov %%rsi, %%rsp\n\t"
-                     "jmp *(%%rsi)\n"
-                     "1:\t" QJ_AC__LANDING "mov 8(%%rsp), %%rbp\n\t"
-                     "lea 144(%%rsp), %%rsp"
-                     : "+D"(task), "+S"(to)
-                     :
-                     : QJ_AC__EVERY_REGISTER);
+                     : QJ_AC__REGISTERS_BUT_AX_DX);
+    return returned;
 }
 #else
-QJ_AC_INLINE void qj_ac__switch_inline(struct qj_ac_task *task, void *to) { qj_ac__switch(&task->sp, to); }
-QJ_AC_INLINE void qj_ac__switch_first_inline(struct qj_ac_task *task, void *to) { qj_ac__switch_first(task, to); }
+QJ_AC_INLINE struct qj_ac_task *qj_ac__call_inline(struct qj_ac_task *task, void (*function)(void *), void *argument) {
+    return qj_ac__call(task, function, argument);
+}
 #endif
 
 #ifdef __cplusplus

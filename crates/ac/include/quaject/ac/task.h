@@ -28,6 +28,13 @@ QJ_AC_INLINE void qj_ac__push_front(struct qj_ac_runtime *runtime, struct qj_ac_
     end->next = task;
 }
 
+/* For a task that waits: its context is the queue's from now on. */
+QJ_AC_INLINE void qj_ac__to_queue(struct qj_ac_task *task) {
+    if (task->sp == NULL) return;
+    task->queued_sp = task->sp;
+    task->sp = NULL;
+}
+
 QJ_AC_INLINE void qj_ac__unlink(struct qj_ac_task *task) {
     task->prev->next = task->next;
     task->next->prev = task->prev;
@@ -41,14 +48,23 @@ void qj_ac__finished_call(struct qj_ac_runtime *runtime, struct qj_ac_task *task
 __attribute__((noreturn, cold)) void qj_ac__die_outside(const char *what);
 __attribute__((noreturn, cold)) void qj_ac__die_left_open(struct qj_ac_task *task);
 
+/* The pool of stacks. A task leaves it when it first waits or starts a task itself: most end before, and then neither taking
+ * nor giving writes anything. So the running task may still be the first of the pool. In a pooled task `finish` is `home`. */
+QJ_AC_INLINE void qj_ac__to_pool(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+    task->next = runtime->spare;
+    runtime->spare = task;
+}
+QJ_AC_INLINE struct qj_ac_task *qj_ac__leave_pool(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+    return runtime->spare = task->next;
+}
+
 /* The stack goes back to the pool and the parent runs on, when an exception passes through. */
 QJ_AC_INLINE void qj_ac__give_back(struct qj_ac_task **returned) {
     struct qj_ac_task *task = *returned;
     if (QJ_AC_LIKELY(task != NULL)) {
         struct qj_ac_runtime *runtime = &qj_ac__thread;
-        task->next = runtime->spare;
-        runtime->spare = task;
-        QJ_AC__APART();
+        task->finish = task->home;
+        if (runtime->spare != task) qj_ac__to_pool(runtime, task);
         runtime->current = task->parent;
     }
 }
@@ -59,30 +75,28 @@ QJ_AC_INLINE void qj_ac__give_back(struct qj_ac_task **returned) {
 QJ_AC_INLINE void qj_ac_async(void (*function)(void *), void *argument) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_task *task = runtime->spare, *parent = runtime->current;
+    if (QJ_AC_UNLIKELY(task == parent)) task = qj_ac__leave_pool(runtime, parent);
     if (QJ_AC_UNLIKELY(task == NULL)) {
         qj_ac__async_slow(function, argument);
         return;
     }
     struct qj_ac_finish *home = parent->finish;
     if (QJ_AC_UNLIKELY(home == NULL)) qj_ac__die_outside("ASYNC");
-    runtime->spare = task->next;
-    task->parent = parent;
-    QJ_AC__APART();
-    task->home = home;
-    QJ_AC__APART();
-    task->finish = home;
+    /* It stands for the frames of a child now, which cannot be yielded to. */
+    if (parent->sp != NULL) parent->sp = NULL;
+    /* Mostly as they were: the same block starts its tasks on the same stack. A look costs less than a store. */
+    if (task->parent != parent) task->parent = parent;
+    if (task->home != home) task->home = task->finish = home;
     runtime->current = task;
     __attribute__((cleanup(qj_ac__give_back))) struct qj_ac_task *returned = task;
-    returned = qj_ac__call(task, function, argument);
-    if (QJ_AC_LIKELY(returned != NULL)) {
-        if (QJ_AC_UNLIKELY(task->finish != home)) qj_ac__die_left_open(task);
-        /* As `qj_ac__give_back`, with nothing read that was written a moment ago and is known. */
-        returned = NULL;
-        struct qj_ac_task *spare = runtime->spare;
-        if (QJ_AC_UNLIKELY(task->next != spare)) task->next = spare;
-        runtime->spare = task;
-        QJ_AC__APART();
-        runtime->current = parent;
+    returned = qj_ac__call_inline(task, function, argument);
+    /* As `qj_ac__give_back`, with nothing read that was written a moment ago and is known. */
+    struct qj_ac_task *ended = returned;
+    returned = NULL;
+    if (QJ_AC_LIKELY(ended != NULL)) {
+        if (QJ_AC_UNLIKELY(ended->finish != ended->home)) qj_ac__die_left_open(ended);
+        if (QJ_AC_UNLIKELY(runtime->spare != ended)) qj_ac__to_pool(runtime, ended);
+        runtime->current = ended->parent;
     }
 }
 
@@ -102,14 +116,15 @@ QJ_AC_INLINE int qj_ac__verdict(struct qj_ac_runtime *runtime) {
     return qj_ac__is_canceled_slow() ? QJ_AC_CANCELED : 0;
 }
 
-/* The first wait of a task: the parent takes over where it called. */
-QJ_AC_INLINE void qj_ac__first_wait(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+/* The first wait of a task: the parent takes over, where the result says. */
+QJ_AC_INLINE void *qj_ac__part(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     void *to = task->parent_sp;
+    if (runtime->spare == task) qj_ac__leave_pool(runtime, task);
     task->parent_sp = NULL;
     task->home->count++;
     runtime->statistics.started++;
     runtime->current = task->parent;
-    qj_ac__switch_first_inline(task, to);
+    return to;
 }
 
 int qj_ac__yield_slow(void);
@@ -123,8 +138,9 @@ QJ_AC_INLINE int qj_ac_yield(void) {
     struct qj_ac_task *task = runtime->current, *next = runtime->queue.next;
     if (QJ_AC_UNLIKELY(runtime->slow != 0)) return qj_ac__yield_slow();
     if (task->parent_sp != NULL) {
+        void *to = qj_ac__part(runtime, task);
         qj_ac__push_back(runtime, task);
-        qj_ac__first_wait(runtime, task);
+        qj_ac__switch_first_queued(task, to);
     } else if (QJ_AC_LIKELY(next != &runtime->queue)) {
         /* `next` leaves at the front and `task` comes at the end. Two tasks that take turns are a case of their own: what
          * the next turn reads is then what is known here, not what was read through another pointer. */
@@ -144,9 +160,8 @@ QJ_AC_INLINE int qj_ac_yield(void) {
         end->prev = task;
         next->prev = NULL;
         runtime->current = next;
-        void *to = next->sp;
-        next->sp = NULL;
-        qj_ac__switch_inline(task, to);
+        if (task->sp != NULL) task->sp = NULL;
+        qj_ac__switch_queued(task, next->queued_sp);
     }
     return qj_ac__verdict(qj_ac__here());
 }
@@ -158,14 +173,12 @@ QJ_AC_INLINE void qj_ac_suspend(void) {
     if (QJ_AC_UNLIKELY(runtime->slow != 0)) {
         qj_ac__suspend_slow();
     } else if (task->parent_sp != NULL) {
-        qj_ac__first_wait(runtime, task);
+        qj_ac__switch_first_waiting(task, qj_ac__part(runtime, task));
     } else if (QJ_AC_LIKELY(next != &runtime->queue)) {
         runtime->statistics.switches++;
         qj_ac__unlink(next);
         runtime->current = next;
-        void *to = next->sp;
-        next->sp = NULL;
-        qj_ac__switch_inline(task, to);
+        qj_ac__switch_waiting(task, next->queued_sp);
     } else {
         qj_ac__suspend_slow();
     }
@@ -187,13 +200,11 @@ QJ_AC_INLINE int qj_ac_yield_to_nodispatch(struct qj_ac_task *to) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_task *task = runtime->current;
     void *context = to->sp;
-    if (QJ_AC_UNLIKELY(((uintptr_t)task->parent_sp | (uintptr_t)to->prev | runtime->slow) != 0)) {
+    if (QJ_AC_UNLIKELY(context == NULL || to == task || task->parent_sp != NULL)) {
         return qj_ac__yield_to_nodispatch_slow(to);
     }
-    if (QJ_AC_UNLIKELY(context == NULL)) return qj_ac__yield_to_nodispatch_slow(to);
     runtime->current = to;
-    to->sp = NULL;
-    qj_ac__switch_inline(task, context);
+    qj_ac__switch_waiting(task, context);
     return 0;
 }
 
