@@ -14,6 +14,7 @@ extern crate alloc;
 #[cfg(all(feature = "std", not(target_os = "none")))]
 extern crate std;
 
+mod ahead;
 mod bell;
 mod buffered;
 mod ends;

@@ -17,6 +17,7 @@
 //! Consumers mirror this with `take`, `TAKEN` and `FREE(lap + 1)`. Threads may claim by the index because they do not
 //! die one by one; a process may, and then the mark in the slot says whom to disown.
 
+use super::ahead::{Use, ask, per_line};
 use super::sync::{ADVANCE, AtomicU64, GIVE_BACK, HINT, MARK, OBSERVE, PUBLISH};
 use super::word::{Phase, SPAN_MAX, Word};
 
@@ -332,11 +333,27 @@ impl<M: Memory> View<M> {
                     return Err(Refusal::NotReady);
                 }
                 *own = own.wrapping_add(run.count);
+                if wanted > 1 && run.count == wanted {
+                    self.ask_ahead(*own, wanted);
+                }
                 Ok(run)
             }
             (Count::Many, Trust::Threads) => self.acquire_index(wanted),
             (Count::One, Trust::Processes) => self.acquire_own::<P, C>(own, wanted),
             (Count::Many, Trust::Processes) => self.acquire_slot::<P, C>(owner),
+        }
+    }
+
+    /// Asks for the run after the next, to be given back too. Who finds a whole run will mostly find another, so that those
+    /// lines have been written, or will be before they are looked at. Not where each slot has a line: so many are better left
+    /// to who writes them.
+    #[inline(always)]
+    fn ask_ahead(&self, next: u64, count: u64) {
+        if per_line::<M>() == 1 {
+            return;
+        }
+        for offset in (count..2 * count).step_by(per_line::<M>()) {
+            ask(self.slot(next.wrapping_add(offset)), Use::Write);
         }
     }
 

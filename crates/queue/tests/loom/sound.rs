@@ -1,6 +1,8 @@
 //! The algorithm's files with loom's atomics, all orders as they are.
 #![allow(unused, unreachable_pub, clippy::duplicate_mod, reason = "files of the library, compiled once per version")]
 
+#[path = "../../src/ahead.rs"]
+pub(crate) mod ahead;
 #[path = "../../src/bell.rs"]
 pub(crate) mod bell;
 #[path = "../../src/lane.rs"]

@@ -1,6 +1,8 @@
 //! The algorithm's files whose giving back is relaxed.
 #![allow(unused, unreachable_pub, clippy::duplicate_mod, reason = "files of the library, compiled once per version")]
 
+#[path = "../../src/ahead.rs"]
+pub(crate) mod ahead;
 #[path = "../../src/bell.rs"]
 pub(crate) mod bell;
 #[path = "../../src/lane.rs"]
