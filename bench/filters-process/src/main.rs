@@ -1,6 +1,6 @@
 //! Compiles the filter programs, runs them beside their peers in turn, and prints what a byte costs.
 //! Arguments: the programs to measure, 1 to 4, `chains` for random chains, `aborting` for input that keeps aborting,
-//! `messages` for Figure 2's requests; without any, all programs.
+//! `in-band` for an end of stream that is a byte, `messages` for Figure 2's requests; without any, all programs.
 
 mod others;
 
@@ -146,8 +146,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         match name.as_str() {
             "chains" => others::random_chains(&place)?,
             "aborting" => others::aborting(&place)?,
+            "in-band" => others::in_band(&place)?,
             "messages" => others::messages(&place)?,
-            _ => return Err(format!("no question `{name}`: 1 to 4, chains, aborting or messages").into()),
+            _ => return Err(format!("no question `{name}`: 1 to 4, chains, aborting, in-band or messages").into()),
         }
     }
     if !asked.is_empty() && asked.len() + 1 == std::env::args().count() {
