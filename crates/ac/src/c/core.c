@@ -245,6 +245,10 @@ static __thread struct qj_ac_task *suspending;
 static void check_suspended(const struct qj_ac_task *task) {
     if (task->flags & QJ_AC_TASK_POOLED) qj_ac__die("a task was scheduled that has ended");
     if (task->prev != NULL) qj_ac__die("task %u (%s) was scheduled twice", task->number, name_of(task));
+    if (at_end(task)) {
+        qj_ac__die("task %u (%s) was scheduled, but it waits for the end of a DO_FINISH block", task->number,
+                   name_of(task));
+    }
     if (!qj_ac__waits(task) && task != suspending) {
         qj_ac__die("task %u (%s) was scheduled, but it is not suspended", task->number, name_of(task));
     }

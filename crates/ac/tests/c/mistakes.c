@@ -19,7 +19,12 @@ static struct qj_ac_semaphore semaphore;
 static struct qj_ac_finish block, other;
 
 static void nothing(void *a) { (void)a; }
+static void waits_as_another(void *a) { (void)a, qj_ac_suspend(); }
 static void waits(void *a) { (void)a, task = qj_ac_current(), qj_ac_suspend(); }
+static void waits_at_the_end(void *a) {
+    (void)a, task = qj_ac_current();
+    DO_FINISH({ qj_ac_async(waits_as_another, NULL); });
+}
 static void ends_what_it_did_not_open(void *a) { qj_ac_finish_end(a); }
 static void leaves_open(void *a) { qj_ac_finish_begin(a); }
 static void waits_and_leaves_open(void *a) { qj_ac_yield(), qj_ac_finish_begin(a); }
@@ -102,6 +107,11 @@ static void make(const char *mistake) {
         });
     } else if (strcmp(mistake, "schedule-running") == 0) {
         DO_FINISH({ qj_ac_schedule(qj_ac_current()); });
+    } else if (strcmp(mistake, "schedule-at-the-end") == 0) {
+        DO_FINISH({
+            qj_ac_async(waits_at_the_end, NULL);
+            qj_ac_schedule(task);
+        });
     } else if (strcmp(mistake, "schedule-ended") == 0) {
         DO_FINISH({
             qj_ac_async(waits, NULL);

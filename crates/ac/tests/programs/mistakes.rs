@@ -23,6 +23,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("deadlock-semaphore", "deadlock: every task waits (1 of them)"),
     ("schedule-twice", "task 1 (without a name) was scheduled twice"),
     ("schedule-running", "task 0 (root) was scheduled, but it is not suspended"),
+    ("schedule-at-the-end", "was scheduled, but it waits for the end of a DO_FINISH block"),
     ("schedule-ended", "was scheduled, but it is not suspended"),
     ("lock-twice", "a task acquires a lock that it holds already"),
     ("release-what-is-not-held", "a task releases a lock that it does not hold"),
