@@ -6842,6 +6842,30 @@ impl Vectors for Asm<'_, Aarch64> {
         self.aside(|c| write(c, d, s, t));
     }
 
+    fn vavguc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e201400);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vavgus(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(4);
+            c.cursor.word((d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e601400);
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
     fn vcequc(&mut self, d: Vector, s: Vector, t: Vector) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, Aarch64>, d: Vector, s: Vector, t: Vector) {

@@ -1094,6 +1094,10 @@ pub trait Vectors: Core {
     fn vmaxi(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
     /// The larger of two. Type `u`. Operands `d, s, t`.
     fn vmaxu(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// The mean of two, rounded up. Type `uc`. Operands `d, s, t`.
+    fn vavguc(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
+    /// The mean of two, rounded up. Type `us`. Operands `d, s, t`.
+    fn vavgus(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
     /// A mask of where two are equal. Type `uc`. Operands `d, s, t`.
     fn vcequc(&mut self, d: Self::Vector, s: Self::Vector, t: Self::Vector);
     /// A mask of where two are equal. Type `us`. Operands `d, s, t`.

@@ -8829,6 +8829,52 @@ impl Vectors for Asm<'_, X86_64> {
         self.aside(|c| write(c, d, s, t));
     }
 
+    fn vavguc(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(10);
+            if c.has(12) {
+                c.cursor.bytes(0xc0e048051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(11) {
+                c.cursor.bytes(0xc0e00501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0e00f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc0e00f4066 | spread(d.r | s.b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0e00f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
+    fn vavgus(&mut self, d: Vector, s: Vector, t: Vector) {
+        #[inline(never)]
+        fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {
+            if !c.has_width() {
+                return;
+            }
+            c.space(10);
+            if c.has(12) {
+                c.cursor.bytes(0xc0e348051162 | vex(d.r | t.b, s.b, 5), 6);
+            } else if c.has(11) {
+                c.cursor.bytes(0xc0e30501c4 | vex(d.r | t.b, s.b, 4), 5);
+            } else if d.b == s.b {
+                c.cursor.bytes(0xc0e30f4066 | spread(d.r | t.b, 1, 4), 5);
+            } else if d.b == t.b {
+                c.cursor.bytes(0xc0e30f4066 | spread(d.r | s.b, 1, 4), 5);
+            } else {
+                c.cursor.bytes(0xc06f0f4066 | spread(d.r | s.b, 1, 4), 5);
+                c.cursor.bytes(0xc0e30f4066 | spread(d.r | t.b, 1, 4), 5);
+            }
+        }
+        self.aside(|c| write(c, d, s, t));
+    }
+
     fn vcequc(&mut self, d: Vector, s: Vector, t: Vector) {
         #[inline(never)]
         fn write(c: &mut Asm<'_, X86_64>, d: Vector, s: Vector, t: Vector) {

@@ -115,6 +115,7 @@ fn vector(op: &str, ty: Type, [d, s, t]: [&[u8]; 3], count: u32) -> Vec<u8> {
         "vmul" => pairs(&|s, t| s.wrapping_mul(t)),
         "vmin" => pairs(&|s, t| if less(s, t) { s } else { t }),
         "vmax" => pairs(&|s, t| if less(s, t) { t } else { s }),
+        "vavg" => pairs(&|s, t| (s + t).div_ceil(2)),
         "vceq" => pairs(&|s, t| mask(s == t)),
         "vcgt" => pairs(&|s, t| mask(less(t, s))),
         "vcge" => pairs(&|s, t| mask(!less(s, t))),

@@ -953,6 +953,38 @@ QJV_INLINE void qjv_vmaxu(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     *c = copy;
 }
 
+/* The mean of two, rounded up. Type `uc`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_vavguc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    (void)d;
+    (void)s;
+    (void)t;
+    if (!qjv_has_width(c)) return;
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e201400u);
+}
+
+QJV_INLINE void qjv_vavguc(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_vavguc_aside(&copy, d, s, t);
+    *c = copy;
+}
+
+/* The mean of two, rounded up. Type `us`. Operands `d, s, t`. */
+QJV_OUTLINE void qjv_vavgus_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    (void)d;
+    (void)s;
+    (void)t;
+    if (!qjv_has_width(c)) return;
+    qjv_space(c, 4);
+    c->ip = qjv_word(c->ip, (d.n & 0x1f) | (s.n & 0x3e0) | (t.n & 0x1f0000) | 0x6e601400u);
+}
+
+QJV_INLINE void qjv_vavgus(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
+    qjv_asm copy = *c;
+    qjv_vavgus_aside(&copy, d, s, t);
+    *c = copy;
+}
+
 /* A mask of where two are equal. Type `uc`. Operands `d, s, t`. */
 QJV_OUTLINE void qjv_vcequc_aside(qjv_asm *c, v_reg d, v_reg s, v_reg t) {
     (void)d;
@@ -1658,6 +1690,8 @@ QJV_INLINE void qjv_vpadalu(qjv_asm *c, v_reg d, v_reg s) {
 #define v_vmaxus(d, s, t) qjv_vmaxus(&v_self, d, s, t)
 #define v_vmaxi(d, s, t) qjv_vmaxi(&v_self, d, s, t)
 #define v_vmaxu(d, s, t) qjv_vmaxu(&v_self, d, s, t)
+#define v_vavguc(d, s, t) qjv_vavguc(&v_self, d, s, t)
+#define v_vavgus(d, s, t) qjv_vavgus(&v_self, d, s, t)
 #define v_vcequc(d, s, t) qjv_vcequc(&v_self, d, s, t)
 #define v_vcequs(d, s, t) qjv_vcequs(&v_self, d, s, t)
 #define v_vcequ(d, s, t) qjv_vcequ(&v_self, d, s, t)
