@@ -8,9 +8,10 @@
 //! 192  repeated keys (8), in memory order
 //! 256  seed: one vector that is zero but for its first word
 //! 320  spill: vectors on their way to accumulators (4 of 64 bytes)
+//! 576  orders: where bytes of swapped elements come from, of 2, 4 and 8 bytes (3 of 64 bytes)
 //! ```
 //!
-//! All but keys and spill are slots of eight bytes. A machine whose registers have 32 bits uses the low half of a slot.
+//! All but keys, spill and orders are slots of eight bytes. A machine whose registers have 32 bits uses the low half of a slot.
 
 use crate::step::{MOST_STEPS, MOST_STREAMS};
 
@@ -24,8 +25,11 @@ pub(crate) const KEYS: usize = ACCUMULATORS + MOST_ACCUMULATORS;
 pub(crate) const SEED: usize = 8 * (KEYS + MOST_STEPS);
 /// Bytes from the start.
 pub(crate) const SPILL: usize = SEED + 64;
+/// Bytes from the start.
+const ORDERS: usize = SPILL + SPILL_BYTES;
 /// Bytes of all.
-pub(crate) const BYTES: usize = SPILL + SPILL_BYTES;
+pub(crate) const BYTES: usize = ORDERS + 3 * ORDER_BYTES;
+const ORDER_BYTES: usize = 64;
 pub(crate) const SPILL_BYTES: usize = 256;
 
 /// The block, for the machine this program runs on.
@@ -36,11 +40,29 @@ pub(crate) struct Frame {
     pub(crate) keys: [[u8; 8]; MOST_STEPS],
     pub(crate) seed: [u64; 8],
     spill: [u8; SPILL_BYTES],
+    orders: [[u8; ORDER_BYTES]; 3],
+}
+
+/// Where the order of bytes is that swaps elements of so many, bytes from the start.
+pub(crate) fn order(bytes: usize) -> usize {
+    ORDERS + ORDER_BYTES * (bytes.ilog2() as usize - 1)
+}
+
+/// All orders: of each byte its number among sixteen.
+pub(crate) const fn orders() -> [[u8; ORDER_BYTES]; 3] {
+    let mut orders = [[0; ORDER_BYTES]; 3];
+    let mut at = 0;
+    while at < 3 * ORDER_BYTES {
+        let (kind, byte) = (at / ORDER_BYTES, at % ORDER_BYTES);
+        orders[kind][byte] = ((byte % 16) ^ ((2 << kind) - 1)) as u8;
+        at += 1;
+    }
+    orders
 }
 
 impl Frame {
     pub(crate) const fn new() -> Frame {
-        Frame { slots: [0; KEYS], keys: [[0; 8]; MOST_STEPS], seed: [0; 8], spill: [0; SPILL_BYTES] }
+        Frame { slots: [0; KEYS], keys: [[0; 8]; MOST_STEPS], seed: [0; 8], spill: [0; SPILL_BYTES], orders: orders() }
     }
 }
 

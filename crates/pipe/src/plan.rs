@@ -42,6 +42,8 @@ pub(crate) struct Plan {
     /// The step whose sum code of 64 bits returns, see [`Gathered`]: the only checksum. With key streams there may be no
     /// registers for that.
     returned_sum: Option<usize>,
+    /// Whether any step counts bytes.
+    counts: bool,
     /// The report of a run that found nothing.
     blank: Report,
 }
@@ -114,6 +116,7 @@ impl Plan {
             closing_count: 0,
             sums_only: true,
             returned_sum: None,
+            counts: steps.contains(&Step::Count),
             blank: Report::new(),
         };
         let mut keys = 0;
@@ -292,6 +295,9 @@ impl Plan {
     /// Completes what is known of a single piece before the code has run: bytes.
     #[inline(always)]
     pub(crate) fn complete_counts(&self, report: &mut Report, bytes: u64) {
+        if !self.counts {
+            return;
+        }
         let counts = self.closings[..self.closing_count].iter().filter(|closing| closing.finding == Finding::Count);
         counts.for_each(|closing| *report.number(closing.step) = bytes);
     }

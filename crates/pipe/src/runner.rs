@@ -1,5 +1,6 @@
 //! Runs of a pipe: data led through its code piece by piece, and what steps find out collected.
 
+use crate::compose::MOST_MEANS_BYTES;
 use crate::error::Error;
 use crate::frame::{self, Frame};
 use crate::pipe::{Call, Options, Pipe};
@@ -8,8 +9,14 @@ use crate::policy::{Store, Temperature};
 use crate::report::Report;
 use crate::step::MOST_STREAMS;
 
-/// The most bytes that code is given at once: what its sums can hold, and a multiple of all blocks.
-const MOST_PIECE_BYTES: usize = 64 << 20;
+/// The most bytes that code is given at once: what its sums can hold, and a multiple of all blocks. Code that stores plainly
+/// adds up in another way than the rest.
+const fn most_piece_bytes(store: Store) -> usize {
+    match store {
+        Store::Cached => MOST_MEANS_BYTES,
+        Store::Prefetching | Store::Streaming => 64 << 20,
+    }
+}
 
 /// Half of the bits of the words that code adds up.
 const HALF: u32 = usize::BITS / 2;
@@ -157,10 +164,11 @@ impl<'p> Runner<'p> {
         all: usize,
         options: Options<'_>,
     ) -> Result<(), Error> {
-        let code = self.code(target, all, options)?;
+        let store = self.store(target, all, options);
+        let code = self.pipe.call(store)?;
         let mut done = 0;
         while done < bytes {
-            let length = (bytes - done).min(MOST_PIECE_BYTES);
+            let length = (bytes - done).min(most_piece_bytes(store));
             let mut streams: [&[u8]; MOST_STREAMS] = [&[]; MOST_STREAMS];
             for (rest, stream) in streams.iter_mut().zip(options.streams) {
                 *rest = &stream[done..];
@@ -174,18 +182,17 @@ impl<'p> Runner<'p> {
         Ok(())
     }
 
-    /// The function for data of `all` bytes.
+    /// How data of `all` bytes are stored.
     #[inline(always)]
-    fn code(&self, target: *mut u8, all: usize, options: Options<'_>) -> Result<Call, Error> {
-        let store = match options.store {
+    fn store(&self, target: *mut u8, all: usize, options: Options<'_>) -> Store {
+        match options.store {
             Some(Store::Streaming) if !(target as usize).is_multiple_of(8) => Store::Prefetching,
             Some(store) => store,
             None => Store::choose(all, options.temperature, if self.pipe.writes() { target as usize } else { 1 }),
-        };
-        self.pipe.call(store)
+        }
     }
 
-    /// Passes over at most [`MOST_PIECE_BYTES`]; what the code returns.
+    /// Passes over at most [`most_piece_bytes`]; what the code returns.
     ///
     /// # Safety
     /// What [`Runner::piece`] demands; the code is that of the pipe.

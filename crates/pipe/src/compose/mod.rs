@@ -2,6 +2,7 @@
 //! how functions begin and end; the loops are written by [`scalar`] and [`vector`].
 
 mod scalar;
+mod sums;
 mod user;
 mod vector;
 
@@ -13,6 +14,7 @@ use quaject_vcode::{
 use crate::plan::Plan;
 use crate::policy::Store;
 use scalar::Scalar;
+pub(crate) use sums::MOST_MEANS_BYTES;
 
 /// Bytes that the longest function may take.
 pub(crate) const MOST_BYTES: usize = 256 * 1024;
@@ -95,7 +97,7 @@ where
     let mut asm = Asm::begin(region, space, signature!("%p%p%p%ul"), &mut params, Kind::Leaf)?;
     asm.use_features(features);
     let mut processor = Processor::of::<M>(features);
-    let shape = vector::Shape::choose(&mut asm, plan, &processor);
+    let shape = vector::Shape::choose(&mut asm, plan, &processor, store);
     processor.vectors = shape.is_some();
     let scalar = Scalar::open(&mut asm, plan, processor, params.map(|param| param.reg()))?;
     if let Some(shape) = shape {

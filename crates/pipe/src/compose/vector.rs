@@ -6,6 +6,15 @@
 //!    load all U; each step on all U; store all U
 //! ```
 //!
+//! Where small data are summed up on their way, a block is stored after the next one was loaded and summed up:
+//!
+//! ```text
+//! load, sum | swap, store, load, sum | swap, store, load, sum | swap, store
+//! ```
+//!
+//! A processor takes longer to store than to do anything else, and holds dozens of stores ready; but none of what comes
+//! after the sum, which takes as long as folding it does. So the earlier the sum is ready, the less it costs.
+//!
 //! Sums are kept in vectors and added to the accumulators after the loops. A CRC is kept as `U` vectors that are
 //! congruent to the data so far: each block multiplies them, without carries, by what moves them a block further, and
 //! adds its data ("Fast CRC computation for generic polynomials using PCLMULQDQ", Gopal et al. 2009; we fold all vectors
@@ -14,6 +23,7 @@
 
 use quaject_vcode::{Asm, Core, Error, Extension, VectorMachine, Vectors};
 
+use super::sums::{Sums, Words};
 use super::user::{self, UserVectors};
 use super::{Processor, Scalar};
 use crate::crc32c;
@@ -37,6 +47,29 @@ pub(super) struct Shape {
     pub(super) bits: u32,
     /// Vectors of a block.
     unroll: usize,
+    sums: Sums,
+    timing: Timing,
+}
+
+/// When a block is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Timing {
+    /// When all steps are done with it.
+    AtOnce,
+    /// After the next one was loaded and summed up. Steps after the last sum wait until then, too.
+    Later,
+}
+
+impl Timing {
+    /// Gains where there are sums of small data; steps that are long themselves, or read a stream, gain nothing.
+    fn choose(plan: &Plan, store: Store) -> Timing {
+        let sums = plan.actions().iter().any(|action| matches!(action, Action::Checksum { .. }));
+        let short = plan.actions().iter().all(|action| match action {
+            Action::Nothing | Action::Checksum { .. } | Action::Swap { .. } | Action::XorKey { .. } => true,
+            Action::Crc32c { .. } | Action::XorStream { .. } | Action::User { .. } => false,
+        });
+        if sums && short && plan.writes && store == Store::Cached { Timing::Later } else { Timing::AtOnce }
+    }
 }
 
 impl Shape {
@@ -47,15 +80,28 @@ impl Shape {
 
     /// The widest vectors that the processor has and the plan can use, with as many in a block as there are registers
     /// for.
-    pub(super) fn choose<M: VectorMachine>(asm: &mut Asm<'_, M>, plan: &Plan, processor: &Processor) -> Option<Shape>
+    pub(super) fn choose<M: VectorMachine>(
+        asm: &mut Asm<'_, M>,
+        plan: &Plan,
+        processor: &Processor,
+        store: Store,
+    ) -> Option<Shape>
     where
         for<'a> Asm<'a, M>: Vectors<Vector = M::Vector>,
     {
         let bits = [512, 256, 128]
             .into_iter()
             .find(|bits| usable(plan, processor, *bits) && asm.vector_width(*bits).is_ok())?;
-        let shapes = [4, 2, 1].into_iter().map(|unroll| Shape { bits, unroll });
-        shapes.into_iter().find(|shape| shape.registers(plan) <= M::FLOAT.temp.len())
+        let sums = if store == Store::Cached { Sums::Means } else { Sums::Halves };
+        let timing = Timing::choose(plan, store);
+        let shapes = [8, 4, 2, 1].into_iter().map(|unroll| Shape { bits, unroll, sums, timing });
+        let most = if timing == Timing::Later { 8 } else { 4 };
+        shapes.into_iter().find(|shape| shape.unroll <= most && shape.registers(plan) <= M::FLOAT.temp.len())
+    }
+
+    /// How many vectors more a checksum takes: one, if it is the first, and its words can be added up that quickly.
+    fn others(&self, accumulator: usize) -> usize {
+        usize::from(accumulator == 0 && self.timing == Timing::Later)
     }
 
     /// How many vector registers the code takes.
@@ -66,13 +112,13 @@ impl Shape {
         for action in plan.actions() {
             let (kept, borrowed) = match action {
                 Action::Nothing => (0, 0),
-                Action::Checksum { .. } => (2, 1),
+                Action::Checksum { first } => (2 + self.others(*first), self.sums.temporaries(self.unroll)),
                 Action::Crc32c { .. } => {
                     folds = true;
                     (self.unroll + 1, 2)
                 }
                 Action::XorKey { .. } => (1, 0),
-                Action::Swap { .. } => (1, 1),
+                Action::Swap { .. } => (1, 0),
                 Action::XorStream { .. } => (0, 1),
                 Action::User { step, total } => {
                     let user = plan.user(*step);
@@ -107,12 +153,7 @@ fn usable(plan: &Plan, processor: &Processor, bits: u32) -> bool {
 #[derive(Debug, Clone, Copy)]
 enum Kept<V> {
     Nothing,
-    /// As the accumulators in integer registers, see [`crate::plan::Sum`].
-    Words {
-        first: usize,
-        words: V,
-        high: V,
-    },
+    Words(Words<V>),
     /// Which byte of each sixteen comes where.
     Swap(V),
     Key(V),
@@ -134,7 +175,7 @@ enum Kept<V> {
 /// Registers that steps share.
 #[derive(Debug, Clone, Copy)]
 struct Shared<V> {
-    temporaries: [Option<V>; 2],
+    temporaries: [Option<V>; 3],
     /// The constants that move a CRC one block further.
     distance: Option<V>,
 }
@@ -143,8 +184,8 @@ struct Shared<V> {
 struct Loops<'s, 'p, M: VectorMachine> {
     scalar: &'s Scalar<'p, M>,
     store: Store,
-    unroll: usize,
-    data: [M::Vector; 4],
+    shape: Shape,
+    data: [M::Vector; 8],
     kept: [Kept<M::Vector>; crate::MOST_STEPS],
     shared: Shared<M::Vector>,
 }
@@ -173,10 +214,12 @@ where
             if scalar.plan.writes && width == LINE_BYTES {
                 let any = asm.label();
                 asm.bltuli(scalar.left, ALIGNING_BYTES, any);
+                asm.anduli(scalar.a, scalar.target, LINE_BYTES as u64 - 1);
+                asm.bequli(scalar.a, 0, any);
+                asm.anduli(scalar.a, scalar.a, 7);
+                asm.bneuli(scalar.a, 0, any);
                 asm.xorul(scalar.a, scalar.source, scalar.target);
                 asm.anduli(scalar.a, scalar.a, LINE_BYTES as u64 - 1);
-                asm.bneuli(scalar.a, 0, any);
-                asm.anduli(scalar.a, scalar.target, 7);
                 asm.bneuli(scalar.a, 0, any);
                 scalar.align(asm, width);
                 asm.bind(any);
@@ -189,13 +232,17 @@ where
         }
     }
     let loops = Loops::open(asm, scalar, shape, store)?;
-    if shape.unroll > 1 {
-        loops.repeat(asm, shape.unroll, width);
+    if shape.timing == Timing::Later && shape.unroll > 1 {
+        loops.overlap(asm, width);
+    } else {
+        if shape.unroll > 1 {
+            loops.repeat(asm, shape.unroll, width);
+        }
+        if !folds || shape.unroll == 1 {
+            loops.repeat(asm, 1, width);
+        }
+        loops.close(asm, block);
     }
-    if !folds || shape.unroll == 1 {
-        loops.repeat(asm, 1, width);
-    }
-    loops.close(asm, block);
     if store == Store::Streaming {
         asm.vfence();
     }
@@ -211,33 +258,25 @@ where
     /// Takes registers and sets them to what the loops start from.
     fn open(asm: &mut Asm<'_, M>, scalar: &'s Scalar<'p, M>, shape: Shape, store: Store) -> Result<Self, Error> {
         let first = asm.getvector()?;
-        let mut data = [first; 4];
+        let mut data = [first; 8];
         for vector in data.iter_mut().take(shape.unroll).skip(1) {
             *vector = asm.getvector()?;
         }
-        let mut shared = Shared { temporaries: [None; 2], distance: None };
+        let mut shared = Shared { temporaries: [None; 3], distance: None };
         let mut kept = [Kept::Nothing; crate::MOST_STEPS];
         for (kept, action) in kept.iter_mut().zip(scalar.plan.actions()) {
             *kept = match *action {
                 Action::Nothing => Kept::Nothing,
                 Action::Checksum { first } => {
-                    shared.temporary(asm, 0)?;
-                    Kept::Words { first, words: zero(asm)?, high: zero(asm)? }
+                    for which in 0..shape.sums.temporaries(shape.unroll) {
+                        shared.temporary(asm, which)?;
+                    }
+                    let others = (0..shape.others(first)).map(|_| zero(asm)).next().transpose()?;
+                    Kept::Words(Words { first, words: zero(asm)?, others, high: zero(asm)? })
                 }
                 Action::Swap { bytes } => {
-                    shared.temporary(asm, 0)?;
                     let vector = asm.getvector()?;
-                    let order = |first: u64| {
-                        (0..8_u64)
-                            .map(|at| ((first + at) ^ (bytes as u64 - 1)) << (8 * at))
-                            .fold(0, |all, one| all | one)
-                    };
-                    let high = shared.temporaries[0].expect("it was just taken");
-                    asm.setul(scalar.a, order(0));
-                    asm.vdupul(vector, scalar.a);
-                    asm.setul(scalar.a, order(8));
-                    asm.vdupul(high, scalar.a);
-                    asm.vziplul(vector, vector, high);
+                    asm.vlda(vector, scalar.frame, frame::order(bytes) as i32);
                     Kept::Swap(vector)
                 }
                 Action::XorKey { key } => {
@@ -272,7 +311,7 @@ where
                 }
             };
         }
-        Ok(Loops { scalar, store, unroll: shape.unroll, data, kept, shared })
+        Ok(Loops { scalar, store, shape, data, kept, shared })
     }
 
     /// A loop over blocks of `unroll` vectors, while there are as many bytes.
@@ -281,74 +320,146 @@ where
         let (again, done) = (asm.label(), asm.label());
         asm.bltuli(self.scalar.left, bytes, done);
         asm.bind(again);
-        self.block(asm, unroll, width as i32);
+        let data = &self.data[..unroll];
+        self.prefetch(asm, unroll * width);
+        for (index, x) in data.iter().enumerate() {
+            asm.vld(*x, self.scalar.source, (index * width) as i32);
+        }
+        for kept in &self.kept {
+            self.step(asm, kept, data, width as i32);
+        }
+        self.store(asm, data, 0, width as i32);
         self.scalar.advance(asm, bytes as usize);
         asm.subuli(self.scalar.left, self.scalar.left, bytes);
         asm.bgeuli(self.scalar.left, bytes, again);
         asm.bind(done);
     }
 
-    fn block(&self, asm: &mut Asm<'_, M>, unroll: usize, width: i32) {
-        let (source, target) = (self.scalar.source, self.scalar.target);
+    /// Single vectors, so that blocks remain; then blocks, each of which is stored after the next one was loaded and summed
+    /// up; and the sums are closed before the last block is stored.
+    //
+    // A register is stored and loaded again at once, vector by vector: so those units of a processor that only some
+    // instructions can use have work all the time.
+    fn overlap(&self, asm: &mut Asm<'_, M>, width: usize) {
+        let (scalar, unroll) = (self.scalar, self.shape.unroll);
+        let is_sum = |kept: &Kept<M::Vector>| matches!(kept, Kept::Words(_));
+        let first_sum = self.kept.iter().position(is_sum).expect("such a timing is chosen for sums");
+        let last_sum = self.kept.iter().rposition(is_sum).expect("there is a first one");
+        let (before, after) = (&self.kept[..first_sum], &self.kept[last_sum + 1..]);
+        let bytes = (unroll * width) as u64;
+        let load = |asm: &mut Asm<'_, M>, index: usize| {
+            let x = self.data[index];
+            asm.vld(x, scalar.source, (index * width) as i32);
+            before.iter().for_each(|kept| self.step(asm, kept, &[x], width as i32));
+            if let Kept::Words(words) = &self.kept[first_sum] {
+                self.shape.sums.add_words(asm, words, x, index);
+            }
+        };
+        let loaded = |asm: &mut Asm<'_, M>, unroll: usize| {
+            let data = &self.data[..unroll];
+            if let Kept::Words(words) = &self.kept[first_sum] {
+                self.shape.sums.add_high(asm, words, data, &self.shared.temporaries);
+            }
+            let rest = &self.kept[first_sum + 1..=last_sum];
+            rest.iter().for_each(|kept| self.step(asm, kept, data, width as i32));
+            scalar.advance(asm, unroll * width);
+            asm.subuli(scalar.left, scalar.left, (unroll * width) as u64);
+        };
+        let store = |asm: &mut Asm<'_, M>, index: usize, unroll: usize| {
+            let x = [self.data[index]];
+            after.iter().for_each(|kept| self.step(asm, kept, &x, width as i32));
+            self.store(asm, &x, (index as i32 - unroll as i32) * width as i32, width as i32);
+        };
+        let (single, singles, blocks) = (asm.label(), asm.label(), asm.label());
+        let (again, last, done) = (asm.label(), asm.label(), asm.label());
+        asm.bind(single);
+        asm.anduli(scalar.a, scalar.left, bytes - 1);
+        asm.bltuli(scalar.a, width as u64, singles);
+        load(asm, 0);
+        loaded(asm, 1);
+        store(asm, 0, 1);
+        asm.j(single);
+        asm.bind(singles);
+        asm.bgeuli(scalar.left, bytes, blocks);
+        self.close(asm, unroll * width);
+        asm.j(done);
+        asm.bind(blocks);
+        (0..unroll).for_each(|index| load(asm, index));
+        loaded(asm, unroll);
+        asm.bltuli(scalar.left, bytes, last);
+        asm.bind(again);
+        for index in 0..unroll {
+            store(asm, index, unroll);
+            load(asm, index);
+        }
+        loaded(asm, unroll);
+        asm.bgeuli(scalar.left, bytes, again);
+        asm.bind(last);
+        self.close(asm, unroll * width);
+        (0..unroll).for_each(|index| store(asm, index, unroll));
+        asm.bind(done);
+    }
+
+    /// Asks for lines that come later.
+    fn prefetch(&self, asm: &mut Asm<'_, M>, bytes: usize) {
         match self.store {
             Store::Cached => {}
             Store::Prefetching | Store::Streaming => {
-                for at in (0..unroll * width as usize).step_by(LINE_BYTES) {
-                    asm.prefetch(source, (AHEAD_BYTES + at) as i32);
+                for at in (0..bytes).step_by(LINE_BYTES) {
+                    asm.prefetch(self.scalar.source, (AHEAD_BYTES + at) as i32);
                     if self.store == Store::Prefetching && self.scalar.plan.writes {
-                        asm.prefetch(target, (AHEAD_BYTES + at) as i32);
+                        asm.prefetch(self.scalar.target, (AHEAD_BYTES + at) as i32);
                     }
                 }
             }
         }
-        let data = &self.data[..unroll];
-        for (index, x) in data.iter().enumerate() {
-            asm.vld(*x, source, index as i32 * width);
-        }
-        for kept in &self.kept {
-            match *kept {
-                Kept::Nothing => {}
-                Kept::Words { words, high, .. } => {
-                    let temporary = self.temporary(0);
-                    for x in data {
-                        asm.vaddul(words, words, *x);
-                        asm.vrshuli(temporary, *x, 32);
-                        asm.vaddul(high, high, temporary);
-                    }
-                }
-                Kept::Swap(order) => data.iter().for_each(|x| asm.vshufuc(*x, *x, order)),
-                Kept::Key(key) => data.iter().for_each(|x| asm.vxor(*x, *x, key)),
-                Kept::Stream(stream) => {
-                    let base = self.scalar.stream(asm, stream, self.scalar.a);
-                    for (index, x) in data.iter().enumerate() {
-                        asm.vld(self.temporary(0), base, index as i32 * width);
-                        asm.vxor(*x, *x, self.temporary(0));
-                    }
-                }
-                Kept::User { step, vectors, .. } => {
-                    data.iter().for_each(|x| user::write(asm, self.scalar.plan.user(step), &vectors, *x));
-                }
-                Kept::Fold { parts, seed, .. } => {
-                    let distance = self.shared.distance.expect("`open` made it for this step");
-                    let (low, high) = (self.temporary(0), self.temporary(1));
-                    for (x, part) in data.iter().zip(parts) {
-                        asm.vclmlul(low, part, distance);
-                        asm.vclmhul(high, part, distance);
-                        asm.vxor(low, low, high);
-                        asm.vxor(part, low, *x);
-                    }
-                    // The remainder before the loop counts with the first four bytes of the first block.
-                    asm.vxor(parts[0], parts[0], seed);
-                    asm.vzero(seed);
-                }
-            }
-        }
+    }
+
+    /// Stores vectors from `first` bytes behind the pointer on.
+    fn store(&self, asm: &mut Asm<'_, M>, data: &[M::Vector], first: i32, width: i32) {
         if self.scalar.plan.writes {
             for (index, x) in data.iter().enumerate() {
+                let at = first + index as i32 * width;
                 match self.store {
-                    Store::Cached | Store::Prefetching => asm.vst(*x, target, index as i32 * width),
-                    Store::Streaming => asm.vstnt(*x, target, index as i32 * width),
+                    Store::Cached | Store::Prefetching => asm.vst(*x, self.scalar.target, at),
+                    Store::Streaming => asm.vstnt(*x, self.scalar.target, at),
                 }
+            }
+        }
+    }
+
+    /// One step on vectors of a block; the first is where the pointers are, if that matters to the step.
+    fn step(&self, asm: &mut Asm<'_, M>, kept: &Kept<M::Vector>, data: &[M::Vector], width: i32) {
+        match *kept {
+            Kept::Nothing => {}
+            Kept::Words(words) => {
+                (0..data.len()).for_each(|index| self.shape.sums.add_words(asm, &words, data[index], index));
+                self.shape.sums.add_high(asm, &words, data, &self.shared.temporaries);
+            }
+            Kept::Swap(order) => data.iter().for_each(|x| asm.vshufuc(*x, *x, order)),
+            Kept::Key(key) => data.iter().for_each(|x| asm.vxor(*x, *x, key)),
+            Kept::Stream(stream) => {
+                let base = self.scalar.stream(asm, stream, self.scalar.a);
+                for (index, x) in data.iter().enumerate() {
+                    asm.vld(self.temporary(0), base, index as i32 * width);
+                    asm.vxor(*x, *x, self.temporary(0));
+                }
+            }
+            Kept::User { step, vectors, .. } => {
+                data.iter().for_each(|x| user::write(asm, self.scalar.plan.user(step), &vectors, *x));
+            }
+            Kept::Fold { parts, seed, .. } => {
+                let distance = self.shared.distance.expect("`open` made it for this step");
+                let (low, high) = (self.temporary(0), self.temporary(1));
+                for (x, part) in data.iter().zip(parts) {
+                    asm.vclmlul(low, part, distance);
+                    asm.vclmhul(high, part, distance);
+                    asm.vxor(low, low, high);
+                    asm.vxor(part, low, *x);
+                }
+                // The remainder before the loop counts with the first four bytes of the first block.
+                asm.vxor(parts[0], parts[0], seed);
+                asm.vzero(seed);
             }
         }
     }
@@ -384,10 +495,9 @@ where
         self.shared.temporaries[which].expect("`open` took it for this step")
     }
 
-    /// Adds what is in vectors to the accumulators.
+    /// Adds what is in vectors to the accumulators. Data stay where they are.
     fn close(&self, asm: &mut Asm<'_, M>, block: usize) {
         let scalar = self.scalar;
-        let spare = self.data[0];
         for kept in self.kept {
             match kept {
                 Kept::Nothing | Kept::Swap(_) | Kept::Key(_) | Kept::Stream(_) => {}
@@ -396,17 +506,14 @@ where
                         self.close_total(asm, step, at, vector);
                     }
                 }
-                Kept::Words { first, words, high } => {
-                    // The lower halves, which the words have lost carries of, and the higher ones: one sum of both.
-                    asm.vlshuli(spare, high, 32);
-                    asm.vaddul(words, words, high);
-                    asm.vsubul(words, words, spare);
-                    asm.vsumul(scalar.a, words);
-                    scalar.add_to(asm, first, scalar.a);
+                Kept::Words(words) => {
+                    self.shape.sums.close(asm, &words, &self.shared.temporaries, scalar.a, self.shape.unroll);
+                    asm.vsumul(scalar.a, words.words);
+                    scalar.add_to(asm, words.first, scalar.a);
                 }
                 Kept::Fold { at, parts, .. } => {
                     let width = asm.vector_bytes() as i32;
-                    for (index, part) in parts.iter().take(self.unroll).enumerate() {
+                    for (index, part) in parts.iter().take(self.shape.unroll).enumerate() {
                         asm.vsta(*part, scalar.frame, frame::SPILL as i32 + index as i32 * width);
                     }
                     scalar.remainder_is_zero(asm, at);

@@ -17,8 +17,8 @@ const TARGET: u64 = 0x6000_0000;
 const KEYS: u64 = 0x6800_0000;
 /// The size of pages in the runner, which is at least that of the emulated machines.
 const PAGE: u64 = 65536;
-const RECORD: usize = 2048;
 const MOST_DATA: usize = 640;
+const RECORD: usize = 64 + FRAME_BYTES + 2 * MOST_DATA;
 
 struct Tools {
     compilers: &'static [&'static str],

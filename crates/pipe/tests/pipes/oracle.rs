@@ -1,7 +1,7 @@
 //! Generated pipes against the reference, byte for byte, between guard pages.
 
 use crate::support::{Bench, Place, Random, alphabet, composers, mixed_steps};
-use quaject_pipe::{Composer, Pipe, Step, Store};
+use quaject_pipe::{Composer, Options, Pipe, Step, Store, reference};
 use quaject_test_support::Effort;
 
 /// Every list of `length` steps; none stands for a step of the user's.
@@ -151,5 +151,37 @@ fn sums_of_many_bytes_do_not_overflow() {
         let report = pipe.run(&data, &mut []).expect("it has no target");
         // An even number of 0xffff, and 0xff00.
         assert_eq!((report.checksum(), report.count()), (Some(!0xff00), Some(data.len() as u64)), "{name}");
+    }
+}
+
+/// Code adds up averages, which are rounded: what is rounded most, and least, in one vector of every eight and in all, at
+/// sizes for which that counts most often.
+#[test]
+fn sums_of_averages_are_exact() {
+    const PIECE: usize = 1 << 17;
+    let lists =
+        [vec![Step::Checksum], vec![Step::Copy, Step::Checksum], vec![Step::Checksum, Step::Swap32, Step::Checksum]];
+    let words = [(0, 0), (1, 0), (0xffff, 0), (0xffff, 0xfffe), (0xffff, 0xffff), (0, 1)];
+    let lengths = [512, 4096, PIECE - 8, PIECE, PIECE + 72, 2 * PIECE + 4096];
+    let composers = composers();
+    for (width, which) in [16, 32, 64].into_iter().flat_map(|width| [0, 5, 7].map(|which| (width, which))) {
+        for (one, others) in words {
+            let word = |at: usize| if at / (width / 2) % 8 == which { one } else { others };
+            let data: Vec<u8> = (0..lengths[5] / 2).flat_map(|at| u16::to_le_bytes(word(at))).collect();
+            for steps in &lists {
+                for length in lengths {
+                    let mut expected = data[..length].to_vec();
+                    let report = reference::run(steps, &mut expected, &[]);
+                    for (name, composer) in &composers {
+                        let pipe = pipe(composer, steps);
+                        let mut target = vec![0; if pipe.writes() { length } else { 0 }];
+                        let options = Options { store: Some(Store::Cached), ..Options::default() };
+                        let found =
+                            pipe.run_with(&data[..length], &mut target, options).expect("the lengths are right");
+                        assert_eq!(found, report, "{name} {steps:?} {length} bytes, {one:x} and {others:x}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -1,15 +1,15 @@
 /* Runs composed pipes: runner CODE TABLES TESTS OUT. Everything is mapped where the tests say; source, target and keys
-   lie between pages that cannot be accessed. A test is a record of 2048 bytes:
+   lie between pages that cannot be accessed. A test is a record of 2112 bytes:
      0  entry, source, target, keys: addresses; length; in place of the last two: 1 if bytes beside the target were written,
         and what the pipe returned
-    64  the frame (576)   640  data in, written bytes out (640)   1280  keys (640) */
+    64  the frame (768)   832  data in, written bytes out (640)   1472  keys (640) */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-enum { PAGE = 65536, RECORD = 2048 };
+enum { PAGE = 65536, FRAME = 64, FRAME_BYTES = 768, DATA = FRAME + FRAME_BYTES, KEYS = DATA + 640, RECORD = KEYS + 640 };
 
 static void *map(uintptr_t at, size_t length, int guarded) {
     void *where = (void *)(at - (guarded ? PAGE : 0));
@@ -54,13 +54,13 @@ int main(int argc, char **argv) {
         unsigned char *keys = (void *)(uintptr_t)words[3];
         size_t bytes = (size_t)words[4];
         memset(target_page, 0x5c, PAGE);
-        memcpy(frame, record + 64, 576);
-        memcpy(source, record + 640, bytes);
-        memcpy(keys, record + 1280, bytes);
+        memcpy(frame, record + FRAME, FRAME_BYTES);
+        memcpy(source, record + DATA, bytes);
+        memcpy(keys, record + KEYS, bytes);
         if (getenv("TRACE")) fprintf(stderr, "test %ld\n", test);
         uint64_t returned = ((size_t (*)(void *, void *, void *, size_t))(uintptr_t)words[0])(frame, source, target, bytes);
-        memcpy(record + 64, frame, 576);
-        memcpy(record + 640, target, bytes);
+        memcpy(record + FRAME, frame, FRAME_BYTES);
+        memcpy(record + DATA, target, bytes);
         memset(target, 0x5c, bytes);
         words[5] = 0, words[6] = returned;
         for (long at = 0; at < PAGE; at++) words[5] |= target_page[at] != 0x5c;
