@@ -279,6 +279,7 @@ impl Plan {
                 Finding::Nothing => 0,
             };
         }
+        report.know_checksum();
     }
 
     /// Completes sums from the accumulators, of a single piece.
@@ -290,6 +291,7 @@ impl Plan {
                 *report.number(closing.step) = Sum { words, high }.gather(half).in_network_order(little);
             }
         }
+        report.know_checksum();
     }
 
     /// Completes what is known of a single piece before the code has run: bytes.
@@ -305,7 +307,7 @@ impl Plan {
     /// Completes the only sum, of a single piece, that the code has returned.
     #[inline(always)]
     pub(crate) fn complete_sum(&self, step: usize, sum: Gathered, report: &mut Report, little: bool) {
-        *report.number(step) = sum.in_network_order(little);
+        report.set_only_checksum(step, sum.in_network_order(little));
     }
 
     /// Where the tables of CRC-32C are.

@@ -34,20 +34,30 @@ pub(crate) enum Finding {
 /// What all steps of a run found out, in order.
 //
 // Numbers and their kinds apart: a report is made for every run, also of a few bytes, and this way fits few registers.
-// C has it as `struct qj_pipe_report`.
+// The sum of the first checksum is there twice: whoever asks for it right after a run, and waits for it, does not look for its
+// step first. C has it as `struct qj_pipe_report`.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Report {
     numbers: [u64; MOST_STEPS],
     findings: [Finding; MOST_STEPS],
     steps: u8,
+    has_checksum: bool,
+    /// That of the first step that makes one, not complemented; 0 if none does.
+    checksum: u16,
 }
 
 impl Report {
     /// A report of no step.
     #[inline]
     pub(crate) fn new() -> Report {
-        Report { numbers: [0; MOST_STEPS], findings: [Finding::Nothing; MOST_STEPS], steps: 0 }
+        Report {
+            numbers: [0; MOST_STEPS],
+            findings: [Finding::Nothing; MOST_STEPS],
+            steps: 0,
+            has_checksum: false,
+            checksum: 0,
+        }
     }
 
     /// Adds what the next step found; there are at most [`MOST_STEPS`].
@@ -56,6 +66,21 @@ impl Report {
         let at = usize::from(self.steps) % MOST_STEPS;
         (self.findings[at], self.numbers[at]) = (finding, number);
         self.steps += 1;
+        self.has_checksum |= finding == Finding::Checksum;
+        self.know_checksum();
+    }
+
+    /// Has the first checksum from the numbers, after they have changed.
+    #[inline]
+    pub(crate) fn know_checksum(&mut self) {
+        self.checksum = self.first(Finding::Checksum).map_or(0, |sum| sum as u16);
+    }
+
+    /// The number of a step that makes the only checksum.
+    #[inline(always)]
+    pub(crate) fn set_only_checksum(&mut self, step: usize, sum: u64) {
+        self.numbers[step % MOST_STEPS] = sum;
+        self.checksum = sum as u16;
     }
 
     /// The number of a step, below [`MOST_STEPS`].
@@ -84,7 +109,8 @@ impl Report {
     /// The Internet checksum as a header holds it, complemented, of the first step that makes one.
     #[inline]
     pub fn checksum(&self) -> Option<u16> {
-        self.first(Finding::Checksum).map(|sum| !(sum as u16))
+        let sum = self.checksum;
+        if self.has_checksum { Some(!sum) } else { None }
     }
 
     /// The CRC-32C of the first step that makes one.

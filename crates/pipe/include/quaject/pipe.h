@@ -121,6 +121,8 @@ struct qj_pipe_report {
     uint64_t numbers[QJ_PIPE_MOST_STEPS];
     uint8_t findings[QJ_PIPE_MOST_STEPS]; /* enum qj_finding */
     uint8_t steps;
+    bool has_checksum;
+    uint16_t checksum; /* of the first step that makes one; 0 if none does */
 };
 
 /* The number of the first step that found out something of this kind, if there is one. */
