@@ -93,7 +93,7 @@ pub struct Contender {
 fn in_c(name: &'static str, function: unsafe extern "C" fn(*mut u8, *const u8, usize) -> u16) -> Contender {
     let run = move |buffers: &mut Buffers| {
         let (to, from) = buffers.pointers();
-        // SAFETY: both have that many bytes, a multiple of 256.
+        // SAFETY: both have that many bytes, a multiple of 512.
         unsafe { function(to, from, buffers.bytes) }
     };
     Contender { name, run: Box::new(run) }
