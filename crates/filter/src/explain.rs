@@ -116,10 +116,10 @@ fn ranges(text: &mut String, own: &Ranges) {
         }
     }
     if let Some(tree) = &own.tree {
-        let (boxes, nodes, lists) = tree.sizes();
+        let (boxes, cells, nodes, lists) = tree.sizes();
         let _ = writeln!(
             text,
-            "    tree     {boxes} boxes, {nodes} words of nodes, {lists} of lists; else, and for all that match:"
+            "    tree     {boxes} boxes, {cells} cells of the root, {nodes} words of nodes, {lists} of lists; else, and for all that match:"
         );
     }
     let blocks = own.words / own.block_words;

@@ -130,28 +130,117 @@ fn check(count: usize, packets: usize, priorities: u32) {
     assert!(count < 1000 || matched > packets, "{matched} of {packets} packets");
 }
 
-/// Packets of all lengths and headers side by side, and the best rules gone from time to time.
-#[test]
-fn batches_of_any_length() {
+/// Which packets are side by side: the tree is for all, for all but one, or for some.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mix {
+    Plain,
+    OneOdd,
+    Any,
+}
+
+/// Batches of every length say what filters one by one say, of packets of all lengths and headers side by side; and the best
+/// rules are gone from time to time.
+fn check_batches(rules: &[(Filter, u32)], mut packet: impl FnMut(&mut Random) -> Vec<u8>, need: usize) {
     let mut random = Random::new(77);
-    let rules: Vec<(Filter, u32)> = (0..300).map(|_| (rule(&mut random), random.below(3) as u32)).collect();
     let classifier = Classifier::new();
     let all = classifier.insert_all(rules.iter().map(|(filter, priority)| (filter, *priority)));
     let mut ids: Vec<Option<Id>> = all.expect("there is room").into_iter().map(Some).collect();
-    for length in (0..150).chain([1000]) {
-        let bytes: Vec<Vec<u8>> = (0..length).map(|_| packet(&mut random)).collect();
+    let text = classifier.explain();
+    assert!(text.contains(" boxes, "), "these rules make no tree: {text}");
+    let is_plain = |bytes: &[u8]| bytes.len() >= need && bytes[14] & 15 == 5;
+    let mut matched = 0;
+    for (length, mix) in
+        (0..=130).chain([1000]).flat_map(|length| [Mix::Plain, Mix::OneOdd, Mix::Any].map(|mix| (length, mix)))
+    {
+        let odd = random.below(length.max(1));
+        let bytes: Vec<Vec<u8>> = (0..length)
+            .map(|at| {
+                let mut wanted = || match mix {
+                    Mix::Any => Some(packet(&mut random)),
+                    Mix::Plain => Some(packet(&mut random)).filter(|own| is_plain(own)),
+                    Mix::OneOdd => Some(packet(&mut random)).filter(|own| is_plain(own) == (at != odd)),
+                };
+                (0..100_000).find_map(|_| wanted()).expect("there are such packets")
+            })
+            .collect();
         let packets: Vec<Packet<'_>> = bytes.iter().map(|bytes| Packet::new(bytes)).collect();
         let mut matches = vec![Match::NONE; length];
         classifier.reader().pin().classify_batch(&packets, &mut matches);
         for (packet, own) in packets.iter().zip(&matches) {
-            let expected = expected(&rules, &ids, *packet).first().copied();
-            assert_eq!(own.id(), expected, "in a batch of {length}: {:x?}", packet.data());
+            let expected = expected(rules, &ids, *packet).first().copied();
+            assert_eq!(own.id(), expected, "in a batch of {length}, {mix:?}: {:x?}", packet.data());
+            assert_eq!(classifier.reader().classify(*packet).id(), expected, "alone: {:x?}", packet.data());
+            matched += usize::from(expected.is_some());
         }
         let best = matches.iter().filter_map(|own| own.id()).next();
-        if let Some(id) = best.filter(|_| length % 4 == 0) {
+        if let Some(id) = best.filter(|_| length % 8 == 7) {
             classifier.remove(id).expect("it is there");
             ids.iter_mut().filter(|own| **own == Some(id)).for_each(|own| *own = None);
         }
+    }
+    assert!(matched > 100, "{matched}");
+}
+
+fn rules(count: usize, rule: impl Fn(&mut Random) -> Filter) -> Vec<(Filter, u32)> {
+    let mut random = Random::new(count as u64);
+    (0..count).map(|_| (rule(&mut random), random.below(3) as u32)).collect()
+}
+
+#[test]
+fn batches_of_any_length() {
+    for count in [130, 300] {
+        check_batches(&rules(count, rule), packet, 38);
+    }
+}
+
+/// Ranges of addresses that no prefix is: their words are compared one by one, so each is several boxes.
+#[test]
+fn batches_of_rules_with_ranges_of_addresses() {
+    let between = |random: &mut Random| {
+        let ethernet = Scope::packet();
+        let ip = ethernet.skip(14);
+        let offset = *random.pick(&[12, 16]);
+        let low = address(random);
+        let high = low.saturating_add(*random.pick(&[0, 1, 0xffff, 0x1_0000, 0x1_0001, 0x2_1234, 0xff_0000]));
+        let ports = ip.after_ipv4().within(2, 2, 0..=random.below(3000) as u32);
+        let expression = ethernet.equals(12, 2, 0x0800) & ip.within(offset, 4, low..=high);
+        let expression = if random.chance(1, 2) { expression & ports } else { expression };
+        expression.filter().expect("the fields have widths")
+    };
+    check_batches(&rules(200, between), packet, 38);
+}
+
+/// Eight numbers of four bytes, far from each other: more words than half a record has, and three windows.
+#[test]
+fn batches_of_rules_with_many_numbers() {
+    const OFFSETS: [u32; 8] = [0, 4, 8, 16, 20, 34, 38, 46];
+    let many = |random: &mut Random| {
+        let packet = Scope::packet();
+        let mut tests = Vec::new();
+        for offset in OFFSETS {
+            let value = random.below(4) as u32 * 0x0101_0101;
+            match random.below(4) {
+                0 => tests.push(Expression::prefix(packet.field(offset, 4), value, 1 + random.below(32) as u32)),
+                1 if offset == 20 => tests.push(packet.within(offset, 4, value.min(0x0202_0202)..=0x0202_0202)),
+                _ => {}
+            }
+        }
+        tests.push(packet.within(46, 4, 0..=0x0300_0000 | random.next() as u32 >> 8));
+        Expression::All(tests).filter().expect("the fields have widths")
+    };
+    let packet = |random: &mut Random| {
+        let mut bytes = vec![0; 50 - if random.chance(1, 8) { 1 + random.below(49) } else { 0 }];
+        for place in bytes.chunks_mut(2) {
+            let value = random.below(4) as u8;
+            place.fill(value);
+        }
+        if let Some(place) = bytes.get_mut(14) {
+            *place = 5;
+        }
+        bytes
+    };
+    for count in [60, 400] {
+        check_batches(&rules(count, many), packet, 50);
     }
 }
 

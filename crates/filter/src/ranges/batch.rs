@@ -1,12 +1,22 @@
-//! Many packets through a tree of cuts, in vectors of 512 bits: the numbers of sixteen packets in a vector each, a gather
-//! for a level of the tree, groups of sixteen in turns so that they do not wait for each other. Then lists: a packet is
-//! compared with a box in one instruction, and who needs another comparison has a bit in the next round.
-//! Knows no filter that was removed.
+//! Many packets through a tree of cuts, in vectors of 512 bits where several packets or boxes are looked at, and one by one
+//! where tables are. Every part is done for all packets before the next one, and the first three have no branch that a
+//! packet decides: so the processor has many packets under way. A packet is compared with two boxes in one instruction;
+//! whoever needs more than the first two has a bit in the next round. Knows no filter that was removed.
+//!
+//! ```text
+//! load     sixteen packets ──> numbers, and what the root looks up     transposed in vectors
+//! enter    root's tables ──> word of a cell; a leaf's first two boxes
+//! compare  packet | first two boxes ──> box or nobody
+//! walk     packets whose word is a node, level by level, to leaves
+//! rounds   those packets, and others whose list goes on, two boxes a round
+//! ```
 
 use super::cuts::{FIRST_BITS, LAST, LEAF, NUMBERS, UNIT};
-use super::tree::{MOST_WINDOWS, Record, Tree, UNKNOWN};
+use super::root::{Factor, MOST_FACTORS};
+use super::tree::{MOST_WINDOWS, RECORD, Record, Tree};
 use crate::packet::Packet;
 use std::arch::x86_64::*;
+use std::mem::MaybeUninit;
 
 /// Packets of a vector.
 const LANES: usize = 16;
@@ -15,75 +25,144 @@ const GROUPS: usize = 4;
 /// Packets that are looked at together.
 pub(super) const MOST: usize = LANES * GROUPS;
 
-/// The numbers of packets: by group, by number.
+/// What is known of packets. Of groups without a packet that the tree is for, nothing.
 #[repr(C, align(64))]
-struct Numbers([[[u32; LANES]; NUMBERS]; GROUPS]);
+struct Lanes {
+    /// Packets of which all bytes are there that the tree looks at; another one of the group for those that are too short.
+    pointers: [MaybeUninit<*const u8>; MOST],
+    /// By number.
+    numbers: [[MaybeUninit<u32>; MOST]; NUMBERS],
+    /// By factor of the root: the bits that it looks at.
+    tops: [[MaybeUninit<u32>; MOST]; MOST_FACTORS],
+    /// Words of cells, nodes and leaves.
+    words: [MaybeUninit<u32>; MOST],
+    /// The first two items of the list, if the word of the cell was a leaf.
+    pairs: [MaybeUninit<u64>; MOST],
+    /// Packets that the tree is for, by group.
+    known: [u16; GROUPS],
+}
 
-#[repr(C, align(64))]
-struct Places([u32; MOST]);
-
-/// Sixteen bytes each of packets `FIRST`, and the fourth, eighth and twelfth after it.
+/// Sixteen bytes each of packets `FIRST`, and the fourth, eighth and twelfth after it. Pointers are `STRIDE` words apart.
 ///
 /// # Safety
 /// 1. The processor has the vectors. 2. The packets have the bytes.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
 #[inline]
-unsafe fn quarter<const FIRST: usize>(pointers: &[*const u8; LANES], offset: usize) -> __m512i {
+unsafe fn quarter<const FIRST: usize, const STRIDE: usize>(pointers: *const *const u8, offset: usize) -> __m512i {
     // SAFETY: the packets have the bytes.
     unsafe {
-        let first = _mm512_castsi128_si512(_mm_loadu_si128(pointers[FIRST].add(offset).cast()));
-        let second = _mm512_inserti32x4::<1>(first, _mm_loadu_si128(pointers[FIRST + 4].add(offset).cast()));
-        let third = _mm512_inserti32x4::<2>(second, _mm_loadu_si128(pointers[FIRST + 8].add(offset).cast()));
-        _mm512_inserti32x4::<3>(third, _mm_loadu_si128(pointers[FIRST + 12].add(offset).cast()))
+        let bytes = |at: usize| (*pointers.add(STRIDE * at)).add(offset).cast();
+        let first = _mm512_castsi128_si512(_mm_loadu_si128(bytes(FIRST)));
+        let second = _mm512_inserti32x4::<1>(first, _mm_loadu_si128(bytes(FIRST + 4)));
+        let third = _mm512_inserti32x4::<2>(second, _mm_loadu_si128(bytes(FIRST + 8)));
+        _mm512_inserti32x4::<3>(third, _mm_loadu_si128(bytes(FIRST + 12)))
     }
 }
 
 impl Tree {
-    /// What the tree says of up to [`MOST`] packets: entries, `NOBODY` or [`UNKNOWN`].
+    /// What the tree says of up to [`MOST`] packets: boxes, or the number behind all boxes; and, by bits, whom the tree is
+    /// for.
     ///
     /// # Safety
     /// The processor has the vectors: `self.wide`.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    pub(super) unsafe fn find_many(&self, packets: &[Packet<'_>], found: &mut [u32; MOST]) {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
+    pub(super) unsafe fn find_many(&self, packets: &[Packet<'_>], found: &mut [u32; MOST]) -> u64 {
         let packets = &packets[..packets.len().min(MOST)];
-        let mut numbers = Numbers([[[0; LANES]; NUMBERS]; GROUPS]);
-        let mut pointers = [[std::ptr::null::<u8>(); LANES]; GROUPS];
-        let mut known = [0_u16; GROUPS];
+        let mut all = MaybeUninit::<Lanes>::uninit();
+        // SAFETY: 1. The processor has the vectors. 2. All that has to be initialized is `known`. 3. There are as many
+        // windows, factors and halves as is said.
+        unsafe {
+            (&raw mut (*all.as_mut_ptr()).known).write([0; GROUPS]);
+            let all = all.assume_init_mut();
+            match self.windows.len() {
+                0 | 1 => self.load_all::<1>(packets, all),
+                _ => self.load_all::<MOST_WINDOWS>(packets, all),
+            }
+            let known = all.known.iter().rev().fold(0_u64, |all, own| all << LANES | u64::from(*own));
+            match self.cuts.root.factors.len() {
+                0 => self.enter::<0>(all),
+                1 => self.enter::<1>(all),
+                2 => self.enter::<2>(all),
+                3 => self.enter::<3>(all),
+                _ => self.enter::<MOST_FACTORS>(all),
+            }
+            match (self.windows.len(), self.halves) {
+                (0 | 1, 1) => self.compare_all::<1, 1>(all, known, found),
+                (0 | 1, _) => self.compare_all::<1, 2>(all, known, found),
+                (_, 1) => self.compare_all::<MOST_WINDOWS, 1>(all, known, found),
+                (_, _) => self.compare_all::<MOST_WINDOWS, 2>(all, known, found),
+            }
+            known
+        }
+    }
+
+    /// Pointers, numbers and what the root looks up, of packets that the tree is for.
+    ///
+    /// # Safety
+    /// 1. The processor has the vectors. 2. There are not more windows. 3. There are at most [`MOST`] packets.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
+    unsafe fn load_all<const WINDOWS: usize>(&self, packets: &[Packet<'_>], all: &mut Lanes) {
         for (group, packets) in packets.chunks(LANES).enumerate() {
-            // The last may be fewer.
-            let some = packets.first_chunk::<LANES>();
-            let filled = some.is_none().then(|| {
+            let first = LANES * group;
+            let pointers: *mut *const u8 = all.pointers[first..].as_mut_ptr().cast();
+            // SAFETY: 1. The processor has the vectors. 2. All pointers are to packets that are long enough.
+            unsafe {
+                if let Some(packets) = packets.first_chunk::<LANES>()
+                    && self.all_known(packets)
+                {
+                    all.known[group] = u16::MAX;
+                    store_pointers(packets, pointers);
+                    self.load::<WINDOWS, 2>(packets.as_ptr().cast(), first, all);
+                    continue;
+                }
+                // The last may be fewer.
                 let mut filled = [Packet::new(&[]); LANES];
                 filled[..packets.len()].copy_from_slice(packets);
-                filled
-            });
-            let Some(packets) = some.or(filled.as_ref()) else { break };
-            // SAFETY: the processor has the vectors.
-            known[group] = unsafe { self.known(packets, &mut pointers[group]) };
-            if known[group] != 0 {
-                // SAFETY: 1. The processor has the vectors. 2. All pointers are to packets that are long enough.
-                unsafe { self.load(&pointers[group], &mut numbers.0[group]) };
+                all.known[group] = self.known(&filled, pointers);
+                if all.known[group] != 0 {
+                    self.load::<WINDOWS, 1>(pointers, first, all);
+                }
             }
         }
-        // SAFETY: 1. The processor has the vectors. 2. Pointers of groups with a known packet are to packets that are long
-        // enough, and known packets have lists.
-        unsafe {
-            let lists = self.walk(&numbers, known);
-            let compare = match self.windows.len() {
-                0 | 1 => Tree::compare::<1>,
-                _ => Tree::compare::<MOST_WINDOWS>,
-            };
-            compare(self, &pointers, lists, known, found);
+    }
+
+    /// Whether the tree is for all of sixteen packets.
+    ///
+    /// # Safety
+    /// The processor has the vectors.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
+    #[inline]
+    unsafe fn all_known(&self, packets: &[Packet<'_>; LANES]) -> bool {
+        let need = _mm512_set1_epi32(self.need as i32);
+        let mut short = 0;
+        for four in packets.chunks_exact(4) {
+            // SAFETY: four packets are as many bytes as a vector has.
+            let four = unsafe { _mm512_loadu_si512(four.as_ptr().cast()) };
+            // The third word of each is the length.
+            short |= _mm512_mask_cmplt_epu32_mask(0x4444, four, need);
         }
+        if short != 0 {
+            return false;
+        }
+        let mut differ = 0;
+        for constant in &self.constants {
+            let mut own = 0;
+            for packet in packets {
+                // SAFETY: the packet has `need` bytes, in which all constants are.
+                let word = unsafe { packet.data.add(constant.offset as usize).cast::<u64>().read_unaligned() };
+                own |= word ^ constant.value;
+            }
+            differ |= own & constant.mask;
+        }
+        differ == 0
     }
 
     /// Which packets of a group the tree is for, by bits; and their pointers, in the places of others that of one of them.
     ///
     /// # Safety
-    /// The processor has the vectors.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    #[inline]
-    unsafe fn known(&self, packets: &[Packet<'_>; LANES], pointers: &mut [*const u8; LANES]) -> u16 {
+    /// 1. The processor has the vectors. 2. There is room for sixteen pointers.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
+    unsafe fn known(&self, packets: &[Packet<'_>; LANES], pointers: *mut *const u8) -> u16 {
         // SAFETY: a packet is two words, pointer and lengths; four are loaded at a time.
         let (a, b, c, d) = unsafe {
             let at = |first: usize| packets.as_ptr().add(first).cast();
@@ -115,29 +194,34 @@ impl Tree {
         }
         let known = u16::from(in_low) | u16::from(in_high) << 8;
         let stand_in = _mm512_set1_epi64(packets[known.trailing_zeros() as usize % LANES].data as i64);
-        // SAFETY: there are sixteen pointers.
+        // SAFETY: there is room for sixteen pointers.
         unsafe {
-            let place: *mut i64 = pointers.as_mut_ptr().cast();
-            _mm512_storeu_epi64(place, _mm512_mask_mov_epi64(stand_in, in_low, low));
-            _mm512_storeu_epi64(place.add(8), _mm512_mask_mov_epi64(stand_in, in_high, high));
+            _mm512_storeu_epi64(pointers.cast(), _mm512_mask_mov_epi64(stand_in, in_low, low));
+            _mm512_storeu_epi64(pointers.add(8).cast(), _mm512_mask_mov_epi64(stand_in, in_high, high));
         }
         known
     }
 
-    /// The numbers of sixteen packets.
+    /// The numbers of sixteen packets, and what the root looks up. Pointers are `STRIDE` words apart.
     ///
     /// # Safety
-    /// 1. The processor has the vectors. 2. The pointers are to packets that are long enough.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn load(&self, pointers: &[*const u8; LANES], numbers: &mut [[u32; LANES]; NUMBERS]) {
-        let mut words = [_mm512_setzero_si512(); 12];
-        for (window, words) in self.windows.iter().zip(words.chunks_exact_mut(4)) {
+    /// 1. The processor has the vectors. 2. The pointers are to packets that are long enough. 3. There are not more windows.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
+    #[inline]
+    unsafe fn load<const WINDOWS: usize, const STRIDE: usize>(
+        &self,
+        pointers: *const *const u8,
+        first: usize,
+        all: &mut Lanes,
+    ) {
+        let mut words = [[_mm512_setzero_si512(); 4]; WINDOWS];
+        for (window, words) in self.windows.iter().zip(&mut words) {
             let offset = window.offset as usize;
             // SAFETY: 1. The processor has the vectors. 2. Windows are in the packets. 3. The array has sixteen bytes.
             let (pack, a, b, c, d) = unsafe {
                 let pack = _mm512_broadcast_i32x4(_mm_loadu_si128(window.pack.as_ptr().cast()));
-                let (a, b) = (quarter::<0>(pointers, offset), quarter::<1>(pointers, offset));
-                (pack, a, b, quarter::<2>(pointers, offset), quarter::<3>(pointers, offset))
+                let (a, b) = (quarter::<0, STRIDE>(pointers, offset), quarter::<1, STRIDE>(pointers, offset));
+                (pack, a, b, quarter::<2, STRIDE>(pointers, offset), quarter::<3, STRIDE>(pointers, offset))
             };
             let (a, b) = (_mm512_shuffle_epi8(a, pack), _mm512_shuffle_epi8(b, pack));
             let (c, d) = (_mm512_shuffle_epi8(c, pack), _mm512_shuffle_epi8(d, pack));
@@ -148,152 +232,261 @@ impl Tree {
             words[2] = _mm512_unpacklo_epi64(ab, cd);
             words[3] = _mm512_unpackhi_epi64(ab, cd);
         }
-        for (slot, place) in self.slots.iter().zip(numbers) {
+        let words = words.as_flattened();
+        for (slot, place) in self.slots.iter().zip(&mut all.numbers) {
             let shifted = _mm512_srl_epi32(words[slot.word as usize], _mm_cvtsi32_si128(slot.shift as i32));
             let number = _mm512_and_si512(shifted, _mm512_set1_epi32(slot.mask as i32));
-            // SAFETY: the place has sixteen words.
-            unsafe { _mm512_storeu_si512(place.as_mut_ptr().cast(), number) };
+            // SAFETY: there are sixteen words from the first.
+            unsafe { _mm512_store_si512(place.as_mut_ptr().add(first).cast(), number) };
         }
-    }
-
-    /// Where the lists of packets with these numbers begin.
-    ///
-    /// # Safety
-    /// The processor has the vectors.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    #[inline]
-    unsafe fn walk(&self, numbers: &Numbers, known: [u16; GROUPS]) -> [__m512i; GROUPS] {
-        let root = _mm512_set1_epi32(self.cuts.root as i32);
-        let [mut a, mut b, mut c, mut d] = [root; GROUPS];
-        let leaf = _mm512_set1_epi32(LEAF as i32);
-        let (mut in_a, mut in_b) = (inner(a, known[0]), inner(b, known[1]));
-        let (mut in_c, mut in_d) = (inner(c, known[2]), inner(d, known[3]));
-        // SAFETY: lanes that are followed are at nodes.
-        unsafe {
-            while in_a | in_b | in_c | in_d != 0 {
-                if in_a != 0 {
-                    a = self.step(a, in_a, &numbers.0[0]);
-                }
-                if in_b != 0 {
-                    b = self.step(b, in_b, &numbers.0[1]);
-                }
-                if in_c != 0 {
-                    c = self.step(c, in_c, &numbers.0[2]);
-                }
-                if in_d != 0 {
-                    d = self.step(d, in_d, &numbers.0[3]);
-                }
-                (in_a, in_b) = (inner(a, in_a), inner(b, in_b));
-                (in_c, in_d) = (inner(c, in_c), inner(d, in_d));
+        for (factor, place) in self.cuts.root.factors.iter().zip(&mut all.tops) {
+            // SAFETY: the number has been stored.
+            unsafe {
+                let number = _mm512_load_si512(all.numbers[factor.number].as_ptr().add(first).cast());
+                let top = _mm512_srl_epi32(number, _mm_cvtsi32_si128(factor.shift as i32));
+                _mm512_store_si512(place.as_mut_ptr().add(first).cast(), top);
             }
         }
-        let list = |word| _mm512_andnot_si512(leaf, word);
-        [list(a), list(b), list(c), list(d)]
     }
 
-    /// The words of the children that packets of a group go to.
+    /// The words of the root's cells, and the first two boxes of leaves.
     ///
     /// # Safety
-    /// 1. The processor has the vectors. 2. The words of active lanes are nodes.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    #[inline]
-    unsafe fn step(&self, word: __m512i, active: u16, numbers: &[[u32; LANES]; NUMBERS]) -> __m512i {
-        let which = _mm512_srli_epi32::<28>(word);
-        // SAFETY: sixteen words are loaded.
-        let mut number = unsafe { _mm512_load_si512(numbers[0].as_ptr().cast()) };
-        let mut at = 1;
-        // A loop of iterators is not inlined here.
-        while at < self.slots.len() {
-            let own = _mm512_cmpeq_epi32_mask(which, _mm512_set1_epi32(at as i32));
-            // SAFETY: sixteen words are loaded; there are not more slots than numbers.
-            number = unsafe { _mm512_mask_load_epi32(number, own, numbers.get_unchecked(at).as_ptr().cast()) };
-            at += 1;
+    /// 1. Groups with known packets have been loaded. 2. There are as many factors, or more.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
+    unsafe fn enter<const FACTORS: usize>(&self, all: &mut Lanes) {
+        let root = &self.cuts.root;
+        let Some(factors): Option<&[Factor; FACTORS]> = root.factors.first_chunk() else { return };
+        let mut sums = [std::ptr::null(); FACTORS];
+        for (sums, factor) in sums.iter_mut().zip(factors) {
+            *sums = factor.sums.as_ptr();
         }
-        let shift = _mm512_and_si512(_mm512_srli_epi32::<23>(word), _mm512_set1_epi32(31));
-        let bits = _mm512_and_si512(_mm512_srli_epi32::<FIRST_BITS>(word), _mm512_set1_epi32(15));
-        // One more bit than these.
-        let rest = _mm512_sllv_epi32(_mm512_set1_epi32(-2), bits);
-        let child = _mm512_andnot_si512(rest, _mm512_srlv_epi32(number, shift));
-        let first = _mm512_and_si512(word, _mm512_set1_epi32((1 << FIRST_BITS) - 1));
-        let at = _mm512_add_epi32(_mm512_slli_epi32::<{ UNIT.trailing_zeros() }>(first), child);
-        // SAFETY: a node has a child for each value of its bits.
-        unsafe { _mm512_mask_i32gather_epi32::<4>(word, active, at, self.cuts.nodes.as_ptr().cast()) }
+        let (cells, lists) = (root.cells.as_ptr(), self.cuts.lists.as_ptr());
+        for group in 0..GROUPS {
+            if all.known[group] == 0 {
+                continue;
+            }
+            for lane in LANES * group..LANES * (group + 1) {
+                // SAFETY: 1. Numbers are not larger than their masks, so their tops are in the tables, and sums are places of
+                // cells. 2. Lists are of pairs. Where the word is a node the first pair of all is taken.
+                unsafe {
+                    let mut place = 0;
+                    for (sums, tops) in sums.iter().zip(&all.tops) {
+                        place += usize::from(*sums.add(tops.get_unchecked(lane).assume_init() as usize));
+                    }
+                    let word = *cells.add(place);
+                    let list = word & (word as i32 >> 31) as u32 & !LEAF;
+                    all.words.get_unchecked_mut(lane).write(word);
+                    all.pairs.get_unchecked_mut(lane).write(lists.add(list as usize).cast::<u64>().read_unaligned());
+                }
+            }
+        }
     }
 
-    /// Compares packets with the boxes of their lists, one box of each in a round, until each has one or is at the end.
+    /// Compares packets with boxes until each has one or is at the end of its list.
     ///
     /// # Safety
-    /// 1. The processor has the vectors. 2. Known packets have lists, and groups with some have pointers.
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-    unsafe fn compare<const WINDOWS: usize>(
+    /// 1. The processor has the vectors. 2. `known` says which packets are known, and their groups have been loaded and
+    ///    entered. 3. There are as many halves, and not more windows.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
+    unsafe fn compare_all<const WINDOWS: usize, const HALVES: usize>(
         &self,
-        pointers: &[[*const u8; LANES]; GROUPS],
-        lists: [__m512i; GROUPS],
-        known: [u16; GROUPS],
+        all: &mut Lanes,
+        known: u64,
         found: &mut [u32; MOST],
     ) {
-        // Words of numbers under their masks; the second of each is complemented.
-        let (mut masks, mut turned) = (Record([0; 2 * NUMBERS]), Record([0; 2 * NUMBERS]));
-        for (at, slot) in self.slots.iter().enumerate() {
-            (masks.0[2 * at], masks.0[2 * at + 1], turned.0[2 * at + 1]) = (slot.mask, slot.mask, u32::MAX);
+        let compare = Comparison::<WINDOWS, HALVES>::new(self);
+        let (mut missed, mut last, mut inner) = (0_u64, 0_u64, 0_u64);
+        for group in (0..GROUPS).rev().filter(|group| all.known[*group] != 0) {
+            let first = LANES * group;
+            for lane in first..first + LANES {
+                // SAFETY: 1. The group has been loaded and entered. 2. Lists are of boxes.
+                unsafe {
+                    let pointer = all.pointers.get_unchecked(lane).assume_init();
+                    let pair = all.pairs.get_unchecked(lane).assume_init();
+                    *found.get_unchecked_mut(lane) = compare.pair(pointer, pair);
+                }
+            }
+            // SAFETY: the group has sixteen pairs and words.
+            let (low, high, words) = unsafe {
+                let pairs = all.pairs.as_ptr().add(first);
+                let words = all.words.as_ptr().add(first);
+                (
+                    _mm512_load_si512(pairs.cast()),
+                    _mm512_load_si512(pairs.add(8).cast()),
+                    _mm512_load_si512(words.cast()),
+                )
+            };
+            let ends = u16::from(_mm512_movepi64_mask(low)) | u16::from(_mm512_movepi64_mask(high)) << 8;
+            last |= u64::from(ends) << first;
+            inner |= u64::from(!_mm512_movepi32_mask(words)) << first;
         }
-        let mut spreads = [_mm512_set1_epi8(-128); WINDOWS];
-        let mut offsets = [0; WINDOWS];
-        for ((window, spread), offset) in self.windows.iter().zip(&mut spreads).zip(&mut offsets) {
-            *offset = window.offset as usize;
-            // SAFETY: there are as many bytes as are loaded.
-            *spread = unsafe { _mm512_loadu_si512(window.spread.as_ptr().cast()) };
-        }
-        // SAFETY: records have sixteen words.
-        let (masks, turned) =
-            unsafe { (_mm512_load_si512(masks.0.as_ptr().cast()), _mm512_load_si512(turned.0.as_ptr().cast())) };
-        let (items, records, entries) = (self.cuts.lists.as_ptr(), self.records.as_ptr(), self.entries.as_ptr());
-        let nobody = self.records.len() - 1;
-        let pointers = pointers.as_flattened();
-        let mut places = Places([0; MOST]);
-        for (group, list) in lists.into_iter().enumerate() {
+        for group in 0..GROUPS {
             // SAFETY: there are sixteen words for each group.
-            unsafe { _mm512_store_si512(places.0.as_mut_ptr().add(LANES * group).cast(), list) };
+            let own = unsafe { _mm512_loadu_si512(found.as_ptr().add(LANES * group).cast()) };
+            let nobody = _mm512_set1_epi32(compare.nobody as i32);
+            missed |= u64::from(_mm512_cmpeq_epi32_mask(own, nobody)) << (LANES * group);
         }
-        found.fill(UNKNOWN);
-        let mut waiting = known.iter().rev().fold(0_u64, |all, own| all << LANES | u64::from(*own));
-        let mut round = 0;
+        inner &= known;
+        // SAFETY: 1. The processor has the vectors. 2. These are known, and their words are nodes.
+        unsafe { self.walk(all, inner) };
+        let again = missed & !last & known & !inner;
+        let mut rest = again;
+        while rest != 0 {
+            let lane = rest.trailing_zeros() as usize;
+            rest &= rest - 1;
+            // SAFETY: the packet's group was entered.
+            unsafe { *all.words.get_unchecked_mut(lane).assume_init_mut() += 2 };
+        }
+        let lists = self.cuts.lists.as_ptr();
+        let mut waiting = inner | again;
         // All groups in one loop, so that the processor guesses its end once a round.
         while waiting != 0 {
-            let mut again = 0_u64;
             let mut rest = waiting;
             while rest != 0 {
                 let lane = rest.trailing_zeros() as usize;
                 rest &= rest - 1;
-                // SAFETY: 1. A lane is below 64. 2. A list goes on until its last box; boxes have records of sixteen words and
-                // entries, and so has nobody. 3. Windows are inside of packets that are long enough; where there are fewer,
-                // the first bytes are loaded and nothing is picked.
+                // SAFETY: 1. The packet's group was loaded and entered, and its word is a leaf. 2. A list goes on until its
+                // last pair, of boxes.
                 unsafe {
-                    let own = *items.add(*places.0.get_unchecked(lane) as usize + round);
-                    let number = (own & !LAST) as usize;
-                    let pointer = *pointers.get_unchecked(lane);
-                    let mut words = _mm512_setzero_si512();
-                    for at in 0..WINDOWS {
-                        let bytes = _mm_loadu_si128(pointer.add(*offsets.get_unchecked(at)).cast());
-                        let own = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(bytes), *spreads.get_unchecked(at));
-                        words = _mm512_or_si512(words, own);
-                    }
-                    let words = _mm512_xor_si512(_mm512_and_si512(words, masks), turned);
-                    let below = _mm512_cmplt_epu32_mask(words, _mm512_load_si512(records.add(number).cast()));
-                    // A load in any case, so that there is no branch to guess.
-                    *found.get_unchecked_mut(lane) = *entries.add(if below == 0 { number } else { nobody });
-                    again |= u64::from((below != 0) & (own & LAST == 0)) << lane;
+                    let word = all.words.get_unchecked_mut(lane).assume_init_mut();
+                    let pair = lists.add((*word & !LEAF) as usize).cast::<u64>().read_unaligned();
+                    *word += 2;
+                    let own = compare.pair(all.pointers.get_unchecked(lane).assume_init(), pair);
+                    *found.get_unchecked_mut(lane) = own;
+                    let done = u64::from(own as usize != compare.nobody) | pair >> 63;
+                    waiting &= !(done << lane);
                 }
             }
-            waiting = again;
-            round += 1;
+        }
+    }
+
+    /// Takes packets from nodes to leaves.
+    ///
+    /// # Safety
+    /// 1. The processor has the vectors. 2. The groups of these packets have been loaded and entered. 3. Their words are
+    ///    nodes.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
+    #[inline]
+    unsafe fn walk(&self, all: &mut Lanes, mut waiting: u64) {
+        let numbers: *const u32 = all.numbers.as_ptr().cast();
+        let nodes = self.cuts.nodes.as_ptr();
+        while waiting != 0 {
+            let mut rest = waiting;
+            while rest != 0 {
+                let lane = rest.trailing_zeros() as usize;
+                rest &= rest - 1;
+                // SAFETY: a node is of a number that there is, and has a child for each value of its bits.
+                unsafe {
+                    let word = all.words.get_unchecked_mut(lane).assume_init_mut();
+                    let number = *numbers.add(MOST * (*word >> 28) as usize + lane);
+                    let bits = (*word >> FIRST_BITS & 0xf) + 1;
+                    let child = _bzhi_u32(number >> (*word >> 23 & 31), bits);
+                    let first = (*word & ((1 << FIRST_BITS) - 1)) as usize * UNIT;
+                    *word = *nodes.add(first + child as usize);
+                    waiting &= !(u64::from(*word >> 31) << lane);
+                }
+            }
         }
     }
 }
 
-/// The lanes of some that are at nodes.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl")]
+/// The pointers of sixteen packets.
+///
+/// # Safety
+/// 1. The processor has the vectors. 2. There is room for them, in whole vectors.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
 #[inline]
-fn inner(word: __m512i, lanes: u16) -> u16 {
-    _mm512_mask_testn_epi32_mask(lanes, word, _mm512_set1_epi32(LEAF as i32))
+unsafe fn store_pointers(packets: &[Packet<'_>; LANES], pointers: *mut *const u8) {
+    let even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+    for half in [0, 8] {
+        // SAFETY: four packets are as many bytes as a vector has, and there is room for eight pointers.
+        unsafe {
+            let four = packets.as_ptr().add(half);
+            let (low, high) = (_mm512_loadu_si512(four.cast()), _mm512_loadu_si512(four.add(4).cast()));
+            let own = _mm512_permutex2var_epi64(low, even, high);
+            _mm512_store_si512(pointers.add(half).cast(), own);
+        }
+    }
+}
+
+/// How packets are compared with boxes.
+///
+/// ```text
+/// HALVES 1   | lows of a | complements of highs of a | lows of b | complements of highs of b |     words 8, 8, 8, 8
+/// HALVES 2   | lows of a                 | complements of highs of a                         |     words 16, 16
+/// ```
+struct Comparison<const WINDOWS: usize, const HALVES: usize> {
+    /// Words of numbers under their masks; some are complemented.
+    masks: __m512i,
+    turned: __m512i,
+    spreads: [__m512i; WINDOWS],
+    offsets: [usize; WINDOWS],
+    records: *const Record,
+    nobody: usize,
+}
+
+impl<const WINDOWS: usize, const HALVES: usize> Comparison<WINDOWS, HALVES> {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
+    #[inline]
+    fn new(tree: &Tree) -> Comparison<WINDOWS, HALVES> {
+        let behind = RECORD / 2 * HALVES;
+        let (mut masks, mut turned) = ([0_u16; 2 * RECORD], [0_u16; 2 * RECORD]);
+        for (at, (mask, turned)) in masks.iter_mut().zip(&mut turned).enumerate() {
+            *mask = tree.masks[at % behind];
+            *turned = if at / behind % 2 == 1 { u16::MAX } else { 0 };
+        }
+        let mut spreads = [_mm512_set1_epi8(-128); WINDOWS];
+        let mut offsets = [0; WINDOWS];
+        for ((window, spread), offset) in tree.windows.iter().zip(&mut spreads).zip(&mut offsets) {
+            *offset = window.offset as usize;
+            // SAFETY: there are as many bytes as are loaded.
+            *spread = unsafe {
+                match HALVES {
+                    1 => _mm512_broadcast_i32x4(_mm_loadu_si128(window.spread.as_ptr().cast())),
+                    _ => _mm512_broadcast_i64x4(_mm256_loadu_si256(window.spread.as_ptr().cast())),
+                }
+            };
+        }
+        // SAFETY: there are 32 words of each.
+        let (masks, turned) =
+            unsafe { (_mm512_loadu_si512(masks.as_ptr().cast()), _mm512_loadu_si512(turned.as_ptr().cast())) };
+        let nobody = tree.records.len() / HALVES - 1;
+        Comparison { masks, turned, spreads, offsets, records: tree.records.as_ptr(), nobody }
+    }
+
+    /// The first of two items of a list that has a packet, or nobody.
+    ///
+    /// # Safety
+    /// 1. The processor has the vectors. 2. The packet is as long as the tree needs, and the items are of a list of it.
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
+    #[inline]
+    unsafe fn pair(&self, pointer: *const u8, pair: u64) -> u32 {
+        let (a, b) = (pair as u32, (pair >> 32) as u32 & !LAST);
+        // SAFETY: 1. Windows are inside of packets that are long enough; where there are fewer, the first bytes are loaded
+        // and nothing is picked. 2. Boxes have records, and so has nobody.
+        unsafe {
+            let mut words = _mm512_setzero_si512();
+            for at in 0..WINDOWS {
+                let bytes = _mm_loadu_si128(pointer.add(self.offsets[at]).cast());
+                let own = _mm512_shuffle_epi8(_mm512_broadcast_i32x4(bytes), self.spreads[at]);
+                words = if at == 0 { own } else { _mm512_or_si512(words, own) };
+            }
+            let words = _mm512_xor_si512(_mm512_and_si512(words, self.masks), self.turned);
+            let nobody = self.nobody as u32;
+            if HALVES == 1 {
+                let low = _mm512_castsi256_si512(_mm256_load_si256(self.records.add(a as usize).cast()));
+                let high = _mm256_load_si256(self.records.add(b as usize).cast());
+                let below = _mm512_cmplt_epu16_mask(words, _mm512_inserti64x4::<1>(low, high));
+                let later = if below >> RECORD == 0 { b } else { nobody };
+                return if below as u16 == 0 { a } else { later };
+            }
+            let below = |at: u32| {
+                let record = _mm512_loadu_si512(self.records.add(HALVES * at as usize).cast());
+                _mm512_cmplt_epu16_mask(words, record)
+            };
+            let later = if below(b) == 0 { b } else { nobody };
+            if below(a) == 0 { a } else { later }
+        }
+    }
 }

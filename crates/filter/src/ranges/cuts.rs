@@ -1,15 +1,16 @@
-//! A tree that finds the best of filters that are boxes: a range in each number. A node looks at some bits of one number
-//! and leads by them to another node or to a leaf, a short list of boxes that are compared one after the other. Cuts are
-//! chosen for packets that fall into the filters at random: samples of such packets are taken along. A box that a better
+//! A tree that finds the best of filters that are boxes: a range in each number. The root (`root.rs`) looks at some bits of
+//! several numbers, every other node at some of one number; they lead by them to another node or to a leaf, a short list of
+//! boxes that are compared one after the other. Cuts are chosen for packets that fall into the filters at random: samples of such packets are taken along. A box that a better
 //! one covers, where a node is, is left out there. (Gupta and McKeown, "Classifying Packets with Hierarchical Intelligent
 //! Cuttings", IEEE Micro 2000, with samples in the place of its measures, and nodes that say the same shared.)
 //!
 //! ```text
 //! node   | 0 | number:3 | shift:5 | bits - 1:4 | first child / 4:19 |   child = (number >> shift) & (2^bits - 1)
 //! leaf   | 1 | where its list begins                          :31   |
-//! list   box, box, box with LAST; if it has no box, the number behind all boxes
+//! list   box, box, .. box, box with LAST; the number behind all boxes where there is none, so that there are pairs
 //! ```
 
+use super::root::{self, Classes, Root};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -24,16 +25,17 @@ pub(super) const UNIT: usize = 4;
 /// Bits of the number of the first child.
 pub(super) const FIRST_BITS: u32 = 19;
 
-/// Lists of so few boxes are leaves; of so many where there are thousands of boxes.
-const FEW: usize = 3;
-const FEW_OF_MANY: usize = 4;
-const MANY: usize = 4096;
-/// How many bits a node may look at, and how many at most, unless it is the root.
+/// Lists of so few boxes are leaves.
+const FEW: usize = 5;
+/// How many bits a node may look at, and how many at most, unless there is nothing before it.
 const WIDTHS: [u32; 7] = [1, 2, 3, 4, 6, 8, 10];
 const BITS: u32 = 6;
-const ROOT_BITS: u32 = 10;
-/// A box is compared with so many better ones to see whether it is covered.
+const FIRST_NODE_BITS: u32 = 10;
+/// A node has at most so many children for each of its boxes.
+const CHILDREN: usize = 4;
+/// A box is compared with so many better ones to see whether it is covered: somewhere, and anywhere.
 const COVERS: usize = 16;
+const COVERS_OF_ALL: usize = 256;
 /// Cuts gain at least so much of the logarithm of the boxes that are left.
 const LEAST_GAIN: f32 = 0.02;
 /// How dear it is that boxes are in several children: tried one after the other until the tree is small enough.
@@ -59,7 +61,7 @@ impl Bounds {
 /// A tree.
 #[derive(Debug)]
 pub(super) struct Cuts {
-    pub(super) root: u32,
+    pub(super) root: Root,
     pub(super) nodes: Box<[u32]>,
     pub(super) lists: Box<[u32]>,
 }
@@ -67,13 +69,26 @@ pub(super) struct Cuts {
 impl Cuts {
     /// A tree of these boxes, the best first, of numbers with so many bits; none if it would be too large.
     pub(super) fn new(boxes: &[Bounds], bits: &[u32]) -> Option<Cuts> {
-        PRICES.iter().find_map(|price| Builder::new(boxes, bits, *price).build())
+        let are_there =
+            |own: &Bounds| (0..bits.len()).all(|at| own.low[at] <= own.high[at] && own.high[at] <= ones(bits[at]));
+        debug_assert!(boxes.iter().all(are_there), "boxes have packets");
+        let mut builder = Builder::new(boxes, bits);
+        let whole = builder.whole;
+        let all: Vec<u32> = (0..boxes.len() as u32).collect();
+        let list = builder.visible(&all, &whole, COVERS_OF_ALL);
+        let classes = match list.len() {
+            ..=FEW => Vec::new(),
+            _ => root::choose(boxes, &list, &whole, bits.len(), &builder.samples),
+        };
+        let root = PRICES.iter().find_map(|price| builder.build(&list, &classes, *price).ok());
+        // A table at the root makes a larger tree, if its numbers are of little use.
+        root.or_else(|| PRICES.iter().find_map(|price| builder.build(&list, &[], *price).ok()))
     }
 
     /// Where the list of a packet with these numbers begins.
     #[inline]
     pub(super) fn list(&self, numbers: &[u32; NUMBERS]) -> usize {
-        let mut word = self.root;
+        let mut word = self.root.word(numbers);
         while word & LEAF == 0 {
             let number = numbers[(word >> 28) as usize & (NUMBERS - 1)];
             let bits = (word >> FIRST_BITS & 0xf) + 1;
@@ -85,19 +100,19 @@ impl Cuts {
 
     /// Bytes of memory.
     pub(super) fn bytes(&self) -> usize {
-        4 * (self.nodes.len() + self.lists.len())
+        self.root.bytes() + 4 * (self.nodes.len() + self.lists.len())
     }
 }
 
 /// Where a node is: in each number, the first, and how many bits count from there.
 #[derive(Clone, Copy)]
-struct Region {
-    first: [u32; NUMBERS],
-    bits: [u32; NUMBERS],
+pub(super) struct Region {
+    pub(super) first: [u32; NUMBERS],
+    pub(super) bits: [u32; NUMBERS],
 }
 
 impl Region {
-    fn last(&self, number: usize) -> u32 {
+    pub(super) fn last(&self, number: usize) -> u32 {
         self.first[number] | ones(self.bits[number])
     }
 }
@@ -152,7 +167,7 @@ struct Builder<'b> {
 }
 
 impl<'b> Builder<'b> {
-    fn new(boxes: &'b [Bounds], bits: &[u32], price: f32) -> Builder<'b> {
+    fn new(boxes: &'b [Bounds], bits: &[u32]) -> Builder<'b> {
         let mut whole = Region { first: [0; NUMBERS], bits: [0; NUMBERS] };
         whole.bits[..bits.len()].copy_from_slice(bits);
         let mut state = 0x2545_f491_4f6c_dd1d_u64;
@@ -173,7 +188,7 @@ impl<'b> Builder<'b> {
             boxes,
             count: bits.len(),
             whole,
-            price,
+            price: 0.0,
             nodes: Vec::new(),
             lists: Vec::new(),
             known: HashMap::default(),
@@ -183,17 +198,60 @@ impl<'b> Builder<'b> {
         }
     }
 
-    fn build(mut self) -> Option<Cuts> {
-        let all: Vec<u32> = (0..self.boxes.len() as u32).collect();
+    /// A tree with these classes at its root.
+    fn build(&mut self, list: &[u32], classes: &[Classes], price: f32) -> Result<Cuts, TooLarge> {
+        self.price = price;
+        self.nodes.clear();
+        self.lists.clear();
+        self.known.clear();
+        self.leaves.clear();
         let samples: Vec<u32> = (0..self.samples.len() as u32).collect();
-        let whole = self.whole;
-        let list = self.visible(&all, &whole);
-        let root = self.node(&list, whole, &samples, ROOT_BITS).ok()?;
-        Some(Cuts { root, nodes: self.nodes.into(), lists: self.lists.into() })
+        let mut cells = vec![0; classes.iter().map(|own| own.cells.len()).product()];
+        let places: Vec<u32> = (0..list.len() as u32).collect();
+        match classes {
+            [] => cells[0] = self.node(list, self.whole, &samples, FIRST_NODE_BITS)?,
+            _ => self.fill(classes, &mut cells, list, &places, self.whole, &samples)?,
+        }
+        let root = Root { factors: root::factors(classes), cells: cells.into() };
+        Ok(Cuts { root, nodes: self.nodes[..].into(), lists: self.lists[..].into() })
+    }
+
+    /// The words of cells of the root: some boxes of a list are left for these classes.
+    fn fill(
+        &mut self,
+        classes: &[Classes],
+        cells: &mut [u32],
+        list: &[u32],
+        places: &[u32],
+        region: Region,
+        samples: &[u32],
+    ) -> Result<(), TooLarge> {
+        let Some((own, others)) = classes.split_first() else {
+            let left: Vec<u32> = places.iter().map(|at| list[*at as usize]).collect();
+            let visible = self.visible(&left, &region, COVERS);
+            cells[0] = self.node(&visible, region, samples, BITS)?;
+            return Ok(());
+        };
+        let mut left = vec![Vec::new(); own.cells.len()];
+        for at in places {
+            own.members[*at as usize].iter().for_each(|class| left[usize::from(*class)].push(*at));
+        }
+        let mut sampled = vec![Vec::new(); own.cells.len()];
+        for sample in samples {
+            sampled[own.of(self.samples[*sample as usize][own.number])].push(*sample);
+        }
+        let size = cells.len() / own.cells.len();
+        for (class, cells) in cells.chunks_mut(size).enumerate() {
+            let mut region = region;
+            region.first[own.number] = own.cells[class] << own.shift;
+            region.bits[own.number] = own.shift;
+            self.fill(others, cells, list, &left[class], region, &sampled[class])?;
+        }
+        Ok(())
     }
 
     /// The boxes of a list that can be the best of some packet in a region.
-    fn visible(&self, list: &[u32], region: &Region) -> Vec<u32> {
+    fn visible(&self, list: &[u32], region: &Region, most_covers: usize) -> Vec<u32> {
         let mut kept: Vec<u32> = Vec::new();
         'boxes: for own in list {
             let bounds = &self.boxes[*own as usize];
@@ -211,7 +269,7 @@ impl<'b> Builder<'b> {
                 let better = &self.boxes[*better as usize];
                 (0..self.count).all(|at| better.low[at] <= low[at] && better.high[at] >= high[at])
             };
-            if kept.iter().take(COVERS).any(covers) {
+            if kept.iter().take(most_covers).any(covers) {
                 continue;
             }
             kept.push(*own);
@@ -227,12 +285,11 @@ impl<'b> Builder<'b> {
             return Ok(*leaf);
         }
         let leaf = LEAF | self.lists.len() as u32;
-        match list.split_last() {
-            Some((last, before)) => {
-                self.lists.extend(before);
-                self.lists.push(last | LAST);
-            }
-            None => self.lists.push(self.boxes.len() as u32 | LAST),
+        let nobody = self.boxes.len() as u32;
+        let pairs = list.len().div_ceil(2).max(1);
+        self.lists.extend(list.iter().copied().chain(std::iter::repeat(nobody)).take(2 * pairs));
+        if let Some(last) = self.lists.last_mut() {
+            *last |= LAST;
         }
         self.leaves.insert(list.to_vec(), leaf);
         if self.lists.len() > 32 * self.boxes.len() + (1 << 14) { Err(TooLarge) } else { Ok(leaf) }
@@ -240,8 +297,7 @@ impl<'b> Builder<'b> {
 
     /// The word of a node for these boxes, all of which are in the region.
     fn node(&mut self, list: &[u32], mut region: Region, samples: &[u32], most_bits: u32) -> Result<u32, TooLarge> {
-        let few = if self.boxes.len() < MANY { FEW } else { FEW_OF_MANY };
-        if list.len() <= few {
+        if list.len() <= FEW {
             return self.leaf(list);
         }
         let key = self.key(list, &region);
@@ -315,7 +371,7 @@ impl<'b> Builder<'b> {
         let count = list.len() as f32;
         let mut counts: Vec<i32> = Vec::new();
         for number in 0..self.count {
-            let most = most_bits.min(region.bits[number]);
+            let most = most_bits.min(region.bits[number]).min((CHILDREN * list.len()).ilog2());
             for bits in WIDTHS.into_iter().filter(|bits| *bits <= most) {
                 let cut = Cut { number, bits, shift: region.bits[number] - bits };
                 counts.clear();
@@ -385,7 +441,7 @@ impl<'b> Builder<'b> {
             let mut own = region;
             own.first[cut.number] += ((child as u64) << cut.shift) as u32;
             own.bits[cut.number] = cut.shift;
-            let visible = self.visible(&lists[child], &own);
+            let visible = self.visible(&lists[child], &own, COVERS);
             words.push(self.node(&visible, own, &sampled[child], BITS)?);
         }
         Ok(words)
@@ -468,10 +524,12 @@ mod tests {
     #[test]
     fn every_packet_of_small_numbers_finds_its_box() {
         let mut random = Random(10);
-        // More bits than the root looks at, so that boxes begin inside of children.
+        // More bits than are looked at first, so that boxes begin inside of children.
+        let mut roots = [0; 3];
         for round in 0..150 {
-            let boxes = boxes(&mut random, 4 + round % 12, &[13, 3]);
+            let boxes = boxes(&mut random, 4 + round % 24, &[13, 3]);
             let cuts = Cuts::new(&boxes, &[13, 3]).expect("it is small");
+            roots[cuts.root.factors.len()] += 1;
             for packet in 0..1 << 16 {
                 let mut numbers = [0; NUMBERS];
                 (numbers[0], numbers[1]) = (packet >> 3, packet & 7);
@@ -479,5 +537,6 @@ mod tests {
                 assert_eq!(first(&cuts, &boxes, &numbers), expected, "round {round}: {numbers:?} in {boxes:?}");
             }
         }
+        assert!(roots[0] > 10 && roots[2] > 10, "{roots:?} roots look at no, one and two numbers");
     }
 }

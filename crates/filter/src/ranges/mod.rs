@@ -23,6 +23,7 @@
 mod batch;
 mod cuts;
 mod index;
+mod root;
 mod spans;
 mod tree;
 
@@ -289,13 +290,14 @@ impl Ranges {
     ) {
         #[cfg(target_arch = "x86_64")]
         if let Some(tree) = self.tree.as_ref().filter(|tree| tree.wide) {
-            let mut found = [UNKNOWN; batch::MOST];
+            let mut found = [0; batch::MOST];
             let parts = packets.chunks(batch::MOST).zip(best.chunks_mut(batch::MOST));
             for (part, (packets, best)) in parts.enumerate() {
                 // SAFETY: the processor has the vectors.
-                unsafe { tree.find_many(packets, &mut found) };
+                let known = unsafe { tree.find_many(packets, &mut found) };
                 for (at, (found, best)) in found.iter().zip(best).enumerate() {
-                    match self.rank(*found) {
+                    let known = known >> at & 1 != 0;
+                    match self.rank(if known { tree.entry(*found) } else { UNKNOWN }) {
                         Some(rank) => best.0 = best.0.max(rank),
                         None => unknown(part * batch::MOST + at, best),
                     }

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! packet ── long enough? headers equal? ──> numbers ── cuts ──> list ── first box that has them ──> filter
-//! box    | low | !high | low | !high | ..     two words for each number; has it if number, !number are not below
+//! box    | lows, in words of 16 bits | complements of highs |    has it if no word of number, !number is below
 //! ```
 
 use super::cuts::{Bounds, Cuts, LAST, NUMBERS};
@@ -12,8 +12,8 @@ use super::{Aspect, Draft};
 use crate::packet::Packet;
 use crate::shape::{Number, Place};
 
-/// The most boxes that a filter may need: negations have several.
-const MOST_BOXES: usize = 8;
+/// The most boxes that a filter may need: negations have several, and so have ranges that no prefix is, of addresses.
+const MOST_BOXES: usize = 16;
 /// The bytes of an IPv4 header without options, in words of four.
 const WORDS: u8 = 5;
 /// Bytes of a window.
@@ -22,10 +22,14 @@ pub(super) const WINDOW: u32 = 16;
 pub(super) const MOST_WINDOWS: usize = 3;
 const MOST_CONSTANTS: usize = 3;
 
-/// A box as it is compared: low and complement of high for each number.
+/// A box as it is compared, or half of one that has more than eight words of numbers: low and complement of high of each
+/// word. Numbers of more than sixteen bits have two words, which are independent of each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(C, align(64))]
-pub(super) struct Record(pub(super) [u32; 2 * NUMBERS]);
+#[repr(C, align(32))]
+pub(super) struct Record(pub(super) [u16; RECORD]);
+
+/// Words of a record.
+pub(super) const RECORD: usize = 16;
 
 /// Eight bytes that are compared before all else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -41,8 +45,8 @@ pub(super) struct Window {
     pub(super) offset: u32,
     /// Picks numbers, four words packed: so many bytes of the window, most significant last; 0x80 for none.
     pub(super) pack: [u8; 16],
-    /// Picks each number twice, by words of a record; zero where it is in another window.
-    pub(super) spread: [u8; 64],
+    /// Picks the words of numbers, each least significant byte first; 0x80 where they are in another window.
+    pub(super) spread: [u8; 2 * RECORD],
 }
 
 /// Where a number is.
@@ -55,6 +59,8 @@ pub(super) struct Slot {
     /// The word that has it after windows are packed, four of each; and by how much that is shifted right.
     pub(super) word: u32,
     pub(super) shift: u32,
+    /// Its first word in records.
+    pub(super) place: usize,
 }
 
 /// What the tree says of a packet, if not the entry of a filter: no filter matches, unless one is added.
@@ -70,8 +76,12 @@ pub(crate) struct Tree {
     pub(super) slots: Vec<Slot>,
     pub(super) windows: Vec<Window>,
     pub(super) cuts: Cuts,
-    /// By box; one more for nobody.
+    /// By box, one or two of each; one more for nobody.
     pub(super) records: Box<[Record]>,
+    /// How many of each.
+    pub(super) halves: usize,
+    /// By word of a record, which bits count.
+    pub(super) masks: [u16; RECORD],
     /// By box: the entry of its filter; one more for nobody.
     pub(super) entries: Box<[u32]>,
     /// Whether the processor has the vectors of `batch.rs`.
@@ -124,7 +134,8 @@ impl Tree {
                     }
                 }
                 _ => {
-                    slots.push(Slot { offset, width, mask: draft.aspect.mask, word: 0, shift: 0 });
+                    let place = slots.last().map_or(0, |before: &Slot| before.place + before.words());
+                    slots.push(Slot { offset, width, mask: draft.aspect.mask, word: 0, shift: 0, place });
                     free.push(draft);
                 }
             }
@@ -135,20 +146,20 @@ impl Tree {
         let windows = windows(&mut slots, need)?;
         let (boxes, entries) = boxes(&free, ranks, entries)?;
         let bits: Vec<u32> = slots.iter().map(|slot| 32 - slot.mask.leading_zeros()).collect();
-        let records = boxes.iter().map(|own| {
-            let mut record = Record([0; 2 * NUMBERS]);
-            for at in 0..slots.len() {
-                record.0[2 * at] = own.low[at];
-                record.0[2 * at + 1] = !own.high[at];
-            }
-            record
+        let words = slots.last().map_or(1, |last| last.place + last.words());
+        let halves = words.div_ceil(RECORD / 2);
+        let masks: [u32; NUMBERS] = std::array::from_fn(|at| slots.get(at).map_or(0, |slot| slot.mask));
+        let [Record(masks), _] = record(&slots, &masks, &[0; NUMBERS], 2);
+        let records = boxes.iter().flat_map(|own| {
+            let high: [u32; NUMBERS] = std::array::from_fn(|at| !own.high[at]);
+            record(&slots, &own.low, &high, halves).into_iter().take(halves)
         });
-        // In the last nothing is: no number has all bits and is without its complement.
-        let nothing = Record([u32::MAX; 2 * NUMBERS]);
-        let records = records.chain([nothing]).collect();
+        // In those of nobody nothing is: no word has all bits and is without its complement.
+        let nothing = std::iter::repeat_n(Record([u16::MAX; RECORD]), halves);
+        let records = records.chain(nothing).collect();
         let constants = constants(wanted, need)?;
         let cuts = Cuts::new(&boxes, &bits)?;
-        Some(Tree { need, constants, slots, windows, cuts, records, entries, wide: is_wide() })
+        Some(Tree { need, constants, slots, windows, cuts, records, halves, masks, entries, wide: is_wide() })
     }
 
     /// The best filter of a packet: its entry, [`NOBODY`] or [`UNKNOWN`].
@@ -166,7 +177,7 @@ impl Tree {
             }
         }
         let mut numbers = [0_u32; NUMBERS];
-        let mut record = Record([0; 2 * NUMBERS]);
+        let mut words = [0; RECORD + 1];
         for (at, slot) in self.slots.iter().enumerate() {
             let from = slot.offset as usize;
             // The bytes of the number end those that are loaded, where there are enough before it.
@@ -177,20 +188,41 @@ impl Tree {
             };
             let own = all & slot.mask;
             numbers[at] = own;
-            (record.0[2 * at], record.0[2 * at + 1]) = (own, !own);
+            // If it has but one word, the next number comes over the second.
+            (words[slot.place], words[slot.place + 1]) = (own as u16, (own >> 16) as u16);
         }
-        for own in &self.cuts.lists[self.cuts.list(&numbers)..] {
-            let at = own & !LAST;
-            let bounds = &self.records[at as usize].0;
-            let below = record.0.iter().zip(bounds).fold(false, |below, (own, bound)| below | (own < bound));
-            if !below {
-                return self.entries[at as usize];
+        let list = &self.cuts.lists[self.cuts.list(&numbers)..];
+        match self.halves {
+            1 => self.first_of::<{ RECORD / 2 }>(list, words),
+            _ => self.first_of::<RECORD>(list, words),
+        }
+    }
+
+    /// The entry of the first box of a list that has a packet with these words.
+    #[inline]
+    fn first_of<const WORDS: usize>(&self, list: &[u32], words: [u16; RECORD + 1]) -> u32 {
+        let halves = 2 * WORDS / RECORD;
+        for item in list {
+            let at = (item & !LAST) as usize;
+            let records = &self.records[halves * at..][..halves];
+            let (Some(low), Some(high)) = (records[0].0.first_chunk(), records[halves - 1].0.last_chunk()) else {
+                break;
+            };
+            if has::<WORDS>(&words, low, high) {
+                return self.entries[at];
             }
-            if own & LAST != 0 {
+            if item & LAST != 0 {
                 break;
             }
         }
         NOBODY
+    }
+
+    /// The entry of a box, or [`NOBODY`].
+    #[cfg(target_arch = "x86_64")]
+    #[inline]
+    pub(super) fn entry(&self, number: u32) -> u32 {
+        self.entries[number as usize]
     }
 
     /// Bytes of memory.
@@ -198,20 +230,75 @@ impl Tree {
         self.cuts.bytes() + size_of::<Record>() * self.records.len() + 4 * self.entries.len()
     }
 
-    /// How many boxes, words of nodes and words of lists there are.
-    pub(crate) fn sizes(&self) -> (usize, usize, usize) {
-        (self.records.len() - 1, self.cuts.nodes.len(), self.cuts.lists.len())
+    /// How many boxes, cells of the root, words of nodes and words of lists there are.
+    pub(crate) fn sizes(&self) -> (usize, usize, usize, usize) {
+        (self.entries.len() - 1, self.cuts.root.cells.len(), self.cuts.nodes.len(), self.cuts.lists.len())
     }
 }
 
 #[cfg(target_arch = "x86_64")]
 fn is_wide() -> bool {
-    is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vl")
+    is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl")
+        && is_x86_feature_detected!("bmi1")
+        && is_x86_feature_detected!("bmi2")
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 fn is_wide() -> bool {
     false
+}
+
+impl Slot {
+    /// Words of sixteen bits.
+    fn words(&self) -> usize {
+        1 + usize::from(self.mask > u32::from(u16::MAX))
+    }
+}
+
+/// Whether no word is below its low, and no complement below that of its high.
+#[inline]
+fn has<const WORDS: usize>(words: &[u16; RECORD + 1], low: &[u16; WORDS], high: &[u16; WORDS]) -> bool {
+    let mut below = 0;
+    for at in 0..WORDS {
+        below |= low[at].saturating_sub(words[at]) | high[at].saturating_sub(!words[at]);
+    }
+    below == 0
+}
+
+/// The words of numbers, and behind them those of others.
+fn record(slots: &[Slot], numbers: &[u32; NUMBERS], others: &[u32; NUMBERS], halves: usize) -> [Record; 2] {
+    let mut words = [0_u16; 2 * RECORD];
+    let behind = RECORD / 2 * halves;
+    for ((slot, number), other) in slots.iter().zip(numbers).zip(others) {
+        for word in 0..slot.words() {
+            words[slot.place + word] = (number >> (16 * word)) as u16;
+            words[behind + slot.place + word] = (other >> (16 * word)) as u16;
+        }
+    }
+    let (first, second) = words.split_at(RECORD);
+    [first, second].map(|half| Record(std::array::from_fn(|at| half[at])))
+}
+
+/// What of a range there is under a mask, in parts whose upper and lower sixteen bits are ranges that are independent of
+/// each other.
+fn parts(low: u32, high: u32, mask: u32) -> impl Iterator<Item = (u32, u32)> {
+    let (inner, is_there, high) = (mask & 0xffff, low <= mask, high.min(mask));
+    let (mut first, mut last) = (low >> 16, high >> 16);
+    let (mut head, mut tail) = (None, None);
+    if first != last && low & 0xffff != 0 {
+        head = Some((low, first << 16 | inner));
+        first += 1;
+    }
+    if first != last && high & 0xffff != inner {
+        tail = Some((last << 16, high));
+        last -= 1;
+    }
+    let low = if head.is_some() { first << 16 } else { low };
+    let high = if tail.is_some() { last << 16 | inner } else { high };
+    head.into_iter().chain([(low, high)]).chain(tail).filter(move |(low, high)| is_there && low <= high)
 }
 
 /// What filters allow as boxes, the best first, and the entry of each.
@@ -223,7 +310,7 @@ fn boxes(drafts: &[&Draft], ranks: &[u64], entries: &[u32]) -> Option<(Vec<Bound
         let mut own = vec![Bounds { low: [0; NUMBERS], high: [0; NUMBERS] }];
         for (at, draft) in drafts.iter().enumerate() {
             let spans: Vec<(u32, u32)> = match &draft.wanted[filter] {
-                Some(spans) => spans.iter().collect(),
+                Some(spans) => spans.iter().flat_map(|(low, high)| parts(low, high, draft.aspect.mask)).collect(),
                 None => vec![(0, draft.aspect.mask)],
             };
             let wider = own.iter().flat_map(|before| {
@@ -260,7 +347,7 @@ fn windows(slots: &mut [Slot], need: u32) -> Option<Vec<Window>> {
         };
         if !windows.last().is_some_and(|window| fits(window, taken)) {
             let offset = slot.offset.min(need - WINDOW);
-            windows.push(Window { offset, pack: [0x80; 16], spread: [0x80; 64] });
+            windows.push(Window { offset, pack: [0x80; 16], spread: [0x80; 2 * RECORD] });
             taken = 0;
         }
         let many = windows.len() as u32 - 1;
@@ -271,8 +358,9 @@ fn windows(slots: &mut [Slot], need: u32) -> Option<Vec<Window>> {
         for byte in 0..slot.width {
             let from = (slot.offset - window.offset + slot.width - 1 - byte) as u8;
             window.pack[(place + byte) as usize] = from;
-            window.spread[8 * at + byte as usize] = from;
-            window.spread[8 * at + 4 + byte as usize] = from;
+            if (byte as usize) < 2 * slot.words() {
+                window.spread[2 * slot.place + byte as usize] = from;
+            }
         }
     }
     (windows.len() <= MOST_WINDOWS).then_some(windows)
@@ -297,4 +385,32 @@ fn constants(mut wanted: Vec<Wanted>, need: u32) -> Option<Vec<Constant>> {
         constant.value |= value;
     }
     (constants.len() <= MOST_CONSTANTS).then_some(constants)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_all_of_a_range_and_words_of_each_are_independent() {
+        for mask in [u32::MAX, 0xffff_00ff, 0x00ff_ff00, 0xffff] {
+            let words = [0, 1, 0x00f0, 0x1_0000, 0x1_0007, 0x2_0000, 0x2_ffff, 0x3_fffe, 0x7_0001, u32::MAX];
+            for (low, high) in words.into_iter().flat_map(|low| words.map(|high| (low, high))) {
+                if low > high {
+                    continue;
+                }
+                let all: Vec<(u32, u32)> = parts(low, high, mask).collect();
+                let tried = words.into_iter().flat_map(|word| [word.wrapping_sub(1), word, word.wrapping_add(1)]);
+                for number in tried.chain([0x1_8000, 0x2_8000, 0x4_4444]).map(|number| number & mask) {
+                    let has = |(low, high): &(u32, u32)| {
+                        let upper = low >> 16 <= number >> 16 && number >> 16 <= high >> 16;
+                        upper && low & 0xffff <= number & 0xffff && number & 0xffff <= high & 0xffff
+                    };
+                    let many = all.iter().filter(|part| has(part)).count();
+                    let expected = usize::from((low..=high).contains(&number));
+                    assert_eq!(many, expected, "{number:#x} of {low:#x}..={high:#x}, {mask:#x}: {all:x?}");
+                }
+            }
+        }
+    }
 }
