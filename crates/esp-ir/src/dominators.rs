@@ -62,6 +62,11 @@ impl Dominators {
         &self.order
     }
 
+    /// The closest other block that every way to a block leads through, if it is reachable and not the first.
+    pub fn immediate(&self, block: usize) -> Option<usize> {
+        self.immediate[block].filter(|above| *above != block)
+    }
+
     /// Whether a block is reachable.
     pub fn is_reachable(&self, block: usize) -> bool {
         self.immediate[block].is_some()

@@ -102,7 +102,6 @@ pub(crate) fn enter(
     let plan = code.plan;
     let path = &plan.program.paths[enter.path.0 as usize];
     let mut in_place = Vec::new();
-    let mut soon = Vec::new();
     for member in &path.members {
         let (process, wait) = start(plan, member);
         let (_, frame) = frame_of(plan, member.instance);
@@ -115,10 +114,6 @@ pub(crate) fn enter(
                 test = format!("{test} && ({frame}open[{}] >> {} & 1u)", branch / 32, branch % 32);
             }
         }
-        let waits =
-            plan.processes[process].waits.iter().map(|wait| format!("t->pc[{}] != {}", member.instance, wait.pc));
-        let waits: Vec<String> = std::iter::once(format!("t->pc[{}]", member.instance)).chain(waits).collect();
-        soon.push(format!("({})", waits.join(" && ")));
         in_place.push(test);
     }
     let own = plan.is_array(process).then(|| format!("{} == {}u", plan.own_id(process), path.trigger));
@@ -135,14 +130,57 @@ pub(crate) fn enter(
         None => line!(code, "goto {}_{};", plan.processes[process].name, enter.then.0),
     }
     code.close("}");
-    let mut soon = if soon.is_empty() { "false".to_string() } else { soon.join(" || ") };
-    if let Some(own) = own {
-        soon = format!("{own} && ({soon})");
-    }
-    code.open(&format!("if ({soon}) {{"));
-    go(code, &enter.later);
-    code.close("}");
+    about_to_come(code, path, own.as_deref(), |code| go(code, &enter.later));
     go(code, &enter.otherwise);
+}
+
+/// Up to so many members are asked one after the other whether they are about to run: a loop takes less code for more.
+const FEW: usize = 2;
+
+/// What is done if a member is on the ready list: it neither runs nor waits.
+fn about_to_come(code: &mut Code<'_, '_>, path: &FastPath, own: Option<&str>, then: impl FnOnce(&mut Code<'_, '_>)) {
+    let plan = code.plan;
+    let waits: Vec<Vec<u32>> = path
+        .members
+        .iter()
+        .map(|member| plan.processes[frame_of(plan, member.instance).0].waits.iter().map(|wait| wait.pc).collect())
+        .collect();
+    if path.members.len() <= FEW {
+        let is_coming = |(member, waits): (&PathMember, &Vec<u32>)| {
+            let at = format!("t->pc[{}]", member.instance);
+            let tests = std::iter::once(at.clone()).chain(waits.iter().map(|wait| format!("{at} != {wait}")));
+            format!("({})", tests.collect::<Vec<_>>().join(" && "))
+        };
+        let coming: Vec<String> = path.members.iter().zip(&waits).map(is_coming).collect();
+        let coming = if coming.is_empty() { "false".to_string() } else { coming.join(" || ") };
+        let test = own.map_or(coming.clone(), |own| format!("{own} && ({coming})"));
+        code.open(&format!("if ({test}) {{"));
+        then(code);
+        code.close("}");
+        return;
+    }
+    code.open(&own.map_or("{".to_string(), |own| format!("if ({own}) {{")));
+    let instances: Vec<u32> = path.members.iter().map(|member| member.instance).collect();
+    let mut is_wait = vec![0u8; waits.iter().flatten().max().map_or(1, |last| *last as usize / 8 + 1)];
+    waits.iter().flatten().for_each(|wait| is_wait[*wait as usize / 8] |= 1 << (wait % 8));
+    let list = |numbers: &mut dyn Iterator<Item = String>| numbers.collect::<Vec<_>>().join(", ");
+    line!(code, "static const uint8_t waits[] = {{{}}};", list(&mut is_wait.iter().map(u8::to_string)));
+    let first = instances[0];
+    let instance = if instances.iter().copied().eq((first..).take(instances.len())) {
+        format!("n_ + {first}")
+    } else {
+        let bits = bits(plan.instances);
+        line!(code, "static const uint{bits}_t members[] = {{{}}};", list(&mut instances.iter().map(u32::to_string)));
+        "members[n_]".to_string()
+    };
+    code.line("uint32_t n_;");
+    code.open(&format!("for (n_ = 0; n_ < {}u; n_++) {{", instances.len()));
+    line!(code, "const uint32_t at_ = t->pc[{instance}];");
+    code.open(&format!("if (at_ && !(at_ < {}u && (waits[at_ / 8] >> at_ % 8 & 1u))) {{", is_wait.len() * 8));
+    then(code);
+    code.close("}");
+    code.close("}");
+    code.close("}");
 }
 
 /// What a path takes of its members, which are where they start.
@@ -253,18 +291,21 @@ fn back_bits(plan: &Plan<'_>) -> u32 {
 
 /// The loop in which the members of a path join the ready list, if some path is left that way.
 pub(crate) fn come_back(plan: &Plan<'_>) -> String {
-    let blocks = plan.program.processes.iter().flat_map(|process| &process.body.blocks);
-    let is_needed = |block: &Block| match &block.terminator {
+    let comes_back = |block: &Block| match &block.terminator {
         Terminator::Leave(leave) => come_back_together(plan, leave),
         _ => false,
     };
-    if !blocks.into_iter().any(is_needed) {
+    let bodies = plan.program.processes.iter().map(|process| &process.body);
+    let bodies: Vec<&Body> = bodies.filter(|body| body.blocks.iter().any(comes_back)).collect();
+    if bodies.is_empty() {
         return String::new();
     }
+    // What has a loop is left seldom, so that compilers may put the ways out elsewhere and make them small.
+    let apart = if bodies.into_iter().all(loops_on_path) { "ESP_OUTLINE" } else { "ESP_APART" };
     let entry = if plan.is_direct() { "back[1]" } else { "back[0]" };
     format!(
         "\n/* Instances and the places where they go on. */\n\
-         ESP_APART uint32_t come_back({}_t *t, uint32_t tail, const uint{}_t *back, uint32_t count)\n{{\n    \
+         {apart} uint32_t come_back({}_t *t, uint32_t tail, const uint{}_t *back, uint32_t count)\n{{\n    \
              for (; count > 0; count--, back += 2) {{\n        \
                  t->pc[back[0]] = back[1];\n        \
                  t->ready[tail++ & READY_MASK] = {entry};\n    \
@@ -291,4 +332,26 @@ pub(crate) fn on_path(body: &Body) -> Vec<bool> {
         }
     }
     on_path
+}
+
+/// Whether the code of paths of a body goes round.
+fn loops_on_path(body: &Body) -> bool {
+    let on_path = on_path(body);
+    // Blocks that only such lead to as have been taken out are taken out, too: loops are left.
+    let mut ways = vec![0usize; body.blocks.len()];
+    let next = |block: usize| super::analysis::successors(&body.blocks[block].terminator);
+    let blocks: Vec<usize> = (0..body.blocks.len()).filter(|block| on_path[*block]).collect();
+    blocks.iter().flat_map(|block| next(*block)).for_each(|to| ways[to.0 as usize] += 1);
+    let mut work: Vec<usize> = blocks.iter().copied().filter(|block| ways[*block] == 0).collect();
+    let mut out = 0;
+    while let Some(block) = work.pop() {
+        out += 1;
+        for to in next(block) {
+            ways[to.0 as usize] -= 1;
+            if ways[to.0 as usize] == 0 {
+                work.push(to.0 as usize);
+            }
+        }
+    }
+    out < blocks.len()
 }

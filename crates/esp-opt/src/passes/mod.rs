@@ -6,7 +6,9 @@ mod bounds;
 mod constants;
 mod counts;
 mod dead;
+mod lengths;
 mod loads;
+mod masks;
 mod numbering;
 mod parameters;
 mod ranges;
@@ -126,4 +128,16 @@ pub(crate) fn clean_with(mut body: Body, types: &TypeTable, checked: bool, given
             return body;
         }
     }
+}
+
+/// Tidies the code of a fast path, which runs through without anybody else in between.
+pub(crate) fn clean_path(body: Body, types: &TypeTable, checked: bool, given: &[Option<Fact>]) -> Body {
+    let mut body = clean_with(body, types, checked, given);
+    while lengths::settle(&mut body, types, checked, given) {
+        body = clean_with(body, types, checked, given);
+    }
+    if !checked && masks::sink(&mut body, types) {
+        body = clean_with(body, types, checked, given);
+    }
+    body
 }

@@ -25,8 +25,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(super) struct Refusals {
     /// It makes a choice, which others have to make now and then.
     pub(super) has_choice: bool,
-    /// Its slot where it notes whether it paid.
-    pub(super) notes: Option<SlotId>,
+    /// Its slot where it notes whether it paid, and how many iterations it begins with.
+    pub(super) notes: Option<(SlotId, u32)>,
 }
 
 /// Inserts the code of a path; the entry block of `path` takes the members' values in order.
@@ -69,7 +69,7 @@ pub(super) fn insert(
         .collect();
     let process = &mut program.processes[trigger.0 as usize];
     process.sites.extend(added);
-    let notes = refusals.notes.map(|slot| splice.slots[&slot.0]);
+    let notes = refusals.notes.map(|(slot, bound)| (splice.slots[&slot.0], bound));
     let test = Test { of, id, before: course.before, entry, values: own_values.clone(), counter, notes };
     test.insert(&mut process.body, course.trigger_test());
     program.paths.push(FastPath { name: of.name.clone(), trigger: members[0].instance, members: taken });
@@ -210,8 +210,8 @@ struct Test<'s> {
     values: Vec<Value>,
     /// The type of the slot that counts tests, if the path is declined now and then.
     counter: Option<TypeId>,
-    /// Where the path notes whether it paid.
-    notes: Option<SlotId>,
+    /// Where the path notes whether it paid, and how many iterations it begins with.
+    notes: Option<(SlotId, u32)>,
 }
 
 impl Test<'_> {
@@ -270,9 +270,9 @@ impl Test<'_> {
             None => first,
         };
         let first = match self.notes {
-            Some(slot) => {
+            Some((slot, bound)) => {
                 begin_at_nought(body, slot, location);
-                back_off::test(body, slot, self.of.bound, first, &refused, location)
+                back_off::test(body, slot, bound, first, &refused, location)
             }
             None => first,
         };

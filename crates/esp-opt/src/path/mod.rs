@@ -366,11 +366,18 @@ fn one(source: &Program, result: &mut Program, of: &Specification, options: Opti
         }
         BackOff::Off => None,
     };
-    let body = bound::bound(followed.body, &followed.ends, of.bound, options.cuts);
+    let (body, bound) = bound::bound(followed.body, &followed.ends, &result.types, of.bound, options.cuts);
     let body = clean(body, &result.types, options.checked, &followed.given);
     passed_by::passed_by(source, of, &body)?;
     let instructions = body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
-    insert::insert(result, &group, &course, of, body, insert::Refusals { has_choice, notes });
+    insert::insert(
+        result,
+        &group,
+        &course,
+        of,
+        body,
+        insert::Refusals { has_choice, notes: notes.map(|slot| (slot, bound)) },
+    );
     Ok(Made { instructions, ..made })
 }
 
@@ -454,7 +461,7 @@ fn clean(mut body: Body, types: &TypeTable, checked: bool, given: &[Option<Fact>
     let names: Vec<Option<SmolStr>> = body.slots.iter().map(|slot| slot.name.clone()).collect();
     // Passes drop slots that have no name and are not used.
     body.slots.iter_mut().for_each(|slot| slot.name = Some(SmolStr::default()));
-    let mut body = passes::clean_with(body, types, checked, given);
+    let mut body = passes::clean_path(body, types, checked, given);
     for (slot, name) in body.slots.iter_mut().zip(names) {
         slot.name = name;
     }

@@ -37,6 +37,8 @@ pub(super) struct PartCourse {
     pub(super) branch: u32,
     /// Blocks from which only jumps lead to the start.
     pub(super) near_start: Vec<bool>,
+    /// Blocks from which all ways lead to the start, before any other wait; of the trigger, some way.
+    pub(super) before_start: Vec<bool>,
 }
 
 /// Where a path is in its schedule and its words.
@@ -137,7 +139,8 @@ impl PartCourse {
         let Some(words) = Words::new(part.follows.as_ref()) else { return refuse("too long a `follows`", location) };
         let near_start = near(member.body, block);
         let (statements, start, exit) = (part.statements.clone(), part.start.clone(), part.exit.clone());
-        Ok(PartCourse { statements, start, exit, words, first: block, branch, near_start })
+        let before_start = before(member.body, block, if number == 0 { Ways::Some } else { Ways::All });
+        Ok(PartCourse { statements, start, exit, words, first: block, branch, near_start, before_start })
     }
 
     pub(super) fn is_interesting(&self, point: Point) -> bool {
@@ -194,6 +197,51 @@ fn near(body: &Body, start: BlockId) -> Vec<bool> {
         if !changed {
             return near;
         }
+    }
+}
+
+/// Which of the ways out of a block.
+enum Ways {
+    Some,
+    All,
+}
+
+/// Per block: whether ways from it lead to this one, and to no wait before.
+fn before(body: &Body, start: BlockId, ways: Ways) -> Vec<bool> {
+    let mut before = vec![false; body.blocks.len()];
+    before[start.0 as usize] = true;
+    loop {
+        let mut changed = false;
+        for (index, block) in body.blocks.iter().enumerate().filter(|(_, block)| is_local(&block.terminator)) {
+            let next = quaject_esp_ir::graph::successors(&block.terminator);
+            let mut next = next.iter().map(|next| before[next.0 as usize]);
+            let is_before = match ways {
+                Ways::Some => next.any(|next| next),
+                Ways::All => next.all(|next| next),
+            };
+            if is_before && !before[index] {
+                before[index] = true;
+                changed = true;
+            }
+        }
+        if !changed {
+            return before;
+        }
+    }
+}
+
+fn is_local(terminator: &Terminator) -> bool {
+    match terminator {
+        Terminator::Jump(_) | Terminator::Branch { .. } | Terminator::Switch { .. } => true,
+        Terminator::Wait(_)
+        | Terminator::Yield(_)
+        | Terminator::Return(_)
+        | Terminator::Result(_)
+        | Terminator::Exit(_)
+        | Terminator::End
+        | Terminator::Fault(_)
+        | Terminator::Enter(_)
+        | Terminator::Leave(_) => false,
     }
 }
 
@@ -282,4 +330,6 @@ pub(crate) struct NodeEnd {
     pub(crate) first_count: Value,
     /// Where in the text everybody is there.
     pub(crate) at: Vec<Location>,
+    /// How many members do not come to their start next.
+    pub(crate) away: usize,
 }

@@ -263,11 +263,12 @@ impl<'g, 'p> Explorer<'g, 'p> {
         path.block = self.out.block(Vec::new());
         let order: Vec<usize> = path.state.progress.order(self.group.members.len());
         let at = self.places(&path);
+        let away = self.away(&path);
         let terminator = self.leaving(&mut path, &order);
         self.out.finish(path.block, terminator, Location::default());
         let Node { block, count, .. } = &self.nodes[node];
         let count = count.expect("nodes of a path count");
-        NodeEnd { block: *block, count, stub: path.block, first_count, at }
+        NodeEnd { block: *block, count, stub: path.block, first_count, at, away }
     }
 
     /// Explores until nobody starves; where the product begins.

@@ -393,6 +393,17 @@ impl<'g, 'p> Explorer<'g, 'p> {
         Terminator::Leave(Leave { path: PathId(0), exit: 0, trigger, members })
     }
 
+    /// How far members are from their starts: first by how many do not come there next, then by how many have to run.
+    pub(super) fn away(&self, path: &Path) -> usize {
+        let count = self.group.members.len();
+        let away = |member: usize| match path.state.members[member].at {
+            At::Waiting(block) | At::Running(block) if block == self.part_of(member).first => 0,
+            At::Waiting(block) | At::Running(block) if self.part_of(member).before_start[block.0 as usize] => 1,
+            At::Waiting(_) | At::Running(_) | At::Ended => count,
+        };
+        (0..count).map(away).sum()
+    }
+
     /// Where in the text everybody is.
     pub(super) fn places(&self, path: &Path) -> Vec<Location> {
         (0..self.group.members.len()).map(|member| self.place_of(path, member)).collect()
