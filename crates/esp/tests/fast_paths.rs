@@ -238,6 +238,79 @@ fn filters() {
     }
 }
 
+/// Pairs of a count and a value become so many values: a loop within the path's, which is counted before it begins.
+const RUNS: &str = r#"
+const END = -1;
+channel inputC(bytes[<=16]) external out;
+channel readC(int);
+channel writeC(int);
+channel outputC(int) external in;
+process read {
+  in(inputC, $data);
+  for i in 0..data.len { out(readC, int(data[i])); }
+  out(readC, END);
+}
+process rld {
+  while {
+    in(readC, $count);
+    if (count == END) break;
+    in(readC, $value);
+    if (value == END) break;
+    for copy in 0..count { out(writeC, value); }
+  }
+  out(writeC, END);
+}
+process write {
+  var sum = 0;
+  while {
+    in(writeC, $byte);
+    if (byte == END) break;
+    sum = (31 * sum + byte) & 0xffffff;
+  }
+  out(outputC, sum);
+}
+"#;
+
+const RUNS_PATH: &str = "
+fastpath runs {
+  process read  { statement readC/out@1 as R, readC/out@2; start R; follows R*; }
+  process rld   { statement readC/in@1 as C, writeC/out@2; start C; exit C; }
+  process write { statement writeC, outputC; start writeC; exit writeC; }
+}";
+
+#[test]
+fn loops_within_a_path_are_counted_before_they_begin() {
+    let texts = [
+        r"\x00a",
+        r"\x01a\x02b",
+        r"\x05a\x05b\x05c\x05d",
+        r"\x28a\x01b\x03c",
+        r"\x03a\x12b\x11c\x10d\x02e",
+        r"\x02a\x02",
+    ];
+    for text in texts {
+        same(RUNS, RUNS_PATH, &inputs("inputC", &[&format!("\"{text}\"")], ""), 40, Uses::Sometimes);
+    }
+    // A run that does not fit any more ends before it begins, one that nearly fits is done all the same: where the path
+    // is left everybody is where the next run begins.
+    let entries = |bound: u32| {
+        let path = RUNS_PATH.replacen('{', &format!("{{ settle 20; bound {bound};"), 1);
+        let program = compiled(RUNS, &path, Mode::FastPath, Cuts::Loops).ir;
+        let mut world = Script::new(&program, &format!("; offer inputC \"{}\"\n; close inputC\n", r"\x09a".repeat(8)));
+        let mut interpreter = Interpreter::new(&program, Checks::On).expect("the program is small");
+        assert!(matches!(interpreter.run(&mut world, 1_000_000), Outcome::Ended(0) | Outcome::Resting(_)));
+        let tally = interpreter.tally();
+        (tally.entries, tally.communications)
+    };
+    // Ten iterations a pair, of which one is the outer loop's.
+    let (entered, meetings) = entries(1024);
+    assert_eq!(entered, 1, "{meetings} meetings are left");
+    let (entered, more) = entries(160);
+    assert_eq!(entered, 1, "{more} meetings are left");
+    let (entered, more) = entries(48);
+    assert!(entered == 2 && more < meetings + 12, "entered {entered} times, {more} meetings instead of {meetings}");
+}
+
 /// What is enciphered is deciphered; at a byte 33 one of the two begins its key anew, so that they count alike no longer.
 const KEYS: &str = r#"
 const END = -1;

@@ -327,3 +327,43 @@ impl Proof<'_> {
         any
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::clean_path;
+    use super::super::numbering::tests::tidied_by;
+
+    /// A loop up to the length of `s0`, which asks again whether its place is inside, and adds up what stands there.
+    fn adds_up(first: i32, before_test: &str, condition: &str) -> String {
+        let blocks = format!(
+            "block1(v0: int):\n  v1: int = length s0\n  v2: int = constant {first}\n  v3: int = constant 0\n  \
+             jump block2(v2, v3)\nblock2(v4: int, v5: int):\n  v6: bool = {condition}\n  \
+             branch v6, block3, block6\nblock3:\n{before_test}  v7: int = length s0\n  v8: u32 = convert v4\n  \
+             v9: u32 = convert v7\n  v10: bool = less v8, v9\n  branch v10, block4, block5\nblock4:\n  \
+             v11: u8 = load s0[v4]\n  v12: int = convert v11\n  v13: int = add v5, v12\n  v14: int = constant 1\n  \
+             v15: int = add v4, v14\n  jump block2(v15, v13)\nblock5:\n  jump block6\nblock6:\n  wait fair\n    \
+             out site1 o ready(keep v5, keep v0) -> block7 @0:2:1\nblock7:\n  end\n"
+        );
+        tidied_by(&blocks, &|body, types, checked| clean_path(body, types, checked, &[]))
+    }
+
+    #[test]
+    fn a_place_below_a_length_is_inside() {
+        let text = adds_up(0, "", "less v4, v1");
+        assert!(text.contains("load s0[inside ") && text.matches("length").count() == 1, "{text}");
+        assert_eq!(text.matches("branch").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn a_place_that_may_be_outside_is_tested() {
+        let changed = "  set_bytes s0, \"12\"\n";
+        for text in [
+            adds_up(-3, "", "less v4, v1"),
+            adds_up(0, changed, "less v4, v1"),
+            adds_up(0, "", "less v4, v0"),
+            adds_up(0, "", "less_equal v4, v1"),
+        ] {
+            assert_eq!(text.matches("branch").count(), 2, "{text}");
+        }
+    }
+}

@@ -235,3 +235,44 @@ fn below(bits: u128) -> u128 {
         zeros => u128::MAX >> zeros,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::clean_path;
+    use super::super::numbering::tests::tidied_by;
+
+    /// A loop with a number that is advanced by one modulo a power of two, in one of two ways.
+    fn advances(masks: [u32; 2], looks: &str, sends: &str, checked: bool) -> String {
+        let blocks = format!(
+            "block1(v0: int):\n  v1: int = constant 0\n  v2: int = constant 7\n  v3: int = constant 1\n  \
+             v4: int = and v0, v2\n  jump block2(v1, v4)\nblock2(v5: int, v6: int):\n  v7: bool = less v5, v0\n  \
+             branch v7, block3, block6\nblock3:\n{looks}  v8: int = add v5, v3\n  v9: int = add v6, v3\n  \
+             v10: bool = less v8, v3\n  branch v10, block4, block5\nblock4:\n  v11: int = constant {}\n  \
+             v12: int = and v9, v11\n  jump block2(v8, v12)\nblock5:\n  v13: int = constant {}\n  \
+             v14: int = and v9, v13\n  jump block2(v8, v14)\nblock6:\n  wait fair\n    \
+             out site1 o ready(keep {sends}, keep v0) -> block7 @0:2:1\nblock7:\n  end\n",
+            masks[0], masks[1]
+        );
+        tidied_by(&blocks, &|body, types, _| clean_path(body, types, checked, &[]))
+    }
+
+    #[test]
+    fn what_is_only_counted_is_cut_once() {
+        let text = advances([7, 7], "", "v6", false);
+        assert_eq!(text.matches("= and").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn what_is_looked_at_stays_cut() {
+        let looks =
+            "  set_bytes s0, \"12345678\"\n  v15: u8 = load s0[v6]\n  v16: int = convert v15\n  store s1[v0], v15\n";
+        for text in [
+            advances([7, 3], "", "v6", false),
+            advances([7, 5], "", "v6", false),
+            advances([7, 7], "", "v6", true),
+            advances([7, 7], looks, "v6", false),
+        ] {
+            assert!(text.matches("= and").count() > 1, "{text}");
+        }
+    }
+}

@@ -1,12 +1,18 @@
 //! Bodies as text, tidied: what is equal becomes one, what only looks so does not.
 
 use super::super::clean;
+use quaject_esp_ir::ir::{Body, TypeTable};
 use quaject_esp_ir::read::read;
 use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
 
 /// A process that receives `v0`, does this, and sends what its blocks end with; tidied, from the first of these blocks on.
 pub(in crate::passes) fn tidied(blocks: &str) -> String {
+    tidied_by(blocks, &clean)
+}
+
+/// The same, tidied by this.
+pub(in crate::passes) fn tidied_by(blocks: &str, clean: &dyn Fn(Body, &TypeTable, bool) -> Body) -> String {
     let text = format!(
         "esp-ir 1\nfile \"p.esp\"\nchannel i(int) from_world\nchannel o(int, int) to_world\nprocess p {{\n  \
          site0 in i @0:1:1\n  site1 out o @0:2:1\n  slot s0 key: bytes[<=8]\n  slot s1 more: bytes[<=8]\nblock0:\n  \
