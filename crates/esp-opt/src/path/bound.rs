@@ -35,7 +35,7 @@ struct Head {
 /// as well: some iterations may be kept for loops within others.
 pub(super) fn bound(mut body: Body, ends: &[NodeEnd], types: &TypeTable, bound: u32, cuts: Cuts) -> (Body, u32) {
     let heads = match cuts {
-        Cuts::Loops => loop_heads(&body, ends),
+        Cuts::Loops => loop_heads(&body, ends, types),
         Cuts::Everywhere => ends.iter().map(|end| Head { block: end.block.0 as usize, inside: None }).collect(),
     };
     let kept = bound / KEPT;
@@ -377,7 +377,7 @@ const MOST_TRIED: usize = 32;
 /// Blocks without which the code has no loops: of every set of blocks that reach each other, the one with most ways in
 /// and out, then of what is left likewise. If the first one is where an inner loop begins, one of the loop around it is
 /// better where members are closer to their starts.
-fn loop_heads(body: &Body, ends: &[NodeEnd]) -> Vec<Head> {
+fn loop_heads(body: &Body, ends: &[NodeEnd], types: &TypeTable) -> Vec<Head> {
     let count = body.blocks.len();
     let next = body
         .blocks
@@ -421,8 +421,13 @@ fn loop_heads(body: &Body, ends: &[NodeEnd]) -> Vec<Head> {
         }
         let loops = graph.loops();
         for (block, component) in best {
-            let is_inside = |other: &usize| loops[*other].is_some_and(|(of, _)| of == component);
-            heads.push(Head { block, inside: Some((0..count).filter(is_inside).collect()) });
+            let inside: Vec<usize> =
+                (0..count).filter(|other| loops[*other].is_some_and(|(of, _)| of == component)).collect();
+            // Best is where it is known how often the whole of it goes round.
+            let mut nodes = inside.iter().copied().filter(|other| can_count[*other]);
+            let knows = |other: &usize| Turns::of(body, types, BlockId(*other as u32), &inside).is_some();
+            let block = nodes.find(knows).unwrap_or(block);
+            heads.push(Head { block, inside: Some(inside) });
             graph.cut[block] = true;
         }
     }
