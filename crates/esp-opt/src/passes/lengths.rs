@@ -15,6 +15,12 @@ use rustc_hash::FxHashMap;
 /// Rounds after which nothing is taken for known: loops in loops take a few.
 const MOST_ROUNDS: usize = 64;
 
+/// Lengths that are asked for again become the first one; whether there were any.
+pub(super) fn unify(body: &mut Body) -> bool {
+    let dominators = Dominators::new(body);
+    Lengths::new(body, &dominators).unify(body, &dominators)
+}
+
 /// Lengths that are asked for again become the first one; conditions that an earlier one has decided become constants;
 /// indices that are inside are marked. Whether there were any. `given` is what is so of the entry block's parameters.
 pub(super) fn settle(body: &mut Body, types: &TypeTable, checked: bool, given: &[Option<Fact>]) -> bool {

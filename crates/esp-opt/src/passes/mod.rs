@@ -133,11 +133,11 @@ pub(crate) fn clean_with(mut body: Body, types: &TypeTable, checked: bool, given
 /// Tidies the code of a fast path, which runs through without anybody else in between.
 pub(crate) fn clean_path(body: Body, types: &TypeTable, checked: bool, given: &[Option<Fact>]) -> Body {
     let mut body = clean_with(body, types, checked, given);
-    while lengths::settle(&mut body, types, checked, given) {
+    // What is handed round a loop may turn out to be one length.
+    if lengths::unify(&mut body) {
         body = clean_with(body, types, checked, given);
     }
-    if !checked && masks::sink(&mut body, types) {
-        body = clean_with(body, types, checked, given);
-    }
-    body
+    let settled = lengths::settle(&mut body, types, checked, given);
+    let sunk = !checked && masks::sink(&mut body, types);
+    if settled || sunk { clean_with(body, types, checked, given) } else { body }
 }
