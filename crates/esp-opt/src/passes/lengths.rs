@@ -152,15 +152,15 @@ impl Lengths {
         for index in dominators.order() {
             let mut held = self.begins[*index].clone();
             for instruction in &body.blocks[*index].instructions {
-                for slot in 0..self.slots.len() {
+                for (slot, held) in held.iter_mut().enumerate() {
                     if let (true, Held::Is(value), Some(result)) =
-                        (length(&instruction.op) == Some(self.slots[slot]), held[slot], instruction.result)
+                        (length(&instruction.op) == Some(self.slots[slot]), *held, instruction.result)
                         && body.values[value.0 as usize].ty == body.values[result.0 as usize].ty
                     {
                         replacements.replace(result, value);
                         any |= result != value;
                     }
-                    self.step(slot, instruction, &mut held[slot]);
+                    self.step(slot, instruction, held);
                 }
             }
         }
