@@ -5,7 +5,7 @@ use crate::exhaustion::Exhaustion;
 use crate::ir::{
     AltOrder, Base, BinaryOp, BitField, BlockId, Body, Boundary, ByteOrder, ChannelId, Direction, Edge, ExternId,
     Fault, FnId, Guard, Location, Op, Operand, Operation, Passed, PathId, PathMember, Pattern, Payload, Place, PoolId,
-    ProcessId, Program, Rest, Resume, Step, Terminator, Transfer, Type, TypeId, UnaryOp, Value, Wait,
+    ProcessId, Program, Rest, Resume, Step, Terminator, TimeUnit, Transfer, Type, TypeId, UnaryOp, Value, Wait,
 };
 use crate::liveness::{Dead, DeadAt, OnPaths, dead_at};
 use crate::report::WaitsFor;
@@ -138,6 +138,7 @@ pub(crate) enum Inst {
     Allocate(Register, PoolId),
     IsUnique(Register, PoolId, Register),
     FreeObjects(Register, PoolId),
+    Deadline(Register, Time),
     Retain(TypedOperand),
     Release(TypedOperand),
     Mark,
@@ -210,11 +211,37 @@ pub(crate) enum PayloadCode {
     Region(RegionCode),
 }
 
+/// A time from now on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Time {
+    amount: Register,
+    kind: Kind,
+    unit_ns: i64,
+}
+
+impl Time {
+    /// When it will have passed.
+    pub(crate) fn after(&self, now_ns: i64, registers: &[i64]) -> i64 {
+        let amount = self.kind.number(registers[self.amount as usize]);
+        let duration = amount.saturating_mul(i128::from(self.unit_ns)).clamp(0, i128::from(i64::MAX));
+        now_ns.saturating_add(duration as i64)
+    }
+}
+
+/// When an `after` is possible.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AfterCode {
+    /// So long after arrival.
+    Time(Time),
+    /// From the moment in this register on.
+    Moment(Register),
+}
+
 #[derive(Clone, Debug)]
 pub(crate) enum OperationCode {
     In { channel: ChannelId, patterns: Box<[PatternCode]>, condition: Option<RegionCode> },
     Out { channel: ChannelId, payload: PayloadCode },
-    After { amount: Register, kind: Kind, unit_ns: i64 },
+    After(AfterCode),
 }
 
 #[derive(Clone, Debug)]
@@ -568,6 +595,9 @@ impl<'a> Decoder<'a> {
             Op::Allocate(pool) => Inst::Allocate(to, *pool),
             Op::IsUnique(value) => Inst::IsUnique(to, self.pool(*value), value.0),
             Op::FreeObjects(pool) => Inst::FreeObjects(to, *pool),
+            Op::Deadline { amount, unit_ns } => {
+                Inst::Deadline(to, Time { amount: amount.0, kind: self.kind(*amount), unit_ns: *unit_ns })
+            }
             Op::Retain(operand) => Inst::Retain(self.typed(operand)),
             Op::Release(operand) => Inst::Release(self.typed(operand)),
             Op::Mark(_) | Op::Test(..) => Inst::Mark,
@@ -645,8 +675,12 @@ impl<'a> Decoder<'a> {
                             Payload::Region(entry) => PayloadCode::Region(self.region(*entry, &[])),
                         },
                     },
-                    Operation::After { amount, unit_ns } => {
-                        OperationCode::After { amount: amount.0, kind: self.kind(*amount), unit_ns: *unit_ns }
+                    Operation::After { amount, unit: TimeUnit::Nanoseconds(unit_ns) } => {
+                        let time = Time { amount: amount.0, kind: self.kind(*amount), unit_ns: *unit_ns };
+                        OperationCode::After(AfterCode::Time(time))
+                    }
+                    Operation::After { amount, unit: TimeUnit::Moment } => {
+                        OperationCode::After(AfterCode::Moment(amount.0))
                     }
                 },
                 then: self.start(branch.then),
@@ -783,6 +817,7 @@ fn changes_counts(op: &Op) -> bool {
         | Op::ReplicaNumber(_)
         | Op::IsUnique(_)
         | Op::FreeObjects(_)
+        | Op::Deadline { .. }
         | Op::Mark(_)
         | Op::Test(..) => false,
     }
@@ -819,6 +854,7 @@ pub(crate) fn written_place<'a>(op: &'a Op, visit: &mut dyn FnMut(&'a Place)) {
         | Op::Allocate(_)
         | Op::IsUnique(_)
         | Op::FreeObjects(_)
+        | Op::Deadline { .. }
         | Op::Retain(_)
         | Op::Release(_)
         | Op::Mark(_)

@@ -1,7 +1,7 @@
 //! Takes a step that is possible: what local code, a rendezvous or the passing of time changes. Whether a step is
 //! possible is asked elsewhere.
 
-use crate::code::{BranchCode, GuardCode, Inst, OperationCode, PassedCode, PayloadCode};
+use crate::code::{AfterCode, BranchCode, GuardCode, Inst, OperationCode, PassedCode, PayloadCode};
 use crate::execute::{Context, Frame, Stop, Trap};
 use crate::ir::{Fault, Transfer};
 use crate::matching::{bind, captured_objects, references, release_all};
@@ -127,7 +127,11 @@ impl<'a> Scene<'a> {
                 frame.memory.fill(0);
             }
             Stop::Exit(status) => return Ok(Some(Effect::Exited(status))),
-            Stop::Trap(trap) => return Err(report(instance, *trap, None)),
+            Stop::Trap(trap) => {
+                let process = self.code.instances[instance as usize].0;
+                let channel = self.program.channel_at(process, trap.location);
+                return Err(report(instance, *trap, channel));
+            }
             Stop::Fuel(at) => {
                 *control = Control::Running { at };
                 self.state.unfinished = Some(instance);
@@ -157,10 +161,11 @@ impl<'a> Scene<'a> {
                 }
             };
             let deadline_ns = match &branch.operation {
-                OperationCode::After { amount, kind, unit_ns } => {
-                    let amount = kind.number(self.state.instances[instance as usize].frame.registers[*amount as usize]);
-                    let duration = amount.saturating_mul(i128::from(*unit_ns)).clamp(0, i128::from(i64::MAX));
-                    self.world.now_ns().saturating_add(duration as i64)
+                OperationCode::After(AfterCode::Time(time)) => {
+                    time.after(self.world.now_ns(), &self.state.instances[instance as usize].frame.registers)
+                }
+                OperationCode::After(AfterCode::Moment(moment)) => {
+                    self.state.instances[instance as usize].frame.registers[*moment as usize]
                 }
                 OperationCode::Out { payload: PayloadCode::Ready(_), .. } => {
                     self.evaluate(instance, branch).map_err(|trap| report(instance, *trap, channel))?;

@@ -444,6 +444,9 @@ impl<'a> Context<'a> {
                 Inst::FreeObjects(to, pool) => {
                     frame.registers[*to as usize] = i64::from(self.pools.get(*pool).free);
                 }
+                Inst::Deadline(to, time) => {
+                    frame.registers[*to as usize] = time.after(self.world.now_ns(), &frame.registers);
+                }
                 Inst::Retain(value) => {
                     let references = check!(self.references(value, frame));
                     check!(references.into_iter().try_for_each(|(pool, object)| self.pools.retain(pool, object)));

@@ -1,7 +1,7 @@
 //! Numbers and names of instances: an instance is one running process, and they are counted in order of text over
 //! all replicas. This number is what a `pid` holds. Knows nothing of how instances run.
 
-use crate::ir::{FastPath, Location, ProcessId, Program, SlotId};
+use crate::ir::{ChannelId, FastPath, Location, ProcessId, Program, SlotId};
 use smol_str::SmolStr;
 
 impl Program {
@@ -49,8 +49,12 @@ impl Program {
             let is_member = fused.members.contains(&ProcessId(index as u32));
             (process.location, if is_member { process.name.clone() } else { fused.name.clone() })
         });
-        // What calls a function cannot be told.
-        let functions = self.functions.iter().map(|function| (function.location, fused.name.clone()));
+        // What calls a function cannot be told, unless only one could.
+        let functions = self.functions.iter().enumerate().map(|(index, function)| {
+            let caller = fused.callers.iter().find(|(called, _)| called.0 as usize == index);
+            let name = caller.map_or(&fused.name, |(_, process)| &self.processes[process.0 as usize].name);
+            (function.location, name.clone())
+        });
         let mut members: Vec<(Location, SmolStr)> = processes.chain(functions).collect();
         members.retain(|(location, _)| location.line > 0);
         members.sort();
@@ -66,6 +70,14 @@ impl Program {
             Some((_, name)) => name.to_string(),
             None => self.instance_name(instance),
         }
+    }
+
+    /// The channel of the operation that code of a fused process at a place is part of. None for other processes, where
+    /// operations are no code.
+    pub fn channel_at(&self, process: ProcessId, place: Location) -> Option<ChannelId> {
+        let operations = &self.processes[process.0 as usize].operations;
+        let found = operations.binary_search_by_key(&place, |(location, _)| *location).ok()?;
+        Some(operations[found].1)
     }
 
     /// An instance's name as messages print it: `P`, or `P[2]` of a replicated process.

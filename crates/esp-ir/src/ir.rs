@@ -191,6 +191,12 @@ pub struct Process {
     pub body: Body,
     /// Of a fused process: the processes of which it does what they do. The text form does not show them.
     pub members: Vec<ProcessId>,
+    /// Of a fused process: the places of its members' operations and of what messages are made and tried by, in order,
+    /// each with its channel, which a fault there is told with. The text form does not show them.
+    pub operations: Vec<(Location, ChannelId)>,
+    /// Of a fused process: the functions that one member alone calls, itself or by others, and that member. The text form
+    /// does not show them.
+    pub callers: Vec<(FnId, ProcessId)>,
     /// Its declaration.
     pub location: Location,
 }
@@ -458,6 +464,13 @@ pub enum Op {
     IsUnique(Value),
     /// Number of free objects, an `int`.
     FreeObjects(PoolId),
+    /// The moment when so much time will have passed, for [`TimeUnit::Moment`]: nanoseconds of the clock, an `i64`.
+    Deadline {
+        /// How many units, any integer type. Not positive: now.
+        amount: Value,
+        /// Nanoseconds of one unit. The product saturates.
+        unit_ns: i64,
+    },
     /// Adds one count to each object the operand refers to: itself, or the boxed parts of a flat aggregate.
     Retain(Operand),
     /// Removes one count from each; an object that reaches 0 is freed and its parts are released in turn. In manual
@@ -774,13 +787,23 @@ pub enum Operation {
         /// The message.
         payload: Payload,
     },
-    /// A time after arrival. Not positive: at once.
+    /// A time. One that has passed: at once.
     After {
         /// How many units, any integer type, computed on arrival.
         amount: Value,
-        /// Nanoseconds of one unit. The product saturates.
-        unit_ns: i64,
+        /// Of what.
+        unit: TimeUnit,
     },
+}
+
+/// What a time is counted in.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum TimeUnit {
+    /// So many nanoseconds from arrival on. The product saturates.
+    Nanoseconds(i64),
+    /// The amount is a moment, of [`Op::Deadline`]: so a fused process keeps the times of members that have been waiting
+    /// since before it arrived.
+    Moment,
 }
 
 /// The message of an `out`.

@@ -445,6 +445,7 @@ fn overwrites(op: &Op) -> bool {
         | Op::Allocate(_)
         | Op::IsUnique(_)
         | Op::FreeObjects(_)
+        | Op::Deadline { .. }
         | Op::Retain(_)
         | Op::Release(_)
         | Op::Mark(_)

@@ -455,6 +455,7 @@ impl Printer<'_> {
             Op::Allocate(pool) => put!(text, "allocate {}", self.pool(*pool)),
             Op::IsUnique(a) => put!(text, "is_unique v{}", a.0),
             Op::FreeObjects(pool) => put!(text, "free {}", self.pool(*pool)),
+            Op::Deadline { amount, unit_ns } => put!(text, "deadline v{} * {unit_ns}", amount.0),
             Op::Retain(a) => put!(text, "retain {}", operand(a)),
             Op::Release(a) => put!(text, "release {}", operand(a)),
             Op::Mark(label) => put!(text, "mark #{}", labels[label.0 as usize]),
@@ -531,7 +532,10 @@ impl Printer<'_> {
                         Payload::Region(region) => put!(text, "block{}", region.0),
                     }
                 }
-                Operation::After { amount, unit_ns } => put!(text, "after v{} * {unit_ns}", amount.0),
+                Operation::After { amount, unit: TimeUnit::Nanoseconds(unit_ns) } => {
+                    put!(text, "after v{} * {unit_ns}", amount.0)
+                }
+                Operation::After { amount, unit: TimeUnit::Moment } => put!(text, "until v{}", amount.0),
             }
             put!(text, " -> block{}{}\n", branch.then.0, location(branch.location));
         }

@@ -38,7 +38,8 @@ pub fn op_values(op: &mut Op, visit: &mut dyn FnMut(&mut Value)) {
         | Op::Convert(value)
         | Op::InstanceOf(_, value)
         | Op::ReplicaNumber(value)
-        | Op::IsUnique(value) => visit(value),
+        | Op::IsUnique(value)
+        | Op::Deadline { amount: value, unit_ns: _ } => visit(value),
         Op::Binary(_, left, right) => {
             visit(left);
             visit(right);
@@ -106,6 +107,7 @@ pub fn op_places(op: &mut Op, visit: &mut dyn FnMut(&mut Place)) {
         | Op::Allocate(_)
         | Op::IsUnique(_)
         | Op::FreeObjects(_)
+        | Op::Deadline { .. }
         | Op::Mark(_)
         | Op::Test(..) => {}
         Op::Load(place)
@@ -189,7 +191,7 @@ fn wait_values(wait: &mut Wait, visit: &mut dyn FnMut(&mut Value)) {
                 Payload::Ready(passed) => passed.iter_mut().for_each(|p| operand_values(&mut p.operand, visit)),
                 Payload::Region(_) => {}
             },
-            Operation::After { amount, unit_ns: _ } => visit(amount),
+            Operation::After { amount, unit: _ } => visit(amount),
         }
     }
     wait.observed.iter_mut().for_each(|(_, value)| visit(value));
@@ -270,7 +272,7 @@ pub fn wait_targets(wait: &mut Wait) -> Vec<&mut BlockId> {
             Operation::In { site: _, channel: _, patterns: _, condition } => targets.extend(condition.as_mut()),
             Operation::Out { site: _, channel: _, payload: Payload::Region(block) } => targets.push(block),
             Operation::Out { site: _, channel: _, payload: Payload::Ready(_) }
-            | Operation::After { amount: _, unit_ns: _ } => {}
+            | Operation::After { amount: _, unit: _ } => {}
         }
         targets.push(then);
     }
@@ -327,7 +329,7 @@ pub fn terminator_slots(terminator: &mut Terminator, visit: &mut dyn FnMut(&mut 
                         }
                         Payload::Region(_) => {}
                     },
-                    Operation::After { amount: _, unit_ns: _ } => {}
+                    Operation::After { amount: _, unit: _ } => {}
                 }
             }
         }

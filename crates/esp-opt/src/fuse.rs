@@ -2,11 +2,16 @@
 //! stubs that end at once, so that the numbers that a `pid` holds do not change. Which processes make a group is said
 //! in `groups`.
 
+use crate::moments::moments;
 use crate::passes;
 use crate::product::{Group, explore};
-use quaject_esp_ir::ir::{Block, Body, ChannelId, Location, Process, ProcessId, Program, Terminator};
+use quaject_esp_ir::graph::successors;
+use quaject_esp_ir::ir::{
+    Block, BlockId, Body, ChannelId, FnId, Location, Op, Operation, Payload, Process, ProcessId, Program, Terminator,
+};
 use quaject_esp_ir::report::location_text;
 use smol_str::SmolStr;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Instructions and ends of blocks that a body is emitted with, for each that is left when it has been cleaned up.
 const EMITTED_PER_KEPT: usize = 10;
@@ -113,6 +118,15 @@ pub enum Refusal {
         /// Who does something else.
         process: ProcessId,
     },
+    /// Processes would run in another order, and that could be seen.
+    Seen {
+        /// Whose doing it is.
+        process: ProcessId,
+        /// By what, as a noun.
+        what: &'static str,
+        /// Where.
+        location: Location,
+    },
     /// In the order that the product would fix, this process could wait for ever.
     Starves {
         /// Which.
@@ -131,6 +145,11 @@ impl Refusal {
             Refusal::Unsupported { process, what, location } => {
                 format!("`{}` has {what} at {}", name(process), location_text(program, *location))
             }
+            Refusal::Seen { process, what, location } => format!(
+                "`{}` has {what} at {}, so that another order of processes could be seen",
+                name(process),
+                location_text(program, *location)
+            ),
             Refusal::TooLarge { measure, limit, costliest: _ } => match measure {
                 Measure::Instances => format!("more than {limit} instances"),
                 Measure::States => format!("more than {limit} states"),
@@ -193,6 +212,7 @@ pub(crate) fn make(
         let (measure, limit) = (Measure::Instances, limits.members);
         return Err(Refusal::TooLarge { measure, limit, costliest: None });
     }
+    let program = &*moments(program, processes);
     let group = Group::new(program, processes, checked)?;
     let product = explore(&group, limits, effort)?;
     let body = passes::clean(product.body, &program.types, checked);
@@ -209,6 +229,8 @@ pub(crate) fn make(
         sites: group.sites(),
         body,
         members: processes.to_vec(),
+        operations: operations(&members),
+        callers: callers(program, processes),
         location: members.first().map(|process| process.location).unwrap_or_default(),
     };
     Ok(Made { process, nodes: product.nodes })
@@ -229,6 +251,59 @@ pub(crate) fn install(program: &mut Program, members: &[ProcessId], fused: Proce
         };
         stub.body = Body { values: Vec::new(), slots: Vec::new(), blocks: vec![end] };
     }
+}
+
+/// The places of the operations of these processes, and of the code of their messages, patterns and conditions.
+fn operations(members: &[&Process]) -> Vec<(Location, ChannelId)> {
+    let mut places = BTreeMap::new();
+    for body in members.iter().map(|member| &member.body) {
+        for block in &body.blocks {
+            let Terminator::Wait(wait) = &block.terminator else { continue };
+            for branch in &wait.branches {
+                let (channel, region) = match &branch.operation {
+                    Operation::In { channel, condition, .. } => (*channel, *condition),
+                    Operation::Out { channel, payload: Payload::Region(entry), .. } => (*channel, Some(*entry)),
+                    Operation::Out { channel, payload: Payload::Ready(_), .. } => (*channel, None),
+                    Operation::After { .. } => continue,
+                };
+                places.insert(branch.location, channel);
+                let blocks = region.map(|entry| reached(body, entry)).unwrap_or_default();
+                let code = blocks.iter().flat_map(|block| &body.blocks[block.0 as usize].instructions);
+                places.extend(code.map(|instruction| (instruction.location, channel)));
+            }
+        }
+    }
+    places.remove(&Location::default());
+    places.into_iter().collect()
+}
+
+/// The functions that only one of these processes calls.
+fn callers(program: &Program, processes: &[ProcessId]) -> Vec<(FnId, ProcessId)> {
+    let mut callers: BTreeMap<FnId, BTreeSet<ProcessId>> = BTreeMap::new();
+    for process in processes {
+        let mut work = vec![&program.processes[process.0 as usize].body];
+        while let Some(body) = work.pop() {
+            for instruction in body.blocks.iter().flat_map(|block| &block.instructions) {
+                let Op::CallFunction { function, .. } = &instruction.op else { continue };
+                if callers.entry(*function).or_default().insert(*process) {
+                    work.push(&program.functions[function.0 as usize].body);
+                }
+            }
+        }
+    }
+    let only = callers.into_iter().filter(|(_, callers)| callers.len() == 1);
+    only.filter_map(|(function, callers)| Some((function, callers.into_iter().next()?))).collect()
+}
+
+/// The blocks of a region.
+fn reached(body: &Body, entry: BlockId) -> BTreeSet<BlockId> {
+    let (mut seen, mut work) = (BTreeSet::new(), vec![entry]);
+    while let Some(block) = work.pop() {
+        if seen.insert(block) {
+            work.extend(successors(&body.blocks[block.0 as usize].terminator));
+        }
+    }
+    seen
 }
 
 fn name(members: &[&Process]) -> SmolStr {

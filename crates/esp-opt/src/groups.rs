@@ -2,6 +2,7 @@
 //! cannot be fused, the sets that are left without one. Says for each process what became of it. Knows no states.
 
 use crate::fuse::{Limits, Measure, Refusal, install, make, size};
+use crate::order;
 use quaject_esp_ir::ir::{Boundary, Direction, ProcessId, Program};
 use std::collections::BTreeSet;
 
@@ -62,6 +63,7 @@ impl Attempt {
                     Refusal::TooLarge { .. } => "together with the others, ",
                     Refusal::Shared { .. }
                     | Refusal::Unsupported { .. }
+                    | Refusal::Seen { .. }
                     | Refusal::Fused { .. }
                     | Refusal::Manual { .. }
                     | Refusal::PassedBy { .. }
@@ -78,6 +80,20 @@ impl Attempt {
 /// Fuses every set of processes that channels connect, without those that are in the way. What is refused runs as it
 /// did. Ends within the limits' effort, for however many processes.
 pub fn fuse_all(program: &Program, checked: bool, limits: Limits) -> (Program, Vec<Attempt>) {
+    fuse_unless(program, checked, limits, &|_| None)
+}
+
+/// Likewise, but only those sets in which another order of processes cannot be seen: the program shows the same.
+pub fn fuse_unseen(program: &Program, checked: bool, limits: Limits) -> (Program, Vec<Attempt>) {
+    fuse_unless(program, checked, limits, &|processes| order::seen(program, processes))
+}
+
+fn fuse_unless(
+    program: &Program,
+    checked: bool,
+    limits: Limits,
+    refused: &dyn Fn(&[ProcessId]) -> Option<Refusal>,
+) -> (Program, Vec<Attempt>) {
     let all: Vec<ProcessId> = (0..program.processes.len() as u32).map(ProcessId).collect();
     let mut fused = program.clone();
     let mut attempts = Vec::new();
@@ -86,6 +102,12 @@ pub fn fuse_all(program: &Program, checked: bool, limits: Limits) -> (Program, V
     let together: BTreeSet<ProcessId> = work.iter().flatten().copied().collect();
     let alone = all.into_iter().filter(|process| !together.contains(process));
     attempts.extend(alone.map(|process| Attempt { processes: vec![process], outcome: Outcome::Alone }));
+    work.retain(|processes| {
+        let refusal = refused(processes);
+        let refused = refusal.map(|why| Attempt { processes: processes.clone(), outcome: Outcome::Refused(why) });
+        attempts.extend(refused);
+        attempts.last().is_none_or(|last| last.processes != *processes)
+    });
     work.reverse();
     while let Some(processes) = work.pop() {
         // Something is left for those that come after.
@@ -133,6 +155,7 @@ fn halves(program: &Program, processes: &[ProcessId], refusal: &Refusal) -> Opti
         Refusal::TooLarge { .. }
         | Refusal::Shared { .. }
         | Refusal::Unsupported { .. }
+        | Refusal::Seen { .. }
         | Refusal::Fused { .. }
         | Refusal::Manual { .. }
         | Refusal::PassedBy { .. }
@@ -150,7 +173,7 @@ fn in_the_way(program: &Program, processes: &[ProcessId], refusal: &Refusal) -> 
             Some(*process)
         }
         Refusal::TooLarge { costliest, .. } => *costliest,
-        Refusal::Manual { .. } | Refusal::PassedBy { .. } => None,
+        Refusal::Manual { .. } | Refusal::PassedBy { .. } | Refusal::Seen { .. } => None,
         // Of the ends in the group, those are left out that are fewer.
         Refusal::Shared { channel } => {
             let at = |direction: Direction| -> Vec<ProcessId> {

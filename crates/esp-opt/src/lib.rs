@@ -8,6 +8,8 @@ pub mod facts;
 pub mod fuse;
 pub mod groups;
 mod loops;
+mod moments;
+pub mod order;
 pub mod passes;
 pub mod path;
 mod product;

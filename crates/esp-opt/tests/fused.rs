@@ -234,8 +234,10 @@ fn what_cannot_be_fused_says_why() {
     assert!(effort(refusal(&swaps(1), Limits { effort: 100, ..Limits::default() })));
     let instances = |refusal| matches!(refusal, Refusal::TooLarge { measure: Measure::Instances, limit: 2, .. });
     assert!(instances(refusal(&swaps(1), Limits { members: 2, ..Limits::default() })));
-    let text = "channel c(int); process a { alt { after (1 ms) { } out(c, 1) { } } } process b { in(c, _); }";
-    assert!(matches!(refusal(text, Limits::default()), Refusal::Unsupported { what: "`after`", .. }));
+    let text = "type boxT = bytes[<=9]; pool boxT 1; channel c(int); process b { in(c, _); }\n\
+        process a { alt { when (free(boxT) > 0) out(c, 1) { } } }";
+    let what = "a guard that asks `free`";
+    assert!(matches!(refusal(text, Limits::default()), Refusal::Unsupported { what: said, .. } if said == what));
 }
 
 /// What became of the groups of a program, which does the same afterwards.
@@ -287,10 +289,11 @@ fn who_costs_most_is_left_out() {
 
 #[test]
 fn what_cannot_be_fused_is_left_out() {
-    let text =
-        chain(5).replace("in(c2, $x); out(c3, x + 1);", "alt { in(c2, $x) { out(c3, x + 1); } after (1 s) { } }");
+    let asks = "alt { in(c2, $x) { out(c3, x + 1); } when (free(boxT) > 5) in(c2, _) { } }";
+    let pool = "type boxT = bytes[<=9]; pool boxT 1;\n";
+    let text = chain(5).replace("in(c2, $x); out(c3, x + 1);", asks) + pool;
     expect_test::expect![[r#"
-        left out: p2: `p2` has `after` at test.esp:5:39
+        left out: p2: `p2` has a guard that asks `free` at test.esp:5:39
         fused: s, p0, p1: one state machine of 19 states, 18 instructions instead of 16
         fused: p3, p4, t: one state machine of 19 states, 20 instructions instead of 16
     "#]]
@@ -298,10 +301,11 @@ fn what_cannot_be_fused_is_left_out() {
     // A process that shares a channel's end with one that is left out, while the other end is in the group.
     let text = "channel i(int) external out; channel a(int); channel b(int); channel o(int) external in;\n\
         process p { while { in(i, $x); out(a, x); out(b, x); } }\n\
-        process q { while { alt { in(b, $x) { out(a, 10 + x); } after (1 s) { } } } }\n\
+        process q { while { alt { in(b, $x) { out(a, 10 + x); } when (free(boxT) > 5) in(b, _) { } } } }\n\
         process r { while { in(a, $x); in(a, $y); out(o, x + y); } }\n";
+    let text = &(text.to_string() + pool);
     expect_test::expect![[r#"
-        left out: q: `q` has `after` at test.esp:3:21
+        left out: q: `q` has a guard that asks `free` at test.esp:3:21
         not fused: p, r: `a` is used by other processes too
     "#]]
     .assert_eq(&groups(text, OFFERS, Limits::default()));

@@ -212,6 +212,7 @@ impl Analysis<'_> {
             | Op::Allocate(_)
             | Op::IsUnique(_)
             | Op::FreeObjects(_)
+            | Op::Deadline { .. }
             | Op::Retain(_)
             | Op::Release(_)
             | Op::Mark(_)

@@ -184,6 +184,17 @@ impl<'p, 'a> Code<'p, 'a> {
         }
     }
 
+    /// How many units of time, as a C expression of type `int64_t`.
+    pub(crate) fn amount(&self, amount: Value) -> String {
+        let wide = matches!(self.types().get(self.value_type(amount)), Type::Int(IntType::U64));
+        let text = self.value(amount);
+        if wide {
+            format!("({text} > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t){text})")
+        } else {
+            format!("(int64_t){text}")
+        }
+    }
+
     /// A value as a C expression; as the target of an assignment, too, unless it is a constant.
     pub(crate) fn value(&self, value: Value) -> String {
         let body = self.body();
@@ -312,7 +323,11 @@ impl<'p, 'a> Code<'p, 'a> {
 
     /// Code that raises a fault here.
     pub(crate) fn raise(&self, fault: Fault, location: Location) -> String {
-        let number = self.faults.number(fault, location, self.channel);
+        let own = || match self.scope {
+            Scope::Process(index) => self.plan.program.channel_at(ProcessId(index as u32), location),
+            Scope::Region(_) | Scope::Function(_) => None,
+        };
+        let number = self.faults.number(fault, location, self.channel.or_else(own));
         self.raise_number(&number.to_string())
     }
 

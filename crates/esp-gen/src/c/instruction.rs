@@ -41,6 +41,7 @@ impl Code<'_, '_> {
             | Op::Allocate(_)
             | Op::IsUnique(_)
             | Op::FreeObjects(_)
+            | Op::Deadline { .. }
             | Op::Retain(_)
             | Op::Release(_) => self.mark(at),
         }
@@ -255,6 +256,10 @@ impl Code<'_, '_> {
             }
             Op::FreeObjects(pool) => {
                 define(self, &format!("(int32_t)t->{}.free", self.plan.pools[pool.0 as usize]));
+            }
+            Op::Deadline { amount, unit_ns } => {
+                let amount = self.amount(*amount);
+                define(self, &format!("esp_deadline(now, {amount}, INT64_C({unit_ns}))"));
             }
             Op::Retain(operand) => {
                 let value = self.operand(operand, at);

@@ -261,16 +261,16 @@ fn arrive(code: &mut Code<'_, '_>, process: usize, wait: usize) {
     guards(code, process, wait);
     let mut timer = 0;
     for (end, branch) in ends.iter().zip(&data.branches) {
-        if let Operation::After { amount, unit_ns } = branch.operation {
-            let amount = amount_text(code, amount);
-            match open_condition(plan, *end) {
-                Some(open) => line!(
-                    code,
-                    "{frame}deadline[{timer}] = {open} ? esp_deadline(now, {amount}, INT64_C({unit_ns})) : ESP_NEVER;"
-                ),
-                None => {
-                    line!(code, "{frame}deadline[{timer}] = esp_deadline(now, {amount}, INT64_C({unit_ns}));");
+        if let Operation::After { amount, unit } = branch.operation {
+            let time = match unit {
+                TimeUnit::Nanoseconds(unit_ns) => {
+                    format!("esp_deadline(now, {}, INT64_C({unit_ns}))", code.amount(amount))
                 }
+                TimeUnit::Moment => code.value(amount),
+            };
+            match open_condition(plan, *end) {
+                Some(open) => line!(code, "{frame}deadline[{timer}] = {open} ? {time} : ESP_NEVER;"),
+                None => line!(code, "{frame}deadline[{timer}] = {time};"),
             }
             timer += 1;
         }
@@ -361,16 +361,6 @@ fn park(code: &mut Code<'_, '_>, process: usize, wait: usize) {
         line!(code, "waiting_append(t, {});", plan.own_id(process));
     }
     line!(code, "t->pc[{}] = {};", plan.own_id(process), details.pc);
-}
-
-fn amount_text(code: &Code<'_, '_>, amount: Value) -> String {
-    let wide = matches!(code.types().get(code.value_type(amount)), Type::Int(IntType::U64));
-    let text = code.value(amount);
-    if wide {
-        format!("({text} > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t){text})")
-    } else {
-        format!("(int64_t){text}")
-    }
 }
 
 /// Which branches are open, computed once.

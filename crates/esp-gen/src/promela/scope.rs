@@ -197,7 +197,8 @@ impl<'a> Scope<'a> {
                     None => none(Expr::tight("0")),
                 }
             }
-            Op::LoadNumber { .. }
+            Op::Deadline { .. }
+            | Op::LoadNumber { .. }
             | Op::LoadBits { .. }
             | Op::Equal(..)
             | Op::CallExtern { .. }

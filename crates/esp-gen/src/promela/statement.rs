@@ -137,6 +137,7 @@ impl<'a> Writer<'_, 'a> {
             | Op::InstanceOf(..)
             | Op::ReplicaNumber(_)
             | Op::FreeObjects(_)
+            | Op::Deadline { .. }
             | Op::IsUnique(_) => {
                 let result = instruction.result.expect("the verifier gives these results");
                 let (expr, demands) = scope.compute(result, &instruction.op);

@@ -152,7 +152,8 @@ impl<'a> Walk<'a, '_> {
             Op::Load(place) | Op::Tag(place) | Op::Length(place) if self.is_outer(place, known) => {
                 Some(self.outer?.compute(result, op))
             }
-            Op::InstanceOf(..)
+            Op::Deadline { .. }
+            | Op::InstanceOf(..)
             | Op::ReplicaNumber(_)
             | Op::Load(_)
             | Op::Tag(_)

@@ -56,7 +56,8 @@ fn motion(op: &Op, inlinable_call: &dyn Fn(FnId) -> bool) -> Motion {
         {
             Motion::Pure
         }
-        Op::LoadNumber { .. }
+        Op::Deadline { .. }
+        | Op::LoadNumber { .. }
         | Op::LoadBits { .. }
         | Op::Equal(..)
         | Op::CallFunction { .. }
@@ -347,6 +348,7 @@ pub(super) fn overwrites(op: &Op) -> bool {
         | Op::Allocate(_)
         | Op::IsUnique(_)
         | Op::FreeObjects(_)
+        | Op::Deadline { .. }
         | Op::Retain(_)
         | Op::Release(_)
         | Op::Mark(_)

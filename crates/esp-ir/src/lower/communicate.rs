@@ -6,7 +6,7 @@ use super::expression::{any, step};
 use super::operator::passed;
 use crate::ir::{
     AltOrder, Base, Bind, BlockId, Branch, ChannelId, Guard, Op, Operand, Operation, Passed, Pattern, Payload, Place,
-    Rest, SlotId, Step, Terminator, TypeId, TypeTable, Wait,
+    Rest, SlotId, Step, Terminator, TimeUnit, TypeId, TypeTable, Wait,
 };
 use quaject_esp_syntax::hir::{self, CommunicateForm, ControlPoint, Expr, ExprKind, LocalId, PatternKind};
 use quaject_esp_syntax::span::Span;
@@ -218,7 +218,7 @@ impl<'p> Builder<'_, '_, 'p> {
                     Some(Operand::Value(value)) => *value,
                     Some(Operand::Place(_)) | None => unreachable!("a duration is an integer"),
                 };
-                (Operation::After { amount, unit_ns: unit.nanoseconds() }, Vec::new())
+                (Operation::After { amount, unit: TimeUnit::Nanoseconds(unit.nanoseconds()) }, Vec::new())
             }
         }
     }

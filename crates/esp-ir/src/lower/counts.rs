@@ -321,6 +321,7 @@ impl Placer<'_, '_> {
             | Op::CallFunction { .. }
             | Op::CallExtern { .. }
             | Op::OwnId
+            | Op::Deadline { .. }
             | Op::InstanceOf(..)
             | Op::ReplicaNumber(_)
             | Op::Allocate(_)

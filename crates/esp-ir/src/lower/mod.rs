@@ -229,6 +229,8 @@ fn lower_process(context: &mut Context<'_>, process: &hir::Process, body: Cow<'_
         name: process.name.clone(),
         replicas: process.replicas,
         replicated: process.replicated,
+        operations: Vec::new(),
+        callers: Vec::new(),
         labels: process.labels.iter().map(|(name, _)| name.clone()).collect(),
         sites: sites.collect(),
         body: lower_body(context, &process.locals, 0, body, BodyKind::Process),

@@ -6,7 +6,7 @@ use super::{Context, Observed, lower_with};
 use crate::ir::{
     self, AltOrder, Block, BlockId, Body, Boundary, Branch, ChannelId, Direction, ExternId, Guard, Instruction,
     Location, Op, Operand, Operation, Passed, Pattern, Payload, Place, Process, Program, Purity, Rest, Site, SiteId,
-    Slot, SlotId, Terminator, Transfer, Type, TypeTable, Value, ValueData, Wait,
+    Slot, SlotId, Terminator, TimeUnit, Transfer, Type, TypeTable, Value, ValueData, Wait,
 };
 use crate::ir::{Base, Edge, ProcessId};
 use crate::model::{ModelProgram, Role, Scope, Values};
@@ -267,7 +267,7 @@ fn outside(
     let zero = value(&mut body, TypeTable::I32);
     code.push(Instruction { result: Some(zero), op: Op::Constant(0), location: Location::default() });
     let sites = operations.len();
-    let again = Operation::After { amount: zero, unit_ns: 1 };
+    let again = Operation::After { amount: zero, unit: TimeUnit::Nanoseconds(1) };
     let branches = operations.into_iter().chain([again]).enumerate().map(|(number, operation)| Branch {
         guard: Guard::Open,
         operation,
@@ -289,6 +289,8 @@ fn outside(
         name: "outside".into(),
         replicas: 1,
         replicated: false,
+        operations: Vec::new(),
+        callers: Vec::new(),
         labels: Vec::new(),
         sites: vec![Site { channel, direction, location: Location::default() }; sites],
         body,

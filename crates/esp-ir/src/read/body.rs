@@ -299,6 +299,11 @@ impl Reader<'_> {
             "allocate" => Op::Allocate(self.pool()?),
             "is_unique" => Op::IsUnique(self.value()?),
             "free" => Op::FreeObjects(self.pool()?),
+            "deadline" => {
+                let amount = self.value()?;
+                self.sign("*")?;
+                Op::Deadline { amount, unit_ns: self.number("nanoseconds")? }
+            }
             "retain" => Op::Retain(self.operand()?),
             "release" => Op::Release(self.operand()?),
             "test" => {
@@ -411,7 +416,7 @@ impl Reader<'_> {
                 otherwise = Some(self.block_id()?);
                 break;
             }
-            let starts = ["when", "in", "out", "after"].into_iter().any(|word| self.is_word(word));
+            let starts = ["when", "in", "out", "after", "until"].into_iter().any(|word| self.is_word(word));
             if !starts {
                 break;
             }
@@ -426,7 +431,7 @@ impl Reader<'_> {
         if self.eat_word("when") {
             guard = if self.is_numbered("v") { Guard::Value(self.value()?) } else { Guard::Region(self.block_id()?) };
         }
-        let operation = match self.word("`in`, `out` or `after`")?.as_str() {
+        let operation = match self.word("`in`, `out`, `after` or `until`")?.as_str() {
             "in" => {
                 let site = SiteId(self.numbered("site")?);
                 let channel = self.channel_id()?;
@@ -449,9 +454,10 @@ impl Reader<'_> {
             "after" => {
                 let amount = self.value()?;
                 self.sign("*")?;
-                Operation::After { amount, unit_ns: self.number("nanoseconds")? }
+                Operation::After { amount, unit: TimeUnit::Nanoseconds(self.number("nanoseconds")?) }
             }
-            _ => return self.fail("`in`, `out` or `after` before"),
+            "until" => Operation::After { amount: self.value()?, unit: TimeUnit::Moment },
+            _ => return self.fail("`in`, `out`, `after` or `until` before"),
         };
         self.sign("->")?;
         let then = self.block_id()?;

@@ -382,7 +382,18 @@ impl<'a> Reader<'a> {
         }
         let body = self.body(&labels)?;
         let members = Vec::new();
-        self.program.processes.push(Process { name, replicas, replicated, labels, sites, body, members, location });
+        self.program.processes.push(Process {
+            name,
+            replicas,
+            replicated,
+            labels,
+            sites,
+            body,
+            members,
+            operations: Vec::new(),
+            callers: Vec::new(),
+            location,
+        });
         Ok(())
     }
 

@@ -39,7 +39,8 @@ pub(crate) fn op_uses<'a>(op: &'a Op, visit: &mut dyn FnMut(Use<'a>)) {
         | Op::Convert(a)
         | Op::InstanceOf(_, a)
         | Op::ReplicaNumber(a)
-        | Op::IsUnique(a) => {
+        | Op::IsUnique(a)
+        | Op::Deadline { amount: a, unit_ns: _ } => {
             visit(Use::Value(*a));
         }
         Op::Binary(_, a, b) => {

@@ -368,6 +368,11 @@ impl Verifier<'_> {
                 }
                 self.result_type(instruction, TypeTable::I32);
             }
+            Op::Deadline { amount, unit_ns } => {
+                self.expect(*amount, Class::Int);
+                self.unit_of_time(*unit_ns);
+                self.result_type(instruction, TypeTable::I64);
+            }
             Op::Retain(operand) | Op::Release(operand) => {
                 self.no_result(instruction);
                 self.operand(operand);

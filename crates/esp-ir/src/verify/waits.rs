@@ -5,7 +5,7 @@ use super::{Owner, Verifier};
 use crate::code::{edges, reached, written_place};
 use crate::ir::{
     Base, Bind, BlockId, Boundary, Branch, ChannelId, Direction, Guard, Instruction, Location, Op, Operation, Passed,
-    Pattern, Payload, Purity, SiteId, Terminator, Type, TypeId, TypeTable, Wait,
+    Pattern, Payload, Purity, SiteId, Terminator, TimeUnit, Type, TypeId, TypeTable, Wait,
 };
 use crate::verify::types::Class;
 use crate::visit::regions;
@@ -175,14 +175,19 @@ impl Verifier<'_> {
                     }
                 }
             }
-            Operation::After { amount, unit_ns } => {
+            Operation::After { amount, unit: TimeUnit::Nanoseconds(unit_ns) } => {
                 self.expect(*amount, Class::Int);
-                if *unit_ns <= 0 {
-                    self.error("a unit of time is positive");
-                }
+                self.unit_of_time(*unit_ns);
             }
+            Operation::After { amount, unit: TimeUnit::Moment } => self.expect_type(*amount, TypeTable::I64),
         }
         self.region_parameters(branch.then, &bound);
+    }
+
+    pub(super) fn unit_of_time(&mut self, unit_ns: i64) {
+        if unit_ns <= 0 {
+            self.error("a unit of time is positive");
+        }
     }
 
     /// The types of a channel's message, if the site is one of this process on it.

@@ -69,6 +69,7 @@ fn shows_counts(op: &Op) -> bool {
         | Op::ReplicaNumber(_)
         | Op::Allocate(_)
         | Op::FreeObjects(_)
+        | Op::Deadline { .. }
         | Op::Retain(_)
         | Op::Mark(_)
         | Op::Test(..) => false,

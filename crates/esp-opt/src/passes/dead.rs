@@ -78,9 +78,13 @@ pub(super) fn remove(body: &mut Body, checked: bool) -> bool {
 /// Whether an instruction does more than give its result: it writes, faults, or takes an object.
 pub(super) fn has_effect(op: &Op, checked: bool) -> bool {
     match op {
-        Op::Constant(_) | Op::Convert(_) | Op::OwnId | Op::ReplicaNumber(_) | Op::IsUnique(_) | Op::FreeObjects(_) => {
-            false
-        }
+        Op::Constant(_)
+        | Op::Convert(_)
+        | Op::OwnId
+        | Op::ReplicaNumber(_)
+        | Op::IsUnique(_)
+        | Op::FreeObjects(_)
+        | Op::Deadline { .. } => false,
         Op::Unary(UnaryOp::Negate, _) => checked,
         Op::Unary(UnaryOp::Not | UnaryOp::Complement, _) => false,
         Op::Binary(op, _, _) => match op {

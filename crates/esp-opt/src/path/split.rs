@@ -193,6 +193,7 @@ pub(crate) fn indexed_places(op: &Op) -> Vec<&Place> {
         | Op::Allocate(_)
         | Op::IsUnique(_)
         | Op::FreeObjects(_)
+        | Op::Deadline { .. }
         | Op::Mark(_)
         | Op::Test(..) => Vec::new(),
     };

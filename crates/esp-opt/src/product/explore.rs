@@ -165,6 +165,7 @@ pub(crate) fn explore(group: &Group<'_>, limits: Limits, effort: &mut usize) -> 
         }
         Refusal::Shared { .. }
         | Refusal::Unsupported { .. }
+        | Refusal::Seen { .. }
         | Refusal::Fused { .. }
         | Refusal::Manual { .. }
         | Refusal::PassedBy { .. }
@@ -570,7 +571,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
 fn runner(state: &State) -> Option<(usize, BlockId)> {
     state.members.iter().enumerate().rev().find_map(|(index, member)| match member.at {
         At::Running(block) => Some((index, block)),
-        At::Waiting(_) | At::Ended => None,
+        At::Waiting(_) | At::Yielding(..) | At::Ended => None,
     })
 }
 

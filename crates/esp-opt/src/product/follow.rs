@@ -48,6 +48,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         match path.state.members[member].at {
             At::Running(block) => self.run(path, member, block),
             At::Waiting(block) => self.arrive(path, member, block),
+            At::Yielding(..) => unreachable!("a path is left before a `yield`"),
             At::Ended => {
                 path.state.progress.running = None;
                 self.proceed(path)
@@ -378,7 +379,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         for member in order {
             let block = match path.state.members[*member].at {
                 At::Running(block) | At::Waiting(block) => block,
-                At::Ended => unreachable!("a path is left before an end"),
+                At::Yielding(..) | At::Ended => unreachable!("a path is left before a `yield` and an end"),
             };
             let live: Vec<Value> = self.group.members[*member].live[block.0 as usize].values.iter().copied().collect();
             let values = live.into_iter().map(|value| (value, self.value(path, *member, value))).collect();
@@ -414,7 +415,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let body = self.group.members[member].body;
         let mut block = match path.state.members[member].at {
             At::Running(block) | At::Waiting(block) => block,
-            At::Ended => return Location::default(),
+            At::Yielding(..) | At::Ended => return Location::default(),
         };
         // Labels and jumps stand for what is behind them.
         for _ in 0..body.blocks.len() {

@@ -6,9 +6,9 @@ use crate::fuse::Refusal;
 use crate::path::Placed;
 use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::{
-    AltOrder, Base, BinaryOp, Bind, BlockId, Body, Boundary, Branch, ChannelId, Direction, Guard, Op, Operand,
-    Operation, Pattern, Payload, Place, ProcessId, Program, Site, SiteId, SlotId, Terminator, Type, TypeId, TypeTable,
-    Value, Wait,
+    AltOrder, Base, BinaryOp, Bind, BlockId, Body, Boundary, Branch, ChannelId, Direction, Guard, Instruction, Op,
+    Operand, Operation, Pattern, Payload, Place, ProcessId, Program, Site, SiteId, SlotId, Terminator, Type, TypeId,
+    TypeTable, Value, Wait,
 };
 use quaject_esp_ir::visit::{edges_mut, op_slots, op_values, terminator_slots, terminator_values};
 use rustc_hash::FxHashSet;
@@ -50,6 +50,8 @@ pub(super) struct Member<'p> {
     pub(super) joins: Vec<bool>,
     /// Its loops that end by themselves.
     pub(super) counted: Vec<Counted>,
+    /// Moments that are later than their computation.
+    pub(super) later: BTreeSet<Value>,
 }
 
 /// Values and slots of one body.
@@ -90,6 +92,7 @@ impl<'p> Group<'p> {
                     at_rest: at_rest.clone(),
                     joins: joins(&source.body),
                     counted: counted(&source.body),
+                    later: later(&source.body),
                 });
                 first_slot += source.body.slots.len() as u32;
                 first_site += source.sites.len() as u32;
@@ -139,6 +142,7 @@ impl<'p> Group<'p> {
                 at_rest,
                 joins: joins(&source.body),
                 counted: counted(&source.body),
+                later: later(&source.body),
             });
             first_slot += source.body.slots.len() as u32;
             first_site += source.sites.len() as u32;
@@ -226,6 +230,14 @@ impl<'p> Group<'p> {
 
     pub(super) fn is_internal(&self, channel: ChannelId) -> bool {
         self.internal[channel.0 as usize]
+    }
+
+    /// Whether a branch waits for a time that has not passed when the member arrives.
+    pub(super) fn is_later(&self, member: usize, wait: &Wait, branch: u32) -> bool {
+        match &wait.branches[branch as usize].operation {
+            Operation::After { amount, unit: _ } => self.members[member].later.contains(amount),
+            Operation::In { .. } | Operation::Out { .. } => false,
+        }
     }
 
     /// The wait that a block ends in.
@@ -332,6 +344,17 @@ fn constants(body: &Body) -> Vec<Option<i128>> {
     constants
 }
 
+/// The moments of a body that are later than their computation.
+fn later(body: &Body) -> BTreeSet<Value> {
+    let constants = constants(body);
+    let instructions = body.blocks.iter().flat_map(|block| &block.instructions);
+    let is_later = |instruction: &Instruction| match instruction.op {
+        Op::Deadline { amount, unit_ns: _ } => constants[amount.0 as usize].is_some_and(|amount| amount > 0),
+        _ => false,
+    };
+    instructions.filter(|instruction| is_later(instruction)).filter_map(|instruction| instruction.result).collect()
+}
+
 /// Per channel: whether it lies between these processes alone. One of which the other end is outside is like one to
 /// the world; one that they could meet on and others use, too, is neither.
 fn internal(
@@ -420,14 +443,10 @@ fn eligible(program: &Program, process: ProcessId) -> Result<(), Refusal> {
                     if let Guard::Region(_) = branch.guard {
                         return refuse("a guard that asks `free`");
                     }
-                    match &branch.operation {
-                        Operation::After { .. } => return refuse("`after`"),
-                        Operation::In { .. } | Operation::Out { .. } => {}
-                    }
                 }
             }
-            Terminator::Yield(_) => return refuse("`yield`"),
             Terminator::Jump(_)
+            | Terminator::Yield(_)
             | Terminator::Branch { .. }
             | Terminator::Switch { .. }
             | Terminator::Return(_)

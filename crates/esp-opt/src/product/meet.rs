@@ -5,12 +5,12 @@ use super::course::site;
 use super::explore::Explorer;
 use super::group::{bound_slots, has_effects, holds_boxed};
 use super::path::{Given, Path};
-use super::state::{At, Known, Meeting, Way};
+use super::state::{At, Known, Meeting, Since, Turn, Way};
 use crate::fuse::Refusal;
 use crate::path::Why;
 use quaject_esp_ir::ir::{
     AltOrder, Base, BinaryOp, Bind, BlockId, Branch, ChannelId, Guard, Location, Op, Operand, Operation, Passed,
-    Pattern, Payload, Place, SlotId, Step, Transfer, Type, TypeId, TypeTable, Wait,
+    Pattern, Payload, Place, SlotId, Step, Terminator, Transfer, Type, TypeId, TypeTable, Wait,
 };
 use quaject_esp_ir::priority::is_allowed;
 use quaject_esp_ir::trace;
@@ -43,9 +43,13 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.check_size()?;
         let meetings = self.meetings(&path);
         self.note_enabled(meetings.iter().flat_map(|(writer, _, reader, _)| [*writer, *reader]));
+        self.note_enabled(self.yielding(&path).map(|(member, _)| member).collect::<Vec<_>>());
+        if let Some(member) = self.next_after_yield(&path, Since::Others) {
+            return self.go_on_after_yield(path, member);
+        }
         match self.first(&path, &meetings, preferred) {
             Some(meeting) => self.attempt(path, meeting),
-            None => self.ask_world(path),
+            None => self.ask_world(path, preferred),
         }
     }
 
@@ -53,7 +57,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     pub(super) fn standing(&self, path: &Path, member: usize) -> Option<(BlockId, &'p Wait)> {
         match path.state.members[member].at {
             At::Waiting(block) => Some((block, self.group.wait(member, block))),
-            At::Running(_) | At::Ended => None,
+            At::Running(_) | At::Yielding(..) | At::Ended => None,
         }
     }
 
@@ -201,6 +205,48 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 }))
     }
 
+    /// Members that have yielded, and when they go on.
+    pub(super) fn yielding(&self, path: &Path) -> impl Iterator<Item = (usize, Turn)> + use<'_, 'g, 'p> {
+        let members: Vec<At> = path.state.members.iter().map(|member| member.at).collect();
+        members.into_iter().enumerate().filter_map(|(member, at)| match at {
+            At::Yielding(_, turn) => Some((member, turn)),
+            At::Running(_) | At::Waiting(_) | At::Ended => None,
+        })
+    }
+
+    /// Who goes on next of those that have yielded since when this has happened.
+    pub(super) fn next_after_yield(&self, path: &Path, wanted: Since) -> Option<usize> {
+        let members = self.yielding(path).filter(|(_, turn)| turn.since == wanted);
+        members.min_by_key(|(_, turn)| turn.behind).map(|(member, _)| member)
+    }
+
+    /// A member that has yielded goes on, as soon as others of the program have had their turn.
+    pub(super) fn go_on_after_yield(&mut self, mut path: Path, member: usize) -> Result<(), Refusal> {
+        let At::Yielding(block, own) = path.state.members[member].at else { unreachable!("it has yielded") };
+        let next = self.out.block(Vec::new());
+        let location = self.group.members[member].body.blocks[block.0 as usize].location;
+        self.out.finish(path.block, Terminator::Yield(super::residue::to(next)), location);
+        path.block = next;
+        path.state.has_rested = true;
+        path.state.moved.insert(member);
+        path.state.members[member].at = At::Running(block);
+        for member in &mut path.state.members {
+            if let At::Yielding(_, turn) = &mut member.at {
+                turn.behind -= usize::from(turn.behind > own.behind);
+            }
+        }
+        self.go_on(path)
+    }
+
+    /// Somebody who waited has gone on, as those let them who have yielded.
+    pub(super) fn others_have_gone_on(&self, path: &mut Path) {
+        for member in &mut path.state.members {
+            if let At::Yielding(_, turn) = &mut member.at {
+                turn.since = Since::Others;
+            }
+        }
+    }
+
     /// A member leaves its wait.
     pub(super) fn leave(&self, path: &mut Path, member: usize, way: Way) {
         let (block, wait) = self.standing(path, member).expect("who leaves a wait is at one");
@@ -212,6 +258,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let then = wait.branches[way.0 as usize].then;
         path.state.members[member].at = At::Running(then);
         path.state.prune(self.group, member);
+        self.others_have_gone_on(path);
     }
 
     fn branch(&self, path: &Path, member: usize, branch: u32) -> &'p Branch {
@@ -247,7 +294,10 @@ impl<'g, 'p> Explorer<'g, 'p> {
             .into_iter()
             .filter(|(_, branch)| match wait.order {
                 AltOrder::Priority => *branch < way.0,
-                AltOrder::Fair => self.rank(path, member, (*branch, WORLD)) < rank,
+                // A time that is after arrival for sure need not be asked for whenever the member arrives.
+                AltOrder::Fair => {
+                    self.rank(path, member, (*branch, WORLD)) < rank && !self.group.is_later(member, wait, *branch)
+                }
             })
             .collect()
     }

@@ -4,7 +4,7 @@
 use super::explore::Explorer;
 use super::residue::to;
 use super::simplify::{Simpler, simpler};
-use super::state::{At, Known, State, TagPlace, Test};
+use super::state::{At, Known, Since, State, TagPlace, Test, Turn};
 use crate::facts::{self, Fact};
 use crate::fuse::Refusal;
 use crate::path::Why;
@@ -98,12 +98,15 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     self.out.finish(path.block, Terminator::Fault(*fault), source.location);
                     return Ok(());
                 }
-                Terminator::Yield(_)
-                | Terminator::Return(_)
-                | Terminator::Result(_)
-                | Terminator::Enter(_)
-                | Terminator::Leave(_) => {
-                    unreachable!("groups have no `yield` and no fast paths, and processes no results")
+                Terminator::Yield(edge) => {
+                    self.bind_edge(&mut path, member, edge);
+                    let turn = Turn { since: Since::Nothing, behind: self.yielding(&path).count() };
+                    path.state.members[member].at = At::Yielding(edge.to, turn);
+                    path.state.prune(self.group, member);
+                    return self.go_on(path);
+                }
+                Terminator::Return(_) | Terminator::Result(_) | Terminator::Enter(_) | Terminator::Leave(_) => {
+                    unreachable!("groups have no fast paths, and processes no results")
                 }
             }
         }

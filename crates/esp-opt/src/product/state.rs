@@ -59,8 +59,27 @@ pub(super) enum At {
     Running(BlockId),
     /// At the wait a block ends in.
     Waiting(BlockId),
+    /// Before a block, behind a `yield`.
+    Yielding(BlockId, Turn),
     /// At the end of its text.
     Ended,
+}
+
+/// When a member that has yielded goes on.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(super) struct Turn {
+    pub(super) since: Since,
+    /// How many yielded before it and have not gone on yet.
+    pub(super) behind: usize,
+}
+
+/// What has happened since a member yielded.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(super) enum Since {
+    /// Nothing, but that others went on who had yielded: those who wait come first, if any can go on.
+    Nothing,
+    /// Somebody who waited has gone on: now it is this member's turn.
+    Others,
 }
 
 /// A way to leave a wait: the branch, and who is met there, `u32::MAX` for the world.
@@ -174,7 +193,7 @@ impl State {
         self.members.iter().zip(&group.members).any(|(state, member)| {
             let Some(own) = slot.0.checked_sub(member.first_slot) else { return false };
             let live = match state.at {
-                At::Running(block) => &member.live[block.0 as usize],
+                At::Running(block) | At::Yielding(block, _) => &member.live[block.0 as usize],
                 At::Waiting(block) => match &member.at_rest[block.0 as usize] {
                     Some(live) => live,
                     None => return false,
@@ -189,7 +208,7 @@ impl State {
     pub(super) fn prune(&mut self, group: &Group<'_>, member: usize) {
         let known = &group.members[member];
         let live = match self.members[member].at {
-            At::Running(block) => Some(&known.live[block.0 as usize]),
+            At::Running(block) | At::Yielding(block, _) => Some(&known.live[block.0 as usize]),
             At::Waiting(block) => known.at_rest[block.0 as usize].as_ref(),
             At::Ended => None,
         };

@@ -4,7 +4,7 @@
 use super::explore::Explorer;
 use super::meet::{Open, WORLD};
 use super::path::Path;
-use super::state::{At, Known};
+use super::state::{At, Known, Since};
 use crate::fuse::Refusal;
 use quaject_esp_ir::ir::{
     AltOrder, Base, Bind, BlockId, Branch, ChannelId, Direction, Fault, Guard, Location, Op, Operand, Operation,
@@ -13,6 +13,7 @@ use quaject_esp_ir::ir::{
 use quaject_esp_ir::report::WaitsFor;
 use quaject_esp_ir::visit::{edges_mut, op_slots, op_values, pattern_operands, terminator_values};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 
 /// What goes on after a wait, by the state it is in.
 type GoOn<'c, 'g, 'p> = &'c mut dyn FnMut(&mut Explorer<'g, 'p>, Path) -> Result<(), Refusal>;
@@ -25,30 +26,38 @@ impl<'g, 'p> Explorer<'g, 'p> {
         branches
             .filter(|(_, branch)| match &branch.operation {
                 Operation::In { channel, .. } | Operation::Out { channel, .. } => !self.group.is_internal(*channel),
-                Operation::After { .. } => false,
+                // Who follows a path does not wait for a time on it.
+                Operation::After { .. } => self.course.is_none(),
             })
             .filter(|(_, branch)| self.open(path, member, branch.guard) != Open::No)
             .map(|(index, _)| (member, index as u32))
             .collect()
     }
 
-    /// No members can meet: the world is asked, an `else` is taken, or nothing will ever happen again.
-    pub(super) fn ask_world(&mut self, mut path: Path) -> Result<(), Refusal> {
+    /// No members can meet: the world is asked, an `else` is taken, who has yielded goes on, or nothing will ever happen
+    /// again.
+    pub(super) fn ask_world(&mut self, mut path: Path, preferred: &BTreeSet<usize>) -> Result<(), Refusal> {
         let members = 0..self.group.members.len();
         let branches: Vec<(usize, u32)> = members.clone().flat_map(|member| self.outside(&path, member)).collect();
-        let alternative = members.clone().rev().find_map(|member| {
+        let alternatives = members.clone().filter_map(|member| {
             let (_, wait) = self.standing(&path, member)?;
             wait.otherwise.map(|block| (member, block))
         });
-        if let Some((member, block)) = alternative {
-            self.note_enabled([member]);
+        let alternatives: Vec<(usize, BlockId)> = alternatives.collect();
+        self.note_enabled(alternatives.iter().map(|(member, _)| *member));
+        let alternative = alternatives.iter().max_by_key(|(member, _)| (preferred.contains(member), *member));
+        if let Some((member, block)) = alternative.copied() {
             return self.poll(path, branches, &mut |explorer, mut path| {
                 path.state.moved.insert(member);
                 path.state.refuted.retain(|(writer, _, reader, _)| *writer != member && *reader != member);
                 path.state.members[member].at = At::Running(block);
                 path.state.prune(explorer.group, member);
+                explorer.others_have_gone_on(&mut path);
                 explorer.go_on(path)
             });
+        }
+        if let Some(member) = self.next_after_yield(&path, Since::Nothing) {
+            return self.poll(path, branches, &mut |explorer, path| explorer.go_on_after_yield(path, member));
         }
         for member in members.clone() {
             let Some((block, wait)) = self.standing(&path, member) else { continue };
@@ -56,7 +65,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             let unknown = wait.branches.iter().find(|branch| self.open(&path, member, branch.guard) == Open::Perhaps);
             // If it may be that none is open, that is found out one by one.
             if let (false, Some(Branch { guard: Guard::Value(guard), location, .. })) = (is_open, unknown) {
-                let again = &mut |explorer: &mut Explorer<'g, 'p>, path: Path, _| explorer.ask_world(path);
+                let again = &mut |explorer: &mut Explorer<'g, 'p>, path: Path, _| explorer.ask_world(path, preferred);
                 return self.fork(path, member, *guard, *location, again);
             }
             if !is_open {
@@ -178,7 +187,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     let (channel, other) = match &branch.operation {
                         Operation::In { channel, .. } => (*channel, Direction::Out),
                         Operation::Out { channel, .. } => (*channel, Direction::In),
-                        Operation::After { .. } => return true,
+                        Operation::After { .. } => return self.open(path, member, branch.guard) != Open::No,
                     };
                     self.open(path, member, branch.guard) != Open::No
                         && self.group.is_internal(channel)
@@ -331,7 +340,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     Payload::Region(entry) => Payload::Region(self.copy_region(path, member, *entry)),
                 },
             },
-            Operation::After { .. } => unreachable!("groups have no `after`"),
+            Operation::After { amount, unit } => {
+                Operation::After { amount: self.value(path, member, *amount), unit: *unit }
+            }
         }
     }
 

@@ -75,7 +75,12 @@ impl<'a> Access<'a> {
     pub(crate) fn op(&mut self, op: &'a Op) {
         match op {
             Op::Constant(_) | Op::OwnId | Op::Allocate(_) | Op::FreeObjects(_) | Op::Mark(_) | Op::Test(..) => {}
-            Op::Unary(_, a) | Op::Convert(a) | Op::InstanceOf(_, a) | Op::ReplicaNumber(a) | Op::IsUnique(a) => {
+            Op::Unary(_, a)
+            | Op::Convert(a)
+            | Op::InstanceOf(_, a)
+            | Op::ReplicaNumber(a)
+            | Op::IsUnique(a)
+            | Op::Deadline { amount: a, unit_ns: _ } => {
                 self.values.push(*a);
             }
             Op::Binary(_, a, b) => self.values.extend([*a, *b]),

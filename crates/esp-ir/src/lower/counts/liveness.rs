@@ -446,6 +446,7 @@ fn is_calm(context: &mut Context<'_>, raw: &RawBody, code: &Raw) -> bool {
         | Op::LoadBits { .. }
         | Op::Equal(..)
         | Op::OwnId
+        | Op::Deadline { .. }
         | Op::InstanceOf(..)
         | Op::ReplicaNumber(_)
         | Op::SetBytes(..)

@@ -88,7 +88,7 @@ impl Explorer<'_, '_> {
         let node = |position: &usize| &self.nodes[self.round.list[*position]];
         let at = |position: &usize, member: usize| self.versions[node(position).key.place].place.members[member].0;
         let block = |position: &usize, member: usize| match at(position, member) {
-            At::Running(block) | At::Waiting(block) => Some(block),
+            At::Running(block) | At::Yielding(block, _) | At::Waiting(block) => Some(block),
             At::Ended => None,
         };
         let members = self.group.members.iter().enumerate();

@@ -1,0 +1,114 @@
+//! Fused processes keep times and give others their turn: waits with `after`, `yield` and `else` of several members, all
+//! processes fused to one, show the same messages in the same order, and the form can be written and read again.
+
+use quaject_esp_ir::interpreter::Interpreter;
+use quaject_esp_ir::ir::{ProcessId, Program};
+use quaject_esp_ir::read::read;
+use quaject_esp_ir::report::Outcome;
+use quaject_esp_ir::{text::print, verify::verify};
+use quaject_esp_opt::fuse::{Limits, Refusal, fuse};
+use quaject_test_world::{Script, act, compile};
+use std::path::Path;
+
+/// What is shown, and how it ends; none if it goes on for ever.
+fn run(program: &Program, text: &str) -> (Vec<String>, Option<u8>) {
+    let mut world = Script::new(program, text);
+    let mut interpreter = Interpreter::new(program, world.checks).expect("test programs are small");
+    loop {
+        match interpreter.run(&mut world, 100_000) {
+            Outcome::Ended(status) => return (world.log, Some(status)),
+            Outcome::Budget => return (world.log, None),
+            outcome => assert!(act(&mut world, &outcome), "{:?}: {outcome:?}", world.log),
+        }
+    }
+}
+
+fn all_fused(program: &Program) -> Result<Program, Refusal> {
+    let all: Vec<ProcessId> = (0..program.processes.len() as u32).map(ProcessId).collect();
+    let fused = fuse(program, &all, false, Limits::default())?.program;
+    let errors: Vec<String> = verify(&fused).iter().map(|error| error.text(&fused)).collect();
+    assert!(errors.is_empty(), "{errors:#?}\n{}", print(&fused));
+    let again = read(&print(&fused)).expect("what is printed can be read");
+    assert_eq!(print(&again), print(&fused));
+    Ok(fused)
+}
+
+/// What the program shows, which its fused form does, too.
+fn check(text: &str, offers: &str) -> (Vec<String>, Option<u8>) {
+    let program = compile(Path::new("test.esp"), text);
+    let fused = all_fused(&program).unwrap_or_else(|refusal| panic!("{refusal:?}: {text}"));
+    let (mut shown, mut as_one) = (run(&program, offers), run(&fused, offers));
+    // When something is read is not shown.
+    [&mut shown, &mut as_one].into_iter().for_each(|(log, _)| log.retain(|line| !line.starts_with("< ")));
+    assert_eq!(as_one, shown, "{}", print(&fused));
+    shown.0.retain(|line| !line.starts_with("time "));
+    shown
+}
+
+fn sent(numbers: &[i32]) -> Vec<String> {
+    numbers.iter().map(|number| format!("> o {number}")).collect()
+}
+
+/// A reader that stops after two silences, for streams of 0, 1 and 2 numbers.
+#[test]
+fn silences_are_noticed() {
+    let text = "channel i(int) external out; channel c(int); channel o(int) external in;\n\
+        process s { while { in(i, $x); if (x == 0) break; out(c, x); } }\n\
+        process t { var quiet = 0; while { alt { in(c, $x) { out(o, x); }\n\
+        after (5 ms) { quiet += 1; out(o, 100 + quiet); if (quiet == 2) break; } } } }\n";
+    for count in 0..3 {
+        let offers: String = (1..=count).chain([0]).map(|number| format!("; offer i {number}\n")).collect();
+        let (log, ended) = check(text, &offers);
+        assert_eq!((log.len(), ended), (count + 2, Some(0)), "{log:?}");
+    }
+}
+
+/// A time runs from when its process began to wait, whatever others do meanwhile, whose times are their own.
+#[test]
+fn each_member_keeps_its_time() {
+    let text = "channel c(int); channel d(int); channel o(int) external in;\n\
+        process a { for k in 0..5 { alt { after (2 ms) { } } out(c, k); } }\n\
+        process b { alt { after (5 ms) { } } out(d, 50); alt { after (4 ms) { } } out(d, 90); }\n\
+        process t { for k in 0..7 { alt { in(c, $x) { out(o, x); } in(d, $x) { out(o, x); } } } }\n";
+    assert_eq!(check(text, ""), (sent(&[0, 1, 50, 2, 3, 90, 4]), Some(0)));
+}
+
+/// A time that is over at once, an unsigned one that is very long, a closed branch, and one that is computed.
+#[test]
+fn times_are_as_long_as_they_say() {
+    let text = "channel c(int); channel o(int) external in;\n\
+        process a { alt { after (-1 s) { out(c, 1); } } var n = 3; alt { after (n ms) { out(c, 2); } }\n\
+        var long: u64 = 0xffff_ffff_ffff_ffff; alt { after (long s) { out(c, 0); } when (n > 5) after (0 s) { out(c, 0); }\n\
+        after (9 ms) { out(c, 3); } } }\n\
+        process t { in(c, $x); out(o, x); alt { in(c, x) { } after (1 ms) { out(o, 10); in(c, x); } } out(o, x);\n\
+        in(c, x); out(o, x); }\n";
+    assert_eq!(check(text, ""), (sent(&[1, 10, 2, 3]), Some(0)));
+}
+
+/// Who yields lets others go on, and goes on after them, however many do so.
+#[test]
+fn everybody_goes_on_who_yields() {
+    let text = "channel c(int); channel o(int) external in;\n\
+        process a { while { yield; } }\nprocess b { var n = 0; while { yield; n += 1; if (n == 9) out(c, n); } }\n\
+        process s { yield; out(c, 1); yield; out(c, 2); }\n\
+        process t { var sum = 0; for k in 0..3 { in(c, $x); sum += x; } out(o, sum); exit(3); }\n";
+    assert_eq!(check(text, ""), (sent(&[12]), Some(3)));
+}
+
+/// Two that ask for ever whether somebody is there, and yield or not, are both served.
+#[test]
+fn nobody_starves_beside_who_asks() {
+    for pause in ["", "yield;"] {
+        let text = format!(
+            "channel c(int); channel d(int); channel o(int) external in;\n\
+             process A {{ var n = 0; while {{ alt {{ in(c, _) {{ }} else {{ n += 1; {pause} if (n == 9) exit(7); }} }} }} }}\n\
+             process B {{ while {{ alt {{ in(d, _) {{ }} else {{ {pause} }} }} }} }}\n\
+             process D {{ out(c, 1); out(d, 1); }}\n"
+        );
+        let program = compile(Path::new("test.esp"), &text);
+        match all_fused(&program) {
+            Ok(fused) => assert_eq!(run(&fused, ""), (Vec::new(), Some(7)), "{}", print(&fused)),
+            Err(refusal) => assert!(matches!(refusal, Refusal::Starves { .. }), "{refusal:?}"),
+        }
+    }
+}
