@@ -242,7 +242,7 @@ pub(crate) enum ModeChoice {
     Fastpath,
     /// Those that channels connect as one state machine, where that can be done
     Automata,
-    /// Whatever is fastest and fits: state machines, else fast paths, else each on its own, handing over directly
+    /// Whatever is fastest, fits and shows the same: state machines, else fast paths, else each on its own
     Auto,
 }
 

@@ -18,7 +18,7 @@ fn said(output: &Output) -> String {
 }
 
 /// Programs that fault, and their input.
-const FAULTS: [(&str, &str); 6] = [
+const FAULTS: [(&str, &str); 9] = [
     // All wait for each other.
     (
         "channel a(int);\nchannel b(int);\nprocess P { in(a, $x); out(b, x); }\nprocess Q { in(b, $x); out(a, x); }\n",
@@ -52,6 +52,23 @@ const FAULTS: [(&str, &str); 6] = [
     (
         "channel i(int) external out;\nchannel a(int);\nchannel o(int) external in;\n\
          process P { while { in(i, $x); out(a, 8 / x); } }\nprocess Q { while { in(a, $x); out(o, x); } }\n",
+        "0\n",
+    ),
+    // In a function that one of them calls.
+    (
+        "fn half(x: int) -> int { return 8 / x; }\nchannel i(int) external out;\nchannel a(int);\n\
+         process P { in(i, $x); out(a, half(x)); }\nprocess Q { in(a, $x); assert(x > 0); }\n",
+        "0\n",
+    ),
+    // Where a message is made, and where it is looked at: told with the channel.
+    (
+        "channel i(int) external out;\nchannel a(int);\nprocess P { in(i, $x); alt { out(a, 8 / x) { } } }\n\
+         process Q { in(a, _); }\n",
+        "0\n",
+    ),
+    (
+        "channel i(int) external out;\nchannel a(int);\nprocess P { in(i, $x); out(a, x); }\n\
+         process Q { in(a, $x if 8 / x > 1); }\n",
         "0\n",
     ),
 ];
@@ -151,6 +168,69 @@ fn auto_takes_what_fits() {
         for engine in FORMS {
             let run = folder.qj(&format!("run a.esp --mode auto{growth} --engine {engine}"));
             run.stdin("1\n2\n3\n4\n5\n6\n").assert().stdout_eq("3\n7\n11\n");
+        }
+    }
+}
+
+/// Programs that show something else if their processes run in another order, and what the report says of them.
+const ORDERS: [(&str, &str); 6] = [
+    (
+        "process P { out(o, 1); out(c, 1); out(o, 2); }\nprocess Q { out(o, 3); in(c, _); out(o, 4); }\n",
+        "something that is shown to the world, as others show something, too, at a.esp:4:13",
+    ),
+    (
+        "channel p(int) external in;\nprocess P { out(o, 1); out(c, 1); }\nprocess Q { out(p, 3); in(c, _); }\n",
+        "something that is shown to the world, as others show something, too,",
+    ),
+    (
+        "process P[3] { out(c, int(@)); }\nprocess Q { for k in 0..3 { in(c, $x); out(o, x); } }\n",
+        "not fused: P, Q: `P` has a channel that others use in the same direction",
+    ),
+    (
+        "channel d(int);\nprocess P { out(c, 1); out(c, 2); }\nprocess R { out(d, 3); out(d, 4); }\n\
+         process Q { for k in 0..4 { alt { in(c, $x) { out(o, x); } in(d, $x) { out(o, x); } } } }\n",
+        "`Q` has a choice at a.esp:6:",
+    ),
+    (
+        "process P { alt { after (1 ms) { } } out(c, 1); }\nprocess Q { in(c, $x); out(o, x); }\n",
+        "`P` has an `after` at a.esp:3:",
+    ),
+    (
+        "process P { var n = 0; while { alt { out(c, n) { break; } else { n += 1; } } } }\n\
+         process Q { in(c, $x); out(o, x); }\n",
+        "`P` has an `else` at a.esp:3:",
+    ),
+];
+
+#[test]
+fn what_would_show_another_order_stays_as_it_is_unless_asked_for() {
+    for (processes, reason) in ORDERS {
+        let folder = Folder::with(&[("a.esp", &format!("channel c(int);\nchannel o(int) external in;\n{processes}"))]);
+        let report = folder.qj("build a.esp --emit c --mode auto --report -o out").output().expect("qj runs");
+        let said = String::from_utf8_lossy(&report.stdout);
+        assert!(said.contains(reason) && !said.contains("\nfused") && !said.starts_with("fused"), "{said}");
+        let plain = folder.qj("run a.esp --mode process --engine interp").output().expect("qj runs");
+        for engine in ["c", "jit"] {
+            let run = folder.qj(&format!("run a.esp --mode auto --engine {engine}")).output().expect("qj runs");
+            assert_eq!((&run.stdout, run.status), (&plain.stdout, plain.status), "{engine}: {processes}");
+        }
+        let asked = folder.qj("build a.esp --emit c --mode automata --report -o out").output().expect("qj runs");
+        let said = String::from_utf8_lossy(&asked.stdout);
+        assert!(said.contains("fused: "), "{said}");
+    }
+}
+
+#[test]
+fn silences_are_noticed_by_fused_processes() {
+    let program = "channel i(int) external out = \"text:-\";\nchannel c(int);\nchannel o(int) external in = \"text:-\";\n\
+        process s { while { in(i, $x); out(c, x); } }\n\
+        process t { var quiet = 0; while { alt { in(c, $x) { out(o, x); }\n\
+        after (60 ms) { quiet += 1; out(o, 100 + quiet); if (quiet == 2) exit(0); } } } }\n";
+    let folder = Folder::with(&[("a.esp", program)]);
+    for engine in FORMS {
+        for (input, output) in [("", "101\n102\n"), ("1\n", "1\n101\n102\n"), ("1\n2\n", "1\n2\n101\n102\n")] {
+            let run = folder.qj(&format!("run a.esp --mode automata --engine {engine}")).stdin(input);
+            run.timeout(Duration::from_secs(60)).assert().success().stdout_eq(output);
         }
     }
 }

@@ -36,7 +36,8 @@ use optimise::Optimising;
 use quaject_esp_gen::c;
 use quaject_esp_ir::{ir, lower, text, verify};
 use quaject_esp_opt::batch::batch;
-use quaject_esp_opt::groups::fuse_all;
+use quaject_esp_opt::groups::{fuse_all, fuse_unseen};
+use quaject_esp_opt::order;
 use quaject_esp_opt::path::{self, extract};
 use quaject_esp_syntax::check::{analyze_with_fast_paths, decode};
 use quaject_esp_syntax::diagnostics::{Diagnostic, Severity};
@@ -95,7 +96,8 @@ pub enum Mode {
     FastPath,
     /// Processes that channels connect become one, wherever that can be done.
     Automata,
-    /// Likewise; where it cannot be done, fast paths run as code of one process, and all else as in `Direct`.
+    /// Likewise, wherever that can be done and the program shows the same; elsewhere, the fast paths that it names run as
+    /// code of one process, and all else as in `Direct` if nobody can tell, or as in `Process`.
     Auto,
 }
 
@@ -240,13 +242,18 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
     let mut work = Optimising { program: ir, checked, optimiser, dump, dumped: Vec::new() };
     work.done("lower", 0);
     work.each(0);
+    let order_is_unseen = order::is_unseen(&work.program);
     let (mut attempts, mut batches) = (Vec::new(), Vec::new());
     let mut extractions = Vec::new();
     match options.mode {
         Mode::Process | Mode::Direct | Mode::FastPath => {}
         Mode::Automata | Mode::Auto => {
             let alone = work.program.processes.len();
-            (work.program, attempts) = fuse_all(&work.program, checked, options.limits);
+            let fuse = match options.mode {
+                Mode::Auto => fuse_unseen,
+                Mode::Process | Mode::Direct | Mode::FastPath | Mode::Automata => fuse_all,
+            };
+            (work.program, attempts) = fuse(&work.program, checked, options.limits);
             work.done("fuse", 0);
             work.each(alone);
             match options.batching {
@@ -272,8 +279,9 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
         }
     }
     work.program.hand_off = match options.mode {
-        Mode::Direct | Mode::Auto => ir::HandOff::Direct,
-        Mode::Process | Mode::FastPath | Mode::Automata => ir::HandOff::Queued,
+        Mode::Direct => ir::HandOff::Direct,
+        Mode::Auto if order_is_unseen => ir::HandOff::Direct,
+        Mode::Process | Mode::FastPath | Mode::Automata | Mode::Auto => ir::HandOff::Queued,
     };
     work.last();
     let Optimising { program: ir, dumped, .. } = work;
