@@ -15,6 +15,8 @@ fn program() -> Program {
         sites: vec![],
         body: Body::default(),
         members: vec![],
+        operations: vec![],
+        callers: vec![],
         location: Location::default(),
     };
     Program {

@@ -400,7 +400,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let away = |member: usize| match path.state.members[member].at {
             At::Waiting(block) | At::Running(block) if block == self.part_of(member).first => 0,
             At::Waiting(block) | At::Running(block) if self.part_of(member).before_start[block.0 as usize] => 1,
-            At::Waiting(_) | At::Running(_) | At::Ended => count,
+            At::Waiting(_) | At::Running(_) | At::Yielding(..) | At::Ended => count,
         };
         (0..count).map(away).sum()
     }
