@@ -77,11 +77,8 @@ fn translate_as_far(
     let specification = source.with_extension("fp");
     let fast_paths = if specification.is_file() { vec![file(&specification)?] } else { Vec::new() };
     let options = c::Options { style: c::Style::SansIo, lines: c::LineMarks::None, ..c::Options::default() };
-    // Batches are made of what the passes have tidied.
-    let optimiser = match batching {
-        Batching::Off => Optimiser::Off,
-        Batching::On => Optimiser::On,
-    };
+    // As `qj build` does.
+    let optimiser = Optimiser::On;
     let options = Options { mode, batching, optimiser, ..Options::new(Emit::C(options)) };
     let compiled = compile(Source { root: file(source)?, fast_paths }, &mut Files(folder), &options);
     let outputs = compiled.outputs.map_err(|_| format!("{}: {:?}", source.display(), compiled.diagnostics))?;
