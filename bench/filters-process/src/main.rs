@@ -151,7 +151,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     if !asked.is_empty() && asked.len() + 1 == std::env::args().count() {
         return Ok(());
     }
-    for program in programs.iter().copied() {
+    for program in &programs {
         for (name, mode, batching) in MODES {
             let folder = place.join(format!("{name}{program}"));
             translate_with(&here.join(format!("esp/program{program}.esp")), &folder, mode, batching)?;
