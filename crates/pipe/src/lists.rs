@@ -13,7 +13,7 @@ use std::ops::{Deref, DerefMut};
 
 use crate::error::Error;
 use crate::pipe::Options;
-use crate::report::Report;
+use crate::report::Found;
 use crate::runner::Runner;
 
 /// Units never reach over a multiple of so many bytes.
@@ -67,7 +67,12 @@ impl Runner<'_> {
     ///
     /// # Errors
     /// [`Error::Target`], [`Error::Streams`], [`Error::StreamLength`]: nothing has been read or written then.
-    pub fn run_lists<S, T>(&mut self, sources: &[S], targets: &mut [T], options: Options<'_>) -> Result<&Report, Error>
+    pub fn run_lists<S, T>(
+        &mut self,
+        sources: &[S],
+        targets: &mut [T],
+        options: Options<'_>,
+    ) -> Result<Found<'_>, Error>
     where
         S: Deref<Target = [u8]>,
         T: DerefMut<Target = [u8]>,
@@ -111,7 +116,7 @@ impl Runner<'_> {
                 spread(unit, &mut to);
             }
         }
-        Ok(self.end(bytes as u64))
+        Ok(Found::from(self.end(bytes as u64)))
     }
 }
 

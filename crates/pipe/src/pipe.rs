@@ -164,7 +164,7 @@ impl Pipe {
     /// # Errors
     /// Those of [`Pipe::run`].
     pub fn run_with(&self, source: &[u8], target: &mut [u8], options: Options<'_>) -> Result<Report, Error> {
-        self.runner().run_with(source, target, options).copied()
+        self.runner().run_with(source, target, options).map(|found| *found)
     }
 
     /// Runs over data that are changed where they are.
@@ -172,7 +172,7 @@ impl Pipe {
     /// # Errors
     /// [`Error::Streams`], [`Error::StreamLength`]: nothing has been read or written then.
     pub fn run_in_place(&self, data: &mut [u8], options: Options<'_>) -> Result<Report, Error> {
-        self.runner().run_in_place(data, options).copied()
+        self.runner().run_in_place(data, options).map(|found| *found)
     }
 
     pub(crate) fn plan(&self) -> &Plan {

@@ -94,7 +94,7 @@ impl Gathered {
 
     /// The number whose bytes in network order are those of the sum.
     #[inline(always)]
-    fn in_network_order(self, little: bool) -> u64 {
+    pub(crate) fn in_network_order(self, little: bool) -> u64 {
         let sum = self.fold();
         if little { (sum.swap_bytes() as u16).into() } else { (sum >> 16).into() }
     }
@@ -279,7 +279,6 @@ impl Plan {
                 Finding::Nothing => 0,
             };
         }
-        report.know_checksum();
     }
 
     /// Completes sums from the accumulators, of a single piece.
@@ -291,7 +290,6 @@ impl Plan {
                 *report.number(closing.step) = Sum { words, high }.gather(half).in_network_order(little);
             }
         }
-        report.know_checksum();
     }
 
     /// Completes what is known of a single piece before the code has run: bytes.
@@ -302,12 +300,6 @@ impl Plan {
         }
         let counts = self.closings[..self.closing_count].iter().filter(|closing| closing.finding == Finding::Count);
         counts.for_each(|closing| *report.number(closing.step) = bytes);
-    }
-
-    /// Completes the only sum, of a single piece, that the code has returned.
-    #[inline(always)]
-    pub(crate) fn complete_sum(&self, step: usize, sum: Gathered, report: &mut Report, little: bool) {
-        report.set_only_checksum(step, sum.in_network_order(little));
     }
 
     /// Where the tables of CRC-32C are.

@@ -1,6 +1,7 @@
 //! What the steps of a run found out.
 
 use std::fmt;
+use std::ops::Deref;
 
 use crate::step::MOST_STEPS;
 
@@ -34,30 +35,25 @@ pub(crate) enum Finding {
 /// What all steps of a run found out, in order.
 //
 // Numbers and their kinds apart: a report is made for every run, also of a few bytes, and this way fits few registers.
-// The sum of the first checksum is there twice: whoever asks for it right after a run, and waits for it, does not look for its
-// step first. C has it as `struct qj_pipe_report`.
+// C has it as `struct qj_pipe_report`.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Report {
     numbers: [u64; MOST_STEPS],
     findings: [Finding; MOST_STEPS],
     steps: u8,
-    has_checksum: bool,
-    /// That of the first step that makes one, not complemented; 0 if none does.
-    checksum: u16,
+    /// The first step that makes a checksum; [`NO_STEP`] if none does.
+    first_checksum: u8,
 }
+
+/// No step has this number.
+const NO_STEP: u8 = u8::MAX;
 
 impl Report {
     /// A report of no step.
     #[inline]
     pub(crate) fn new() -> Report {
-        Report {
-            numbers: [0; MOST_STEPS],
-            findings: [Finding::Nothing; MOST_STEPS],
-            steps: 0,
-            has_checksum: false,
-            checksum: 0,
-        }
+        Report { numbers: [0; MOST_STEPS], findings: [Finding::Nothing; MOST_STEPS], steps: 0, first_checksum: NO_STEP }
     }
 
     /// Adds what the next step found; there are at most [`MOST_STEPS`].
@@ -65,22 +61,10 @@ impl Report {
     pub(crate) fn add(&mut self, finding: Finding, number: u64) {
         let at = usize::from(self.steps) % MOST_STEPS;
         (self.findings[at], self.numbers[at]) = (finding, number);
+        if finding == Finding::Checksum && self.first_checksum == NO_STEP {
+            self.first_checksum = at as u8;
+        }
         self.steps += 1;
-        self.has_checksum |= finding == Finding::Checksum;
-        self.know_checksum();
-    }
-
-    /// Has the first checksum from the numbers, after they have changed.
-    #[inline]
-    pub(crate) fn know_checksum(&mut self) {
-        self.checksum = self.first(Finding::Checksum).map_or(0, |sum| sum as u16);
-    }
-
-    /// The number of a step that makes the only checksum.
-    #[inline(always)]
-    pub(crate) fn set_only_checksum(&mut self, step: usize, sum: u64) {
-        self.numbers[step % MOST_STEPS] = sum;
-        self.checksum = sum as u16;
     }
 
     /// The number of a step, below [`MOST_STEPS`].
@@ -109,8 +93,7 @@ impl Report {
     /// The Internet checksum as a header holds it, complemented, of the first step that makes one.
     #[inline]
     pub fn checksum(&self) -> Option<u16> {
-        let sum = self.checksum;
-        if self.has_checksum { Some(!sum) } else { None }
+        self.numbers.get(usize::from(self.first_checksum)).map(|sum| !(*sum as u16))
     }
 
     /// The CRC-32C of the first step that makes one.
@@ -129,6 +112,60 @@ impl Report {
     #[inline]
     pub fn count(&self) -> Option<u64> {
         self.first(Finding::Count)
+    }
+}
+
+/// What a run has found out: the report, which its runner keeps and lends, and the first checksum at hand.
+//
+// A run of a few kilobytes is over when its stores have left their queue, in order. Whoever passes on the checksum right after
+// it would have that wait for the report's way into memory and back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Found<'r> {
+    report: &'r Report,
+    /// Not complemented; 0 if there is none.
+    checksum: u16,
+}
+
+impl<'r> Found<'r> {
+    /// Of a report whose first checksum is known, not complemented.
+    #[inline(always)]
+    pub(crate) fn with_checksum(report: &'r Report, sum: u64) -> Found<'r> {
+        Found { report, checksum: sum as u16 }
+    }
+
+    /// The report, as long as the runner is not used again.
+    #[inline]
+    pub fn report(self) -> &'r Report {
+        self.report
+    }
+
+    /// The Internet checksum as a header holds it, complemented, of the first step that makes one.
+    #[inline(always)]
+    pub fn checksum(&self) -> Option<u16> {
+        let sum = self.checksum;
+        if self.report.first_checksum == NO_STEP { None } else { Some(!sum) }
+    }
+}
+
+impl<'r> From<&'r Report> for Found<'r> {
+    #[inline(always)]
+    fn from(report: &'r Report) -> Found<'r> {
+        Found { report, checksum: report.checksum().map_or(0, |complement| !complement) }
+    }
+}
+
+impl Deref for Found<'_> {
+    type Target = Report;
+
+    #[inline]
+    fn deref(&self) -> &Report {
+        self.report
+    }
+}
+
+impl fmt::Debug for Found<'_> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.report.fmt(out)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::frame::{self, Frame};
 use crate::pipe::{Call, Options, Pipe};
 use crate::plan::{Gathered, Plan};
 use crate::policy::{Store, Temperature};
-use crate::report::Report;
+use crate::report::{Found, Report};
 use crate::step::MOST_STREAMS;
 
 /// The most bytes that code is given at once: what its sums can hold, and a multiple of all blocks. Code that stores plainly
@@ -48,7 +48,7 @@ impl<'p> Runner<'p> {
     /// # Errors
     /// [`Error::Target`], [`Error::Streams`], [`Error::StreamLength`]: nothing has been read or written then.
     #[inline]
-    pub fn run(&mut self, source: &[u8], target: &mut [u8]) -> Result<&Report, Error> {
+    pub fn run(&mut self, source: &[u8], target: &mut [u8]) -> Result<Found<'_>, Error> {
         self.run_with(source, target, Options::default())
     }
 
@@ -57,7 +57,7 @@ impl<'p> Runner<'p> {
     /// # Errors
     /// Those of [`Runner::run`].
     #[inline]
-    pub fn run_with(&mut self, source: &[u8], target: &mut [u8], options: Options<'_>) -> Result<&Report, Error> {
+    pub fn run_with(&mut self, source: &[u8], target: &mut [u8], options: Options<'_>) -> Result<Found<'_>, Error> {
         self.pipe.check_target(source.len(), target.len())?;
         self.pipe.check_streams(source.len(), options.streams)?;
         // SAFETY: 1. Both are as long as the data; a pipe that does not write is given no target. 2. The streams are
@@ -70,7 +70,7 @@ impl<'p> Runner<'p> {
     /// # Errors
     /// [`Error::Streams`], [`Error::StreamLength`]: nothing has been read or written then.
     #[inline]
-    pub fn run_in_place(&mut self, data: &mut [u8], options: Options<'_>) -> Result<&Report, Error> {
+    pub fn run_in_place(&mut self, data: &mut [u8], options: Options<'_>) -> Result<Found<'_>, Error> {
         self.pipe.check_streams(data.len(), options.streams)?;
         let at = data.as_mut_ptr();
         // SAFETY: the borrow is exclusive, and code loads a block before it stores it; streams are checked.
@@ -107,7 +107,7 @@ impl<'p> Runner<'p> {
         target: *mut u8,
         bytes: usize,
         options: Options<'_>,
-    ) -> Result<&Report, Error> {
+    ) -> Result<Found<'_>, Error> {
         let Options { temperature, store, streams } = options;
         if Store::is_plain(bytes, temperature, store)
             && self.pipe.plan().sums_only
@@ -118,14 +118,16 @@ impl<'p> Runner<'p> {
             let returned = unsafe { self.stretch(code, source, target, bytes, streams) };
             let plan = self.pipe.plan();
             if let Some(step) = plan.returned_sum(HALF) {
-                plan.complete_sum(step, returned, &mut self.report, LITTLE);
-            } else {
-                plan.complete_sums(&self.frame.slots[frame::ACCUMULATORS..], &mut self.report, HALF, LITTLE);
+                let sum = returned.in_network_order(LITTLE);
+                *self.report.number(step) = sum;
+                return Ok(Found::with_checksum(&self.report, sum));
             }
-            return Ok(&self.report);
+            plan.complete_sums(&self.frame.slots[frame::ACCUMULATORS..], &mut self.report, HALF, LITTLE);
+            return Ok(Found::from(&self.report));
         }
         // SAFETY: the caller's promise.
-        unsafe { self.any(source, target, bytes, temperature, store, streams) }
+        unsafe { self.any(source, target, bytes, temperature, store, streams)? };
+        Ok(Found::from(&self.report))
     }
 
     /// A run that is not so simple. Options come one by one: so they stay in registers until then.
@@ -141,12 +143,13 @@ impl<'p> Runner<'p> {
         temperature: Temperature,
         store: Option<Store>,
         streams: &[&[u8]],
-    ) -> Result<&Report, Error> {
+    ) -> Result<(), Error> {
         let options = Options { temperature, store, streams };
         self.begin();
         // SAFETY: the caller's promise.
         unsafe { self.piece(source, target, bytes, bytes, options)? };
-        Ok(self.end(bytes as u64))
+        self.end(bytes as u64);
+        Ok(())
     }
 
     /// Passes over `bytes` bytes more, of `all` bytes altogether. All pieces but the last are multiples of eight bytes;

@@ -121,8 +121,7 @@ struct qj_pipe_report {
     uint64_t numbers[QJ_PIPE_MOST_STEPS];
     uint8_t findings[QJ_PIPE_MOST_STEPS]; /* enum qj_finding */
     uint8_t steps;
-    bool has_checksum;
-    uint16_t checksum; /* of the first step that makes one; 0 if none does */
+    uint8_t first_checksum; /* the first step that makes one; 255 if none does */
 };
 
 /* The number of the first step that found out something of this kind, if there is one. */
@@ -138,9 +137,8 @@ static inline bool qj_pipe_found(const struct qj_pipe_report *report, enum qj_fi
 
 /* The first Internet checksum as a header holds it: complemented. */
 static inline bool qj_pipe_checksum(const struct qj_pipe_report *report, uint16_t *checksum) {
-    uint64_t sum = 0;
-    bool found = qj_pipe_found(report, QJ_FOUND_CHECKSUM, &sum);
-    if (found) *checksum = (uint16_t)~sum;
+    bool found = report->first_checksum < report->steps;
+    if (found) *checksum = (uint16_t)~report->numbers[report->first_checksum];
     return found;
 }
 

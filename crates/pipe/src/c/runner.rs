@@ -233,7 +233,7 @@ unsafe extern "C" fn qj_runner_run_parts(
         let bytes = sources.iter().map(|source| source.len()).sum();
         let mut room: Streams<'_> = [&[]; MOST_STREAMS];
         status(options(own, bytes, &mut room).map_err(Failure::from).and_then(|options| {
-            lend(runner.runner.run_lists(&sources, &mut targets, options)?, report);
+            lend(runner.runner.run_lists(&sources, &mut targets, options)?.report(), report);
             Ok(())
         }))
     }

@@ -41,6 +41,9 @@ const LINE_BYTES: usize = 64;
 /// every store would lie in two lines. Where loads then lie in two lines, it gains nothing below many kilobytes.
 const ALIGNING_BYTES: u64 = 1024;
 
+/// How many vectors are changed before the first of a block is stored, where blocks overlap.
+const CHANGED_AHEAD: usize = 3;
+
 /// How the vector code is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
@@ -338,8 +341,9 @@ where
     /// Single vectors, so that blocks remain; then blocks, each of which is stored after the next one was loaded and summed
     /// up; and the sums are closed before the last block is stored.
     //
-    // A register is stored and loaded again at once, vector by vector: so those units of a processor that only some
-    // instructions can use have work all the time.
+    // A register is stored and loaded again at once, vector by vector, and what changes vectors after the sum is done a few
+    // ahead of the stores: so those units of a processor that only some instructions can use have work all the time, and
+    // no store waits for them. Adding up, which every unit can do, comes last.
     fn overlap(&self, asm: &mut Asm<'_, M>, width: usize) {
         let (scalar, unroll) = (self.scalar, self.shape.unroll);
         let is_sum = |kept: &Kept<M::Vector>| matches!(kept, Kept::Words(_));
@@ -351,24 +355,19 @@ where
             let x = self.data[index];
             asm.vld(x, scalar.source, (index * width) as i32);
             before.iter().for_each(|kept| self.step(asm, kept, &[x], width as i32));
-            if let Kept::Words(words) = &self.kept[first_sum] {
-                self.shape.sums.add_words(asm, words, x, index);
-            }
         };
         let loaded = |asm: &mut Asm<'_, M>, unroll: usize| {
             let data = &self.data[..unroll];
-            if let Kept::Words(words) = &self.kept[first_sum] {
-                self.shape.sums.add_high(asm, words, data, &self.shared.temporaries);
-            }
-            let rest = &self.kept[first_sum + 1..=last_sum];
+            let rest = &self.kept[first_sum..=last_sum];
             rest.iter().for_each(|kept| self.step(asm, kept, data, width as i32));
             scalar.advance(asm, unroll * width);
             asm.subuli(scalar.left, scalar.left, (unroll * width) as u64);
         };
+        let change = |asm: &mut Asm<'_, M>, index: usize| {
+            after.iter().for_each(|kept| self.step(asm, kept, &[self.data[index]], width as i32));
+        };
         let store = |asm: &mut Asm<'_, M>, index: usize, unroll: usize| {
-            let x = [self.data[index]];
-            after.iter().for_each(|kept| self.step(asm, kept, &x, width as i32));
-            self.store(asm, &x, (index as i32 - unroll as i32) * width as i32, width as i32);
+            self.store(asm, &[self.data[index]], (index as i32 - unroll as i32) * width as i32, width as i32);
         };
         let (single, singles, blocks) = (asm.label(), asm.label(), asm.label());
         let (again, last, done) = (asm.label(), asm.label(), asm.label());
@@ -377,6 +376,7 @@ where
         asm.bltuli(scalar.a, width as u64, singles);
         load(asm, 0);
         loaded(asm, 1);
+        change(asm, 0);
         store(asm, 0, 1);
         asm.j(single);
         asm.bind(singles);
@@ -388,15 +388,23 @@ where
         loaded(asm, unroll);
         asm.bltuli(scalar.left, bytes, last);
         asm.bind(again);
+        let ahead = CHANGED_AHEAD.min(unroll);
+        (0..ahead).for_each(|index| change(asm, index));
         for index in 0..unroll {
             store(asm, index, unroll);
             load(asm, index);
+            if index + ahead < unroll {
+                change(asm, index + ahead);
+            }
         }
         loaded(asm, unroll);
         asm.bgeuli(scalar.left, bytes, again);
         asm.bind(last);
         self.close(asm, unroll * width);
-        (0..unroll).for_each(|index| store(asm, index, unroll));
+        for index in 0..unroll {
+            change(asm, index);
+            store(asm, index, unroll);
+        }
         asm.bind(done);
     }
 
@@ -433,8 +441,9 @@ where
         match *kept {
             Kept::Nothing => {}
             Kept::Words(words) => {
-                (0..data.len()).for_each(|index| self.shape.sums.add_words(asm, &words, data[index], index));
+                // What is high takes longer, and is waited for at the end.
                 self.shape.sums.add_high(asm, &words, data, &self.shared.temporaries);
+                (0..data.len()).for_each(|index| self.shape.sums.add_words(asm, &words, data[index], index));
             }
             Kept::Swap(order) => data.iter().for_each(|x| asm.vshufuc(*x, *x, order)),
             Kept::Key(key) => data.iter().for_each(|x| asm.vxor(*x, *x, key)),
