@@ -23,7 +23,7 @@
 
 enum { RRQ = 1, WRQ, DATA, ACK, ERROR, OACK };
 enum { NOT_FOUND = 1, NOT_ALLOWED, FULL, ILLEGAL, UNKNOWN_ID, EXISTS };
-enum { BLOCK = 1428, STANDARD = 512, HEADER = 4, TRANSFERS = 8, PATIENCE_MS = 250, TRIES = 6, NAME = 128 };
+enum { BLOCK = 1428, STANDARD = 512, HEADER = 4, TRANSFERS = 8, PATIENCE_MS = 1000, TRIES = 6, NAME = 128 };
 
 enum state {
     IDLE,       /* no transfer; the last acknowledgement may still have to be sent again */
@@ -260,6 +260,13 @@ static void fail(struct transfer *t, unsigned code, const char *reason)
     finish(t, 1, reason);
 }
 
+/* The peer has given up, or seems to: what still comes of it is answered as a stranger's. */
+static void give_up(struct transfer *t, const char *reason)
+{
+    t->length = make_error(t->packet, sizeof t->packet, UNKNOWN_ID, "unknown transfer");
+    finish(t, 1, reason);
+}
+
 static void fail_of(struct transfer *t, int error) { fail(t, error_code(error), strerror(error)); }
 
 static bool read_ahead(struct transfer *t)
@@ -335,7 +342,7 @@ static void on_answer(struct transfer *t, const uint8_t *p, size_t length)
     if (op == ERROR) {
         char reason[64];
         snprintf(reason, sizeof reason, "%.*s", (int)(end(p, length, HEADER) - HEADER), p + HEADER);
-        finish(t, 1, reason);
+        give_up(t, reason);
         return;
     }
     switch (t->state) {
@@ -366,7 +373,7 @@ static void on_answer(struct transfer *t, const uint8_t *p, size_t length)
     case RECEIVING:
         if (op != DATA) break;
         if (block == (uint16_t)(t->block + 1)) take_block(t, p, length);
-        else transmit(t); /* a block again: what acknowledged it was lost */
+        else if (t->at > 0 && block == t->block) transmit(t); /* the last block again: what acknowledged it was lost */
         break;
     }
 }
@@ -399,7 +406,7 @@ static void on_packet(struct transfer *t)
 static void on_silence(struct transfer *t)
 {
     if (t->tries == TRIES) {
-        finish(t, 1, "no answer");
+        give_up(t, "no answer");
         return;
     }
     t->deadline_ms = now_ms() + ((int64_t)PATIENCE_MS << t->tries);

@@ -162,6 +162,75 @@ fn curl_gets_and_puts_files_of_every_size() {
     }
 }
 
+fn signal(process: &Child, name: &str) {
+    let status = Command::new("kill").args([name, &process.id().to_string()]).status();
+    assert!(status.is_ok_and(|status| status.success()), "kill {name}");
+}
+
+/// Has curl put a file through a relay that stops it once it has asked, lets go of it after this long, and then carries whatever
+/// both say. How many answers waited for curl by then, and how long after its request its first block came.
+fn put_by_stopped_curl(bench: &Bench, pause: Duration) -> (usize, Duration) {
+    let socket = || UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
+    let (front, back) = (socket(), socket());
+    let url = format!("tftp://{}/yours", front.local_addr().expect("it is bound"));
+    let mut curl = Command::new("curl").args(["-s", "-T", "mine", &url]).current_dir(bench.here("")).spawn();
+    let curl = curl.as_mut().expect("curl was found");
+    front.set_read_timeout(Some(Duration::from_secs(60))).expect("the time is not zero");
+    let mut packet = [0; 2_000];
+    let (length, client) = front.recv_from(&mut packet).expect("curl asks");
+    signal(curl, "-STOP");
+    let asked = Instant::now();
+    back.send_to(&packet[..length], ("127.0.0.1", bench.port)).expect("loopback takes it");
+    for socket in [&front, &back] {
+        socket.set_nonblocking(true).expect("sockets can be");
+    }
+    let (mut transfer, mut answers, mut stopped, mut begun) = (None, 0, true, None);
+    loop {
+        if stopped && asked.elapsed() >= pause {
+            signal(curl, "-CONT");
+            stopped = false;
+        }
+        if let Ok((length, from)) = back.recv_from(&mut packet) {
+            transfer = Some(from);
+            answers += usize::from(stopped);
+            front.send_to(&packet[..length], client).expect("loopback takes it");
+        } else if let (Ok((length, _)), Some(transfer)) = (front.recv_from(&mut packet), transfer) {
+            begun.get_or_insert(asked.elapsed());
+            back.send_to(&packet[..length], transfer).expect("loopback takes it");
+        } else if let Some(status) = curl.try_wait().expect("it is our child") {
+            assert!(status.success(), "curl: {status}");
+            return (answers, begun.expect("a file that is put has a block"));
+        } else if asked.elapsed() > Duration::from_secs(60) {
+            let _ = curl.kill();
+            panic!("curl does not come to its end");
+        } else {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// curl (7.88) takes a second answer to its request for the acknowledgement of a block, and leaves the next one out.
+#[test]
+fn a_client_that_is_slow_to_begin_is_answered_once() {
+    if tool(&["curl"]).is_none() {
+        return;
+    }
+    for engine in engines() {
+        let mut bench = Bench::new();
+        bench.serve_esp(engine, None);
+        let content = write(&bench.here("mine"), 3_000);
+        // On a machine that is busy curl may be slower than it is meant to be: then a second answer is right.
+        let mut attempts = (0..20).map(|_| {
+            let _ = fs::remove_file(bench.there("yours"));
+            put_by_stopped_curl(&bench, Duration::from_millis(400))
+        });
+        let in_time = attempts.find(|(_, begun)| *begun < Duration::from_millis(900));
+        let (answers, _) = in_time.expect("curl is stopped for 0.4 s, not for 0.9 s");
+        assert_same(&bench.there("yours"), &content, engine);
+        assert_eq!(answers, 1, "{engine}: answers");
+    }
+}
+
 #[test]
 fn eight_clients_are_served_at_once() {
     if tool(&["curl"]).is_none() {
@@ -194,7 +263,7 @@ fn curl_and_tftp_hpa_bear_a_bad_network() {
     for engine in engines() {
         let mut bench = Bench::new();
         bench.serve_esp(engine, Some(BAD));
-        let content = write(&bench.there("file"), Effort::wanted().pick(10_000, 40_000, 400_000));
+        let content = write(&bench.there("file"), Effort::wanted().pick(10_000, 40_000, 150_000));
         let got = bench.client("curl", &["-s", "tftp://127.0.0.1:PORT/file", "-o", "got"]);
         assert!(got.status.success(), "{engine}: {got:?}");
         assert_same(&bench.here("got"), &content, "curl get");
@@ -273,7 +342,7 @@ fn both_of_ours_bear_a_bad_network_on_either_side() {
     for engine in engines() {
         let mut bench = Bench::new();
         bench.serve_esp(engine, Some(BAD));
-        let size = Effort::wanted().pick(10_000, 50_000, 500_000);
+        let size = Effort::wanted().pick(10_000, 50_000, 200_000);
         let there = write(&bench.there("file"), size);
         let here = write(&bench.here("mine"), size + 1);
         let commands = "get |> {{0x7f000001, PORT}, \"file\"}\nput |> {{0x7f000001, PORT}, \"mine\"}\n";
@@ -351,7 +420,7 @@ fn packets_that_are_no_answer_do_not_put_the_next_try_off_for_ever() {
             }
             assert!(beginning.elapsed() < Duration::from_secs(60), "{engine}: the server does not answer");
         };
-        // More often than the shortest wait of 250 ms, until three more of the first block have come.
+        // More often than the shortest wait of a second, until three more of the first block have come.
         while seen.len() < 3 {
             let _ = client.send_to(&[0, 4, 0, 0], from);
             let _ = stranger.send_to(&[0, 4, 0, 1], from);
