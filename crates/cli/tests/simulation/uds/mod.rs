@@ -475,3 +475,43 @@ fn the_same_seed_gives_the_same_run() {
     assert_eq!(trace(4), trace(4));
     assert_ne!(trace(4), trace(5));
 }
+
+/// A message of two frames, the second one late; what comes meanwhile is no part of it, and makes nobody wait longer (N_Cr).
+#[test]
+fn what_is_no_frame_of_a_message_does_not_renew_its_time() {
+    let program = compile("examples/uds/server.esp");
+    let strays: [(i128, &[u8]); 9] = [
+        (UNIT, &[0x4f, 1, 2, 3, 4, 5, 6, 7]),
+        (UNIT, &[0x00, 1]),
+        (UNIT, &[0x07, 1]),
+        (UNIT, &[0x10, 5, 1, 2, 3, 4, 5, 6]),
+        (UNIT, &[0x10, 20, 1, 2]),
+        (UNIT, &[0x30, 0, 0]),
+        (EVERYBODY, &[0x10, 20, 1, 2, 3, 4, 5, 6]),
+        (EVERYBODY, &[0x21, 1, 2, 3, 4, 5, 6, 7]),
+        (UNIT + 1, &[0x21, 1, 2, 3, 4, 5, 6, 7]),
+    ];
+    let answers = |stray: Option<(i128, &[u8])>, second_ms: i64| {
+        let mut node = Node::new(&program);
+        let (received, sent) = (node.channel("rxC"), node.channel("txC"));
+        let frames = [(0, Some((UNIT, &b"\x10\x09\x22\xf1\x86\xf1\x86\xf1"[..]))), (500, stray)];
+        for (at_ms, frame) in frames.into_iter().chain([(second_ms, Some((UNIT, &b"\x21\x86\xf1\x86"[..])))]) {
+            // Whatever is due before comes first.
+            let now_ns = at_ms * MILLISECOND_NS;
+            while let Some(due_ns) = node.deadline_ns.filter(|due_ns| *due_ns < now_ns) {
+                node.run(due_ns);
+            }
+            if let Some((id, bytes)) = frame {
+                node.tell(received, vec![Datum::Int(id), Datum::Bytes(bytes.to_vec())]);
+            }
+            node.run(now_ns);
+        }
+        let heard = std::iter::from_fn(|| node.heard());
+        heard.filter(|(channel, _)| *channel == sent).count()
+    };
+    // The flow control, and the answer's first frame.
+    assert_eq!((answers(None, 900), answers(None, 1_200)), (2, 1));
+    for stray in strays {
+        assert_eq!((answers(Some(stray), 900), answers(Some(stray), 1_200)), (2, 1), "{stray:02x?}");
+    }
+}
