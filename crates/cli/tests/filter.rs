@@ -291,7 +291,7 @@ fn interfaces_that_are_not_there_or_vanish_are_told() {
     let vanishes = "ip link del gone";
     let Some((printed, said)) = beside(&folder, "gone", "--count", vanishes) else { return };
     assert!(printed.ends_with("status 1\n"), "{printed}{said}");
-    assert!(said.contains("error: `gone` after packet "), "{said}");
+    assert!(said.contains("error: `gone` after packet ") && said.contains("\nhelp: the packets before"), "{said}");
     let absent = folder.qj("filter -f rules.txt -i nosuch0 --count");
     absent.assert().code(1).stderr_eq(str![[r#"
 error: cannot listen to `nosuch0`: [..]
@@ -361,7 +361,7 @@ fn an_interface_whose_packets_are_taken_is_given_back_whatever_happens() {
     assert_eq!(printed, "1\nstatus 137\n0\n", "{said}");
     let Some((printed, said)) = across(&folder, "--xdp --count", "ip link del left") else { return };
     assert!(printed.contains("status 1\n"), "{printed}{said}");
-    assert!(said.contains("error: `right` after packet 3: the interface is gone\n"), "{said}");
+    assert!(said.contains("error: `right` after packet 3: the interface is gone\nhelp: the packets before"), "{said}");
     let absent = folder.qj("filter -f rules.txt -i nosuch0 --xdp --count");
     absent.assert().code(1).stderr_eq(str![[r#"
 error: cannot take the packets of `nosuch0`: cannot find the interface: No such device (os error 19)

@@ -169,6 +169,62 @@ fn between(maker: &str, user: &str, files: &[(&str, &str)], engine: &str) -> Out
         .expect("every Linux has `unshare`")
 }
 
+/// Waits for frames for ever.
+const WAITER: &str = "
+channel inC: bytes[<=1514] external out = \"DRIVER:t0\";
+channel sayC(int) external in = \"text:-\";
+process waiter { out(sayC, 1); while { in(inC, $_f); } }
+";
+
+/// Sends frames for ever.
+const TALKER: &str = "
+channel outC: bytes[<=1514] external in = \"DRIVER:t0\";
+channel sayC(int) external in = \"text:-\";
+process talker {
+  out(sayC, 1);
+  while { alt { after (10 ms) { out(outC, \"\\x02aaaaa\\x02bbbbb\\x88\\xb5............\"); } } }
+}
+";
+
+/// What a program says and how it ends, whose interface goes down, comes up again, and is removed.
+fn removed(program: &str, engine: &str) -> String {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::write(folder.path().join("p.esp"), program).expect("the folder is writable");
+    let script = format!(
+        "ip tuntap add t0 mode tap && ip link set t0 up || exit 1\n\
+         timeout 60 $QJ run p.esp --engine {engine} > said 2>&1 & running=$!\n\
+         for i in $(seq 600); do grep -q 1 said && break; sleep 0.05; done\n\
+         ip link set t0 down; sleep 0.2; ip link set t0 up; sleep 0.2\n\
+         kill -0 $running && echo goes on\n\
+         ip link set t0 down; sleep 0.1; ip link del t0\n\
+         wait $running; echo status $?; cat said"
+    );
+    let output = Command::new("unshare")
+        .args(["--net", "sh", "-c", &script])
+        .current_dir(folder.path())
+        .env("QJ", env!("CARGO_BIN_EXE_qj"))
+        .output()
+        .expect("every Linux has `unshare`");
+    text(&output.stdout)
+}
+
+#[test]
+fn an_interface_that_is_removed_ends_the_program_with_an_error() {
+    if tool(&["ip"]).is_none() {
+        return;
+    }
+    for engine in engines() {
+        for driver in ["packet", "tap"] {
+            for program in [WAITER, TALKER] {
+                let said = removed(&program.replace("DRIVER", driver), engine);
+                assert!(said.starts_with("goes on\nstatus 3\n1\n"), "{engine}, {driver}: {said}");
+                let cause = "error: the interface `t0` is gone\nhelp: somebody has removed it";
+                assert!(said.contains(cause), "{engine}, {driver}: {said}");
+            }
+        }
+    }
+}
+
 /// Tells what arrives as which case.
 const SORTER: &str = "
 channel inC: union { low: bytes[<=64], high: bytes[<=20], other: bytes[<=64] } external out = \"packet:t0,rules=sort.rules\";

@@ -114,7 +114,10 @@ impl<'p> Source<'p> {
         let mut number = 0;
         while self.most.is_none_or(|most| number < most) && self.signals.pending().is_none() {
             let next = self.listener.next_packet(number, self.link_type);
-            match next.map_err(|why| Trouble::new(format!("`{}` after packet {number}: {why}", self.name)))? {
+            match next.map_err(|why| {
+                Trouble::new(format!("`{}` after packet {number}: {why}", self.name))
+                    .help("the packets before were looked at; `ip link` tells which interfaces there are, and whether they are up")
+            })? {
                 Some(packet) => {
                     number += 1;
                     take(packet)?;

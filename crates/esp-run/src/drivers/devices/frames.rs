@@ -2,7 +2,8 @@
 //! where this system's own traffic can be had; `packet:` sees and sends what passes through an existing one.
 //!
 //! Frames may be lost, so nothing that happens to one stops the program: those that come faster than they are taken, that
-//! are longer than the channel's type holds, or that the interface refuses are counted.
+//! are longer than the channel's type holds, or that the interface refuses are counted. An interface that is down may come up
+//! again; one that is gone stops the program, once all that came before was taken.
 //!
 //! The frames of an existing interface come in a ring that is shared with the system (`packet_ring.rs`), those of a virtual one
 //! by reading.
@@ -10,6 +11,7 @@
 //! With rules, frames arrive sorted: each as the case of a union that is called like the first rule it matches.
 
 use super::packet_ring::{PacketRing, read_frame};
+use super::presence::Presence;
 use super::sorting::Sorting;
 use super::{Device, Ends, Received};
 use crate::binding::Interface;
@@ -19,6 +21,8 @@ use crate::waiting::Watched;
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
 use rustix::event::PollFlags;
+use rustix::io::Errno;
+use smol_str::SmolStr;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{Error, ErrorKind};
@@ -28,12 +32,17 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 const LARGEST: usize = 65_536 + 4;
 /// Frames held while the interface has no room for them.
 const HELD: usize = 64;
+/// What the system says to whoever uses an interface that is gone: a packet socket, or the other end of a virtual one.
+const GONE: [Errno; 3] = [Errno::NODEV, Errno::NXIO, Errno::BADFD];
 
 /// One interface.
 pub(super) struct Frames {
+    name: SmolStr,
     file: File,
     /// Where the frames of a `packet:` socket are.
     ring: Option<PacketRing>,
+    /// Where the end of its interface is told.
+    presence: Option<Presence>,
     /// Whether a wait ended here: with a ring, that may also be because of an error, which reading tells and takes away.
     alarmed: bool,
     input: Option<Form>,
@@ -55,23 +64,27 @@ impl Frames {
             Trouble::new(format!("cannot open the TAP interface `{interface}`: {}", reason(&error)))
                 .help(format!("make one that you own: `ip tuntap add mode tap user $USER name {interface}`, as root"))
         })?;
-        Ok(Frames::of(opened, None, forms))
+        Ok(Frames::of(interface, opened, None, forms))
     }
 
     pub(super) fn packet(program: &Program, interface: &Interface, ends: Ends<'_>) -> Result<Frames, Trouble> {
         let forms = Forms::of(program, "packet", interface, ends)?;
         let interface = interface.name.as_str();
-        let (opened, ring) = open_packet(interface).map_err(|error| {
+        let (opened, shared) = open_packet(interface).map_err(|error| {
             Trouble::new(format!("cannot open the interface `{interface}`: {}", reason(&error)))
                 .help("this needs the capability CAP_NET_RAW; `ip link` names the interfaces")
         })?;
-        Ok(Frames::of(opened, Some(ring), forms))
+        Ok(Frames::of(interface, opened, Some(shared), forms))
     }
 
-    fn of(opened: OwnedFd, ring: Option<PacketRing>, Forms { input, sorting, output }: Forms) -> Frames {
+    fn of(name: &str, opened: OwnedFd, shared: Option<(PacketRing, Presence)>, forms: Forms) -> Frames {
+        let (ring, presence) = shared.unzip();
+        let Forms { input, sorting, output } = forms;
         Frames {
+            name: name.into(),
             file: File::from(opened),
             ring,
+            presence,
             alarmed: false,
             input,
             sorting,
@@ -92,23 +105,32 @@ impl Frames {
                 return Ok(found);
             }
         }
-        read_frame(&mut self.file, &mut self.buffer)
+        let found = read_frame(&mut self.file, &mut self.buffer)?;
+        let is_over = found.is_none() && self.presence.as_ref().is_some_and(Presence::is_over);
+        if is_over { Err(Errno::NODEV.into()) } else { Ok(found) }
     }
 
     /// Sends one frame; whether there was room for it.
-    fn transmit(&mut self, frame: &[u8]) -> bool {
+    fn transmit(&mut self, frame: &[u8]) -> Result<bool, Trouble> {
         loop {
             // A frame goes whole or not at all.
             match rustix::io::write(&self.file, frame) {
-                Ok(_) => return true,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(rustix::io::Errno::AGAIN) => return false,
+                Ok(_) => return Ok(true),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(false),
+                Err(error) if GONE.contains(&error) => return Err(self.gone()),
                 Err(_) => {
                     self.refused += 1;
-                    return true;
+                    return Ok(true);
                 }
             }
         }
+    }
+
+    fn gone(&self) -> Trouble {
+        Trouble::new(format!("the interface `{}` is gone", self.name)).help(
+            "somebody has removed it, or moved it to another network, while the program had it; `ip link` names those there are",
+        )
     }
 }
 
@@ -150,8 +172,10 @@ fn open_tap(interface: &str) -> Result<OwnedFd, Error> {
     if status < 0 { Err(Error::last_os_error()) } else { Ok(file) }
 }
 
-/// A socket that sees what passes through an interface, and its ring. Until it is bound nothing comes.
-fn open_packet(interface: &str) -> Result<(OwnedFd, PacketRing), Error> {
+/// A socket that sees what passes through an interface, its ring, and where the interface's end is told. Until the socket
+/// is bound nothing comes.
+fn open_packet(interface: &str) -> Result<(OwnedFd, (PacketRing, Presence)), Error> {
+    let presence = Presence::of(interface)?;
     // SAFETY: No pointers are passed.
     let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) };
     if socket < 0 {
@@ -159,13 +183,6 @@ fn open_packet(interface: &str) -> Result<(OwnedFd, PacketRing), Error> {
     }
     // SAFETY: The descriptor was made above and belongs to nobody else.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-    let mut name = [0; libc::IF_NAMESIZE];
-    put_name(interface, &mut name)?;
-    // SAFETY: The name ends with a zero byte and outlives the call.
-    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    if index == 0 {
-        return Err(Error::last_os_error());
-    }
     let yes: libc::c_int = 1;
     // What this program sends is not for it to read.
     // SAFETY: The option's value is one `int`, which outlives the call.
@@ -186,11 +203,11 @@ fn open_packet(interface: &str) -> Result<(OwnedFd, PacketRing), Error> {
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-    address.sll_ifindex = index as i32;
+    address.sll_ifindex = presence.index() as i32;
     let length = size_of_val(&address) as libc::socklen_t;
     // SAFETY: The address is one of `length` bytes and outlives the call.
     let status = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
-    if status < 0 { Err(Error::last_os_error()) } else { Ok((socket, ring)) }
+    if status < 0 { Err(Error::last_os_error()) } else { Ok((socket, (ring, presence))) }
 }
 
 /// Writes a name that ends with a zero byte.
@@ -207,9 +224,12 @@ fn put_name(name: &str, to: &mut [libc::c_char]) -> Result<(), Error> {
 impl Device for Frames {
     fn receive(&mut self) -> Result<Received, Trouble> {
         loop {
-            let read = self
-                .next()
-                .map_err(|error| Trouble::new(format!("cannot read from the interface: {}", reason(&error))))?;
+            let read = self.next().map_err(|error| match Errno::from_io_error(&error) {
+                Some(errno) if GONE.contains(&errno) => self.gone(),
+                Some(_) | None => {
+                    Trouble::new(format!("cannot read from the interface `{}`: {}", self.name, reason(&error)))
+                }
+            })?;
             let (Some(length), Some(form)) = (read, &self.input) else { return Ok(Received::Nothing) };
             let frame = &self.buffer[..length];
             let value = match &mut self.sorting {
@@ -238,7 +258,7 @@ impl Device for Frames {
     fn send(&mut self, message: &[Datum]) -> Result<(), Trouble> {
         let Some(form) = &self.output else { return Ok(()) };
         let Some(frame) = form.values(message).pop().map(Value::into_bytes) else { return Ok(()) };
-        if !self.held.is_empty() || !self.transmit(&frame) {
+        if !self.held.is_empty() || !self.transmit(&frame)? {
             self.held.push_back(frame);
         }
         Ok(())
@@ -246,7 +266,7 @@ impl Device for Frames {
 
     fn flush(&mut self) -> Result<(), Trouble> {
         while let Some(frame) = self.held.pop_front() {
-            if !self.transmit(&frame) {
+            if !self.transmit(&frame)? {
                 self.held.push_front(frame);
                 break;
             }
@@ -272,6 +292,9 @@ impl Device for Frames {
         }
         if !flags.is_empty() {
             watched.push((self.file.as_fd(), flags));
+        }
+        if let (true, Some(presence)) = (reading, &self.presence) {
+            watched.push((presence.as_fd(), PollFlags::IN));
         }
     }
 

@@ -9,6 +9,7 @@ mod can;
 mod files;
 mod frames;
 mod packet_ring;
+mod presence;
 mod ring;
 mod sorting;
 mod tcp;
