@@ -126,3 +126,38 @@ uint64_t F(yield_id)(long n) {
     });
     return pair.end - pair.start;
 }
+
+struct ring {
+    uint32_t numbers[3];
+    long n;
+    uint64_t start, end;
+};
+struct place {
+    struct ring *ring;
+    int number;
+};
+
+/* The last of the three starts the clock, yields first, stops it, and lets the others end one after the other. */
+static void ring_task(void *p) {
+    struct place *place = p;
+    struct ring *ring = place->ring;
+    int last = place->number == 2;
+    uint32_t own = ring->numbers[place->number] = qj_ac_id_create();
+    if (last) {
+        qj_ac_yield();
+        ring->start = tsc();
+    } else {
+        qj_ac_yield_and_save_nodispatch(own);
+    }
+    uint32_t next = ring->numbers[(place->number + 1) % 3];
+    for (long i = 0; i < ring->n; i++) qj_ac_yield_to_id_and_save_nodispatch(next, own);
+    if (last) ring->end = tsc();
+    if (place->number != 1) qj_ac_schedule(qj_ac_id_task(next));
+    qj_ac_id_remove(own);
+}
+uint64_t F(yield_ring)(long n) {
+    struct ring ring = {.n = n / 3};
+    struct place places[] = {{&ring, 0}, {&ring, 1}, {&ring, 2}};
+    DO_FINISH({ for (int i = 0; i < 3; i++) qj_ac_async(ring_task, &places[i]); });
+    return ring.end - ring.start;
+}

@@ -20,6 +20,7 @@ unsafe extern "C" {
     fn gcc_yield(n: i64) -> u64;
     fn gcc_yield_direct(n: i64) -> u64;
     fn gcc_yield_id(n: i64) -> u64;
+    fn gcc_yield_ring(n: i64) -> u64;
     fn clang_call(n: i64) -> u64;
     fn clang_empty_async(n: i64) -> u64;
     fn clang_finish_empty(n: i64) -> u64;
@@ -27,6 +28,7 @@ unsafe extern "C" {
     fn clang_yield(n: i64) -> u64;
     fn clang_yield_direct(n: i64) -> u64;
     fn clang_yield_id(n: i64) -> u64;
+    fn clang_yield_ring(n: i64) -> u64;
     fn boost_context_switch(n: i64) -> u64;
     fn boost_context_create(n: i64) -> u64;
     fn boost_fiber_yield(n: i64) -> u64;
@@ -51,6 +53,8 @@ const CONTENDERS: &[(&str, Measured, i64)] = &[
     ("yield to a task, clang", clang_yield_direct, 20_000),
     ("yield to a number and save, gcc", gcc_yield_id, 20_000),
     ("yield to a number and save, clang", clang_yield_id, 20_000),
+    ("the same, three in a ring, gcc", gcc_yield_ring, 20_001),
+    ("the same, three in a ring, clang", clang_yield_ring, 20_001),
     ("scope with a task that yields, Rust", peers::scope_create, 20_000),
     ("corosensei, resume or suspend", peers::corosensei_switch, 20_000),
     ("corosensei, pooled task that yields", peers::corosensei_create, 20_000),
@@ -154,6 +158,13 @@ fn bars(of: impl Fn(&str) -> f64, go: Option<(f64, f64)>) -> Vec<Bar> {
         bars.push(Bar {
             what: named("yield to a number and save, gcc", "yield to a number and save, clang"),
             ours: ours("yield to a number and save"),
+            cycles: 10.0,
+            ratios: vec![("the paper's 71", 71.0, 5.0)],
+            rule: Rule::All,
+        });
+        bars.push(Bar {
+            what: named("the same, three in a ring, gcc", "the same, three in a ring, clang"),
+            ours: ours("the same, three in a ring"),
             cycles: 10.0,
             ratios: vec![("the paper's 71", 71.0, 5.0)],
             rule: Rule::All,

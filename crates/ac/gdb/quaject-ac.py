@@ -38,7 +38,7 @@ def context(sp):
     elif symbol.startswith(("qj_ac__own", "qj_ac__take_over")):
         return context(sp + 8)
     else:
-        return {"rip": pc, "rbp": word(sp + 8), "rsp": sp + 152}
+        return {"rip": pc, "rbp": word(sp + 8), "rsp": sp + 160}
     saved = {name: word(base + 8 * i) for i, name in enumerate(("r15", "r14", "r13", "r12", "rbx", "rbp"))}
     saved.update(rip=word(base + 48), rsp=base + 56)
     return saved

@@ -88,7 +88,7 @@ qj_ac__resume:
         .globl  qj_ac__switch
         .hidden qj_ac__switch
         .type   qj_ac__switch, @function
-qj_ac__switch:                          // rdi = where to save, rsi = context
+qj_ac__switch:                          // rdi = where to save, rsi = context, rdx = who runs there
         endbr64
         push    %rbp
         push    %rbx
@@ -170,7 +170,7 @@ qj_ac__base:
         .cfi_undefined %rip
         endbr64
         mov     8(%rsp), %rdi           // above this very address
-        lea     16(%rsp), %rdx          // the context proper
+        lea     16(%rsp), %rcx          // the context proper
         mov     %rdi, %rsp
         call    1f
 qj_ac__ended:
@@ -179,8 +179,8 @@ qj_ac__ended:
         mov     %rax, %rsp
         jmp     *(%rax)
 1:
-        mov     %rdx, %rsp
-        jmp     *(%rdx)
+        mov     %rcx, %rsp
+        jmp     *(%rcx)
         .cfi_endproc
         .size   qj_ac__base, . - qj_ac__base
 
@@ -197,8 +197,9 @@ qj_ac__set_base:                        // rdi = task
         .globl  qj_ac__jump
         .hidden qj_ac__jump
         .type   qj_ac__jump, @function
-qj_ac__jump:                            // rdi = context
+qj_ac__jump:                            // rdi = context, rsi = who runs there
         endbr64
+        mov     %rsi, %rdx
         mov     %rdi, %rsp
         jmp     *(%rdi)
         .size   qj_ac__jump, . - qj_ac__jump

@@ -130,17 +130,17 @@ void qj_ac__go(struct qj_ac_runtime *runtime, struct qj_ac_task *to) {
     if (QJ_AC_UNLIKELY(runtime->slow != 0)) {
         to->queued_sp = NULL;
         qj_ac__watch_before(runtime, task, to, false);
-        qj_ac__switch(&task->queued_sp, context);
+        qj_ac__switch(&task->queued_sp, context, to);
         qj_ac__watch_after(runtime, task);
         return;
     }
     /* Not the function: its call would leave a return address in the processor's stack of them that nobody takes, and every
      * return from here on would be predicted wrong. */
     if (place_of(runtime, task) == &task->sp) {
-        qj_ac__switch_waiting(task, context);
+        runtime->current = qj_ac__switch_waiting(task, context, to);
     } else {
         task->sp = NULL;
-        qj_ac__switch_queued(task, context);
+        qj_ac__switch_queued(task, context, to);
     }
 }
 
@@ -164,7 +164,8 @@ static void first_wait_in_full(struct qj_ac_runtime *runtime, struct qj_ac_task 
     void *context = parent->queued_sp;
     parent->queued_sp = NULL;
     runtime->current = parent;
-    qj_ac__switch(place_of(runtime, task), context);
+    qj_ac__switch(place_of(runtime, task), context, parent);
+    runtime->current = task;
     qj_ac__watch_after(runtime, task);
 }
 
@@ -378,7 +379,7 @@ void qj_ac_async_eager(void (*function)(void *), void *argument) {
 }
 
 /* The end of a task, in full: somebody watches, nobody else can run, or a block was left open. */
-static __attribute__((noinline)) void *end_in_full(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+static __attribute__((noinline)) struct qj_ac__destination end_in_full(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     struct qj_ac_finish *home = task->home;
     if (task->finish != home) qj_ac__die_left_open(task);
     runtime->statistics.ended++;
@@ -398,12 +399,12 @@ static __attribute__((noinline)) void *end_in_full(struct qj_ac_runtime *runtime
         qj_ac__watch_before(runtime, task, next, true);
         qj_ac__stack_give(runtime, task);
     }
-    return context;
+    return (struct qj_ac__destination){context, next};
 }
 
 /* Agrees with `end_in_full`. We still stand on the stack that we give back; nobody takes it before the jump that
  * follows. */
-void *qj_ac__end(struct qj_ac_task *task) {
+struct qj_ac__destination qj_ac__end(struct qj_ac_task *task) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_finish *home = task->home;
     struct qj_ac_task *next = home->waiter;
@@ -424,7 +425,7 @@ void *qj_ac__end(struct qj_ac_task *task) {
     if (task->sp != NULL) task->sp = NULL;
     qj_ac__to_pool(runtime, task);
     runtime->current = next;
-    return next->queued_sp;
+    return (struct qj_ac__destination){next->queued_sp, next};
 }
 
 /* ---- bodies ---- */
@@ -488,10 +489,13 @@ void qj_ac__fork_end(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_task *task = runtime->current;
     void *context = task->parent_sp;
-    if (context == NULL) qj_ac__jump(qj_ac__end(task));
+    if (context == NULL) {
+        struct qj_ac__destination destination = qj_ac__end(task);
+        qj_ac__jump(destination.context, destination.next);
+    }
     if (task->finish != task->home) qj_ac__die_left_open(task);
     runtime->current = task->parent;
     if (runtime->slow != 0) qj_ac__watch_before(runtime, task, task->parent, true);
     qj_ac__stack_give(runtime, task);
-    qj_ac__jump(qj_ac__own(context));
+    qj_ac__jump(qj_ac__own(context), task->parent);
 }

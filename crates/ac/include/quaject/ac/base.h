@@ -35,7 +35,8 @@ struct qj_ac_runtime;
  * resumes the parent there, and makes the task one of its own.
  *
  * `sp` alone says whether a task may be yielded to directly, so that a yield asks one question and writes as little as it
- * can: what it costs is its stores, of which a processor finishes one a cycle.
+ * can: what it costs are its accesses to memory, of which a processor begins three a cycle, and the stores among them, of
+ * which it finishes one.
  *
  *     sp          waits outside of the dispatch queue, while no tool watches; or is the running task, whose `sp` is what
  *                 it was when it was last yielded to, and means nothing. Null for all others: tasks that stand in the
@@ -46,7 +47,10 @@ struct qj_ac_task {
     void *parent_sp;             /* where the parent goes on; null once the parent has gone on */
     void *sp;                    /* where this task goes on when somebody yields to it */
     void *queued_sp;             /* where it goes on when the dispatch queue or the library takes it there */
-    struct qj_ac_task *next;     /* in the dispatch queue, or in the pool */
+    union {
+        struct qj_ac_task *next;   /* in the dispatch queue, or in the pool */
+        struct qj_ac_task *before; /* while it runs and has waited: to whom it yielded by number; a guess */
+    };
     struct qj_ac_task *prev;     /* in the dispatch queue; null outside of it */
     struct qj_ac_finish *finish; /* innermost open block */
     struct qj_ac_finish *home;   /* block the task was started in */
@@ -127,7 +131,6 @@ struct qj_ac_pool;
 /* A thread's state. `queue` is the sentinel of the circular dispatch queue. */
 struct qj_ac_runtime {
     struct qj_ac_task *current;
-    struct qj_ac_task *previous; /* the last to yield to a number directly: a guess, perhaps of a task long ended */
     struct qj_ac_task *spare;  /* hot stack, perhaps the running task's; null when the pool is empty or a tool watches */
     uintptr_t slow;            /* not 0: every switch goes through the library (not started, tracing, sanitizers) */
     struct qj_ac_slot *slots;

@@ -46,7 +46,7 @@ QJ_AC_INLINE void qj_ac_finish_end(struct qj_ac_finish *block) {
             if (task->sp != NULL) task->sp = NULL;
             qj_ac__unlink(next);
             runtime->current = next;
-            qj_ac__switch_queued(task, next->queued_sp);
+            qj_ac__switch_queued(task, next->queued_sp, next);
         }
     }
     task->finish = block->up;

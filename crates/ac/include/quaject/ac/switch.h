@@ -1,12 +1,13 @@
 /* From one stack to another. Knows nothing of tasks, blocks and queues.
  *
- * A context is a stack pointer. On x86-64 its top word is the address to jump to, with that stack pointer, so that a context saved by the inline
- * switch and one saved by the function look the same to whoever resumes them:
+ * A context is a stack pointer. On x86-64 its top word is the address to jump to, with that stack pointer and with the task
+ * in rdx, so that a context saved by the inline switch and one saved by the function look the same to whoever resumes them:
  *
  *     inline                          function
  *     sp -> [ address behind the asm ]  sp -> [ qj_ac__resume  ]
  *           [ rbp                    ]        [ r15 .. rbx rbp ]
  *           [ rbx, clang only        ]        [ return address ]
+ *           [ padding to 16 bytes    ]
  *           [ 128 bytes: red zone    ]
  *
  * At a task's first wait two words more lie on top, [ qj_ac__base ][ task ]: that is where its own life begins.
@@ -26,15 +27,20 @@ extern "C" {
 /* Calls `function(argument)` on the stack below `task`. Returns the task when the function has returned without ever
  * waiting, and null when it waits. May pass an exception on. */
 struct qj_ac_task *qj_ac__call(struct qj_ac_task *task, void (*function)(void *), void *argument);
-/* Saves the context in `*save` and goes to `to`. */
-void qj_ac__switch(void **save, void *to);
+/* Saves the context in `*save` and goes to `to`, the context of `next`. */
+void qj_ac__switch(void **save, void *to, struct qj_ac_task *next);
 /* The same for a task's first wait: `to` is the record of its parent. Also arranges that the task's function, when it
  * returns one day, is predicted. */
 void qj_ac__switch_first(struct qj_ac_task *task, void *to, void **save);
-/* Goes to `to`, saving nothing. */
-__attribute__((noreturn)) void qj_ac__jump(void *to);
+/* Goes to `to`, the context of `next`, saving nothing. */
+__attribute__((noreturn)) void qj_ac__jump(void *to, struct qj_ac_task *next);
+/* A context and whose it is: returned in the two registers that x86_64.S expects. */
+struct qj_ac__destination {
+    void *context;
+    struct qj_ac_task *next;
+};
 /* Called by a task whose function has returned after it had waited: frees its stack, says where to go. */
-void *qj_ac__end(struct qj_ac_task *task);
+struct qj_ac__destination qj_ac__end(struct qj_ac_task *task);
 
 #if defined(__x86_64__) && !defined(QJ_AC_NO_INLINE_SWITCH)
 #ifdef __AVX512F__
@@ -45,14 +51,17 @@ void *qj_ac__end(struct qj_ac_task *task);
 #define QJ_AC__WIDE_REGISTERS
 #endif
 /* clang keeps its own pointer to a frame of variable size and alignment in rbx, and then does not heed that an asm loses
- * it. */
+ * it. The orders of the stores were the best of all on a Zen 4, which finishes two neighbours to one line at once; the pair
+ * at the top is aligned for it. */
 #ifdef __clang__
 #define QJ_AC__KEEP_RBX "mov %%rbx, 16(%%rsp)\n\t"
+#define QJ_AC__KEEP(word) "mov %%rsp, " #word "(%%rdi)\n\tmov %%rbp, 8(%%rsp)\n\tmov %%rax, (%%rsp)\n\t" QJ_AC__KEEP_RBX
 #define QJ_AC__KEEP_RBX_FIRST "mov %%rbx, 32(%%rsp)\n\t"
 #define QJ_AC__TAKE_RBX "mov 16(%%rsp), %%rbx\n\t"
 #define QJ_AC__LOSE_RBX
 #else
 #define QJ_AC__KEEP_RBX ""
+#define QJ_AC__KEEP(word) "mov %%rbp, 8(%%rsp)\n\tmov %%rax, (%%rsp)\n\tmov %%rsp, " #word "(%%rdi)\n\t"
 #define QJ_AC__KEEP_RBX_FIRST ""
 #define QJ_AC__TAKE_RBX ""
 #define QJ_AC__LOSE_RBX , "rbx"
@@ -66,27 +75,26 @@ void *qj_ac__end(struct qj_ac_task *task);
     "rcx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc", "xmm0", "xmm1", "xmm2",        \
         "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",           \
         "xmm15" QJ_AC__WIDE_REGISTERS QJ_AC__LOSE_RBX
-#define QJ_AC__EVERY_REGISTER "rax", "rdx", QJ_AC__REGISTERS_BUT_AX_DX
+#define QJ_AC__REGISTERS_BUT_DX "rax", QJ_AC__REGISTERS_BUT_AX_DX
 #define QJ_AC__SWITCH(name, word)                                                                                      \
-    QJ_AC_INLINE void name(struct qj_ac_task *task, void *to) {                                                        \
+    QJ_AC_INLINE struct qj_ac_task *name(struct qj_ac_task *task, void *to, struct qj_ac_task *next) {                 \
         __asm__ volatile("lea 1f(%%rip), %%rax\n\t"                                                                    \
-                         "lea -152(%%rsp), %%rsp\n\t"                                                                  \
-                         "mov %%rbp, 8(%%rsp)\n\t" QJ_AC__KEEP_RBX                                                     \
-                         "mov %%rax, (%%rsp)\n\t"                                                                      \
-                         "mov %%rsp, " #word "(%%rdi)\n\t"                                                             \
+                         "lea -160(%%rsp), %%rsp\n\t" QJ_AC__KEEP(word)                                                \
                          "mov %%rsi, %%rsp\n\t"                                                                        \
                          "jmp *(%%rsi)\n"                                                                              \
                          "1:\t" QJ_AC__LANDING "mov 8(%%rsp), %%rbp\n\t" QJ_AC__TAKE_RBX                               \
-                         "lea 152(%%rsp), %%rsp"                                                                       \
-                         : "+D"(task), "+S"(to)                                                                        \
+                         "lea 160(%%rsp), %%rsp"                                                                       \
+                         : "+D"(task), "+S"(to), "+d"(next)                                                            \
                          :                                                                                             \
-                         : QJ_AC__EVERY_REGISTER);                                                                     \
+                         : QJ_AC__REGISTERS_BUT_DX);                                                                   \
+        return next;                                                                                                   \
     }
 #define QJ_AC__SWITCH_FIRST(name, word)                                                                                \
-    QJ_AC_INLINE void name(struct qj_ac_task *task, void *to) {                                                        \
+    QJ_AC_INLINE struct qj_ac_task *name(struct qj_ac_task *task, void *to) {                                          \
+        struct qj_ac_task *next;                                                                                       \
         __asm__ volatile("lea 1f(%%rip), %%rax\n\t"                                                                    \
-                         "lea -168(%%rsp), %%rsp\n\t"                                                                  \
-                         "mov %%rbp, 24(%%rsp)\n\t" QJ_AC__KEEP_RBX_FIRST                                              \
+                         "lea -176(%%rsp), %%rsp\n\t" QJ_AC__KEEP_RBX_FIRST                                            \
+                         "mov %%rbp, 24(%%rsp)\n\t"                                                                    \
                          "mov %%rax, 16(%%rsp)\n\t"                                                                    \
                          "mov %%rdi, 8(%%rsp)\n\t"                                                                     \
                          "lea qj_ac__base(%%rip), %%rax\n\t"                                                           \
@@ -97,21 +105,28 @@ void *qj_ac__end(struct qj_ac_task *task);
                          "mov %%rsi, %%rsp\n\t"                                                                        \
                          "jmp qj_ac__take_over\n"                                                                      \
                          "1:\t" QJ_AC__LANDING "mov 8(%%rsp), %%rbp\n\t" QJ_AC__TAKE_RBX                               \
-                         "lea 152(%%rsp), %%rsp"                                                                       \
-                         : "+D"(task), "+S"(to)                                                                        \
+                         "lea 160(%%rsp), %%rsp"                                                                       \
+                         : "=d"(next), "+D"(task), "+S"(to)                                                            \
                          :                                                                                             \
-                         : QJ_AC__EVERY_REGISTER);                                                                     \
+                         : QJ_AC__REGISTERS_BUT_DX);                                                                   \
+        return next;                                                                                                   \
     }
 #else
 #define QJ_AC__SWITCH(name, word)                                                                                      \
-    QJ_AC_INLINE void name(struct qj_ac_task *task, void *to) { qj_ac__switch((void **)task + word / 8, to); }
+    QJ_AC_INLINE struct qj_ac_task *name(struct qj_ac_task *task, void *to, struct qj_ac_task *next) {                 \
+        qj_ac__switch((void **)task + word / 8, to, next);                                                             \
+        return task;                                                                                                   \
+    }
 #define QJ_AC__SWITCH_FIRST(name, word)                                                                                \
-    QJ_AC_INLINE void name(struct qj_ac_task *task, void *to) {                                                        \
+    QJ_AC_INLINE struct qj_ac_task *name(struct qj_ac_task *task, void *to) {                                          \
         qj_ac__switch_first(task, to, (void **)task + word / 8);                                                       \
+        return task;                                                                                                   \
     }
 #endif
 
-/* Each by the offset of the word that takes the context, `sp` or `queued_sp`. */
+/* Each by the offset of the word that takes the context, `sp` or `queued_sp`. They return the task that was told to who goes
+ * on here, which is the one that waited. Who yields to a task directly leaves it to that task to say that it runs now: a
+ * compiler then knows who runs when the task yields again, and does not read what has just been written. */
 QJ_AC__SWITCH(qj_ac__switch_waiting, 8)
 QJ_AC__SWITCH(qj_ac__switch_queued, 16)
 QJ_AC__SWITCH_FIRST(qj_ac__switch_first_waiting, 8)
@@ -126,7 +141,7 @@ QJ_AC_INLINE struct qj_ac_task *qj_ac__call_inline(struct qj_ac_task *task, void
     struct qj_ac_task *returned;
     __asm__ volatile("" : : "X"(__builtin_frame_address(0)));
     __asm__ volatile("lea 1f(%%rip), %%rax\n\t"
-                     "lea -152(%%rsp), %%rsp\n\t"
+                     "lea -160(%%rsp), %%rsp\n\t"
                      "mov %%rbp, 8(%%rsp)\n\t" QJ_AC__KEEP_RBX
                      "mov %%rax, (%%rsp)\n\t"
                      "mov %%rsp, (%%rdi)\n\t"
@@ -136,7 +151,7 @@ QJ_AC_INLINE struct qj_ac_task *qj_ac__call_inline(struct qj_ac_task *task, void
                      "call *%%rsi\n\t"
                      "mov %%rsp, %%rax\n\t"
                      "mov %%r12, %%rsp\n"
-                     "1:\t" QJ_AC__LANDING "lea 152(%%rsp), %%rsp"
+                     "1:\t" QJ_AC__LANDING "lea 160(%%rsp), %%rsp"
                      : "=a"(returned), "+D"(task), "+S"(function), "+d"(argument)
                      :
                      : QJ_AC__REGISTERS_BUT_AX_DX);

@@ -161,7 +161,7 @@ QJ_AC_INLINE int qj_ac_yield(void) {
         next->prev = NULL;
         runtime->current = next;
         if (task->sp != NULL) task->sp = NULL;
-        qj_ac__switch_queued(task, next->queued_sp);
+        qj_ac__switch_queued(task, next->queued_sp, next);
     }
     return qj_ac__verdict(qj_ac__here());
 }
@@ -173,12 +173,12 @@ QJ_AC_INLINE void qj_ac_suspend(void) {
     if (QJ_AC_UNLIKELY(runtime->slow != 0)) {
         qj_ac__suspend_slow();
     } else if (task->parent_sp != NULL) {
-        qj_ac__switch_first_waiting(task, qj_ac__part(runtime, task));
+        qj_ac__thread.current = qj_ac__switch_first_waiting(task, qj_ac__part(runtime, task));
     } else if (QJ_AC_LIKELY(next != &runtime->queue)) {
         runtime->statistics.switches++;
         qj_ac__unlink(next);
         runtime->current = next;
-        qj_ac__switch_waiting(task, next->queued_sp);
+        qj_ac__thread.current = qj_ac__switch_waiting(task, next->queued_sp, next);
     } else {
         qj_ac__suspend_slow();
     }
@@ -197,15 +197,17 @@ QJ_AC_INLINE int qj_ac_yield_to(struct qj_ac_task *to) { return qj_ac__yield_to_
 
 /* The direct form: neither task is in the dispatch queue, nor enters it. Whoever yields must be woken by name. */
 QJ_AC_INLINE int qj_ac_yield_to_nodispatch(struct qj_ac_task *to) {
-    struct qj_ac_runtime *runtime = &qj_ac__thread;
-    struct qj_ac_task *task = runtime->current;
+    struct qj_ac_task *task = qj_ac__thread.current, *now;
     void *context = to->sp;
+    int result = 0;
     if (QJ_AC_UNLIKELY(context == NULL || to == task || task->parent_sp != NULL)) {
-        return qj_ac__yield_to_nodispatch_slow(to);
+        result = qj_ac__yield_to_nodispatch_slow(to);
+        now = qj_ac__thread.current;
+    } else {
+        now = qj_ac__switch_waiting(task, context, to);
     }
-    runtime->current = to;
-    qj_ac__switch_waiting(task, context);
-    return 0;
+    qj_ac__thread.current = now;
+    return result;
 }
 
 /* ---- tasks by number (the paper's AWE mapper) ----
@@ -248,14 +250,15 @@ QJ_AC_INLINE int qj_ac_yield_to_id_nodispatch(uint32_t to) {
     return qj_ac_yield_to_nodispatch(task);
 }
 
-/* Most go back to who came. That one is known from the thread's state; the look-up, which waits for the number to come
- * from the frame of the task that has just gone on, then only confirms it, and the processor need not wait for it. */
-QJ_AC_INLINE struct qj_ac_task *qj_ac__as_before(const struct qj_ac_runtime *runtime, struct qj_ac_task *found) {
-    struct qj_ac_task *previous = runtime->previous, *same = previous;
+/* Most yield to whom they yielded before. That one is known from the task; the look-up, which waits for the number to come
+ * from the frame of the task that has just gone on, then only confirms it, and the processor need not wait for it. `me` has
+ * waited: it stands in no queue and no pool. The guess may be of a task long ended, and is only compared. */
+QJ_AC_INLINE struct qj_ac_task *qj_ac__as_before(struct qj_ac_task *me, struct qj_ac_task *found) {
+    struct qj_ac_task *before = me->before, *same = before;
     __asm__("" : "+r"(same)); /* the compiler must not see that they are one, else it uses the other one */
-    if (QJ_AC_UNLIKELY(same != found)) return found;
-    __asm__ volatile("" : "+r"(previous)); /* nor make a conditional move of the branch */
-    return previous;
+    if (QJ_AC_UNLIKELY(same != found)) return me->before = found;
+    __asm__ volatile("" : "+r"(before)); /* nor make a conditional move of the branch */
+    return before;
 }
 
 QJ_AC_INLINE int qj_ac_yield_to_id_and_save_nodispatch(uint32_t to, uint32_t own) {
@@ -268,8 +271,7 @@ QJ_AC_INLINE int qj_ac_yield_to_id_and_save_nodispatch(uint32_t to, uint32_t own
     if (QJ_AC_UNLIKELY(slot->id != own)) return -EINVAL;
     target->task = NULL;
     slot->task = me;
-    task = qj_ac__as_before(runtime, task);
-    runtime->previous = me;
+    if (QJ_AC_LIKELY(me->parent_sp == NULL)) task = qj_ac__as_before(me, task);
     return qj_ac_yield_to_nodispatch(task);
 }
 
