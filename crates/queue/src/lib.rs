@@ -17,7 +17,11 @@ extern crate std;
 mod ahead;
 mod bell;
 mod buffered;
+#[cfg(feature = "alloc")]
+mod call;
 mod ends;
+#[cfg(feature = "alloc")]
+mod exchange;
 mod gather;
 mod indexed;
 mod lane;
@@ -35,6 +39,8 @@ mod word;
 
 pub use bell::Bell;
 pub use buffered::{Packing, Unpacking};
+#[cfg(feature = "alloc")]
+pub use call::{Answerer, Caller, call};
 pub use ends::{Consumer, Producer, Queue, Refused};
 pub use gather::{FromLane, Gather};
 pub use indexed::Indexed;

@@ -59,6 +59,17 @@ fn no_wake_up_is_lost() {
 }
 
 #[test]
+fn calls_and_answers() {
+    as_they_are::calls();
+}
+
+#[test]
+#[should_panic(expected = "Causality violation")]
+fn calls_without_order_are_caught() {
+    unordered_publishing::calls();
+}
+
+#[test]
 #[should_panic(expected = "Causality violation")]
 fn publishing_without_order_is_caught() {
     unordered_publishing::one_to_one();

@@ -9,6 +9,7 @@ macro_rules! models {
             use std::sync::Arc;
 
             use crate::$version::bell::Bell;
+            use crate::$version::exchange::Exchange;
             use crate::$version::lane::Lane;
             use crate::$version::slots::{Memory, Multi, Refusal, Run, Side, Single, Trust, View};
             use crate::$version::sync::{AtomicU64, Cell};
@@ -263,6 +264,38 @@ macro_rules! models {
             }
 
             /// A consumer that finds nothing after it has armed the bell is rung.
+            /// Two calls, the answer of each one more than its request.
+            pub(crate) fn calls() {
+                explore(None, || {
+                    let place = Arc::new(Exchange::<u32, u32>::new());
+                    let theirs = place.clone();
+                    let answering = thread::spawn(move || {
+                        for _ in 0..2 {
+                            // SAFETY: this thread answers, one request after the other; loom checks it.
+                            let request = until(|| unsafe { theirs.request() });
+                            // SAFETY: as above.
+                            unsafe { theirs.reply(request + 1) };
+                        }
+                    });
+                    for request in [10, 20] {
+                        // SAFETY: this thread asks, and takes each answer before it asks again; loom checks it.
+                        unsafe { place.ask(request) };
+                        // SAFETY: as above.
+                        assert_eq!(until(|| unsafe { place.answer() }), request + 1);
+                    }
+                    answering.join().expect("the answerer ends");
+                });
+            }
+
+            fn until<T>(attempt: impl Fn() -> Option<T>) -> T {
+                loop {
+                    if let Some(done) = attempt() {
+                        return done;
+                    }
+                    thread::yield_now();
+                }
+            }
+
             pub(crate) fn bells() {
                 explore(None, || {
                     let queue = queue::<Threads>(1);

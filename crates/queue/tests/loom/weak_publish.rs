@@ -5,6 +5,8 @@
 pub(crate) mod ahead;
 #[path = "../../src/bell.rs"]
 pub(crate) mod bell;
+#[path = "../../src/exchange.rs"]
+pub(crate) mod exchange;
 #[path = "../../src/lane.rs"]
 pub(crate) mod lane;
 #[path = "../../src/slots.rs"]
