@@ -433,6 +433,64 @@ pub fn dedicated() -> Vec<Kind> {
     ]
 }
 
+/// A call and its answer through one place, at the question of the round trip only.
+struct Calls {
+    caller: Mutex<Vec<quaject_queue::Caller<u64, u64>>>,
+    answerer: Mutex<Vec<quaject_queue::Answerer<u64, u64>>>,
+}
+
+impl Contender for Calls {
+    fn produce(&self, _count: u64) {
+        unreachable!("a call is no queue");
+    }
+    fn consume(&self, _count: u64) -> u64 {
+        unreachable!("a call is no queue");
+    }
+    fn produce8(&self, _count: u64) {
+        unreachable!("a call is no queue");
+    }
+    fn consume8(&self, _count: u64) -> u64 {
+        unreachable!("a call is no queue");
+    }
+    fn ping(&self, _back: &dyn Contender, trips: u64) {
+        let mut caller = take(&self.caller);
+        for item in 0..trips {
+            let mut turn = 0;
+            assert!(caller.ask(item).is_ok(), "the answers are taken");
+            while caller.answer().is_err() {
+                pause(&mut turn);
+            }
+        }
+        put(&self.caller, caller);
+    }
+    fn pong(&self, _back: &dyn Contender, trips: u64) {
+        let mut answerer = take(&self.answerer);
+        for _ in 0..trips {
+            let mut turn = 0;
+            let item = loop {
+                match answerer.request() {
+                    Ok(item) => break item,
+                    Err(_) => pause(&mut turn),
+                }
+            };
+            assert!(answerer.reply(item).is_ok(), "a request was taken");
+        }
+        put(&self.answerer, answerer);
+    }
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+/// What has no queues: it carries one item at a time.
+pub fn calls() -> Kind {
+    let make = || -> Box<dyn Contender> {
+        let (caller, answerer) = quaject_queue::call();
+        Box::new(Calls { caller: Mutex::new(vec![caller]), answerer: Mutex::new(vec![answerer]) })
+    };
+    Kind { name: "ours call (one line, no queues)".to_owned(), batches: false, make: Box::new(make) }
+}
+
 /// Queues of many producers and one or many consumers; ours first.
 pub fn optimistic(producers: usize, consumers: usize) -> Vec<Kind> {
     // SAFETY: the tables are constants.

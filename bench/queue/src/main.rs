@@ -6,7 +6,7 @@ mod contenders;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use contenders::{CAPACITY, Contender, Kind, SPINS, dedicated, optimistic};
+use contenders::{CAPACITY, Contender, Kind, SPINS, calls, dedicated, optimistic};
 use quaject_bench_harness::{instructions, median};
 
 const MESSAGES: u64 = 20_000;
@@ -128,7 +128,8 @@ fn throughput(title: &str, kinds: &[Kind], repetitions: usize, what: Loop, produ
 
 fn round_trip(repetitions: usize) {
     SPINS.store(20_000, Ordering::Relaxed);
-    let kinds = dedicated();
+    let mut kinds = dedicated();
+    kinds.insert(0, calls());
     let mut cycles = vec![Vec::new(); kinds.len()];
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     for repetition in 0..=repetitions {

@@ -7,11 +7,12 @@
 //! ```
 //!
 //! Over two queues a request and its answer are two lines, each of which one processor has taken from the other when it looks
-//! and loses when the other writes. Here it is one: who has read what came writes what goes into the line it holds, mostly
-//! before the other has asked for it again.
+//! and loses when the other writes. Here it is one. The answerer takes the line for writing whenever it looks, so that it can
+//! put the answer there at once; the caller, which had the line, mostly asks for it again when the answer is there.
 
 use core::mem::ManuallyDrop;
 
+use super::ahead::{Use, ask};
 use super::sync::{AtomicU32, Cell, HINT, OBSERVE, PUBLISH};
 
 /// Nothing lies here.
@@ -53,6 +54,7 @@ impl<Q, A> Exchange<Q, A> {
     /// The answerer calls, and has answered every request that it took before.
     #[inline(always)]
     pub(crate) unsafe fn request(&self) -> Option<Q> {
+        ask(&raw const self.turn, Use::Write);
         // Pairs with PUBLISH in `ask`.
         if self.turn.load(OBSERVE) != ASKED {
             return None;
