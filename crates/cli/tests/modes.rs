@@ -18,7 +18,7 @@ fn said(output: &Output) -> String {
 }
 
 /// Programs that fault, and their input.
-const FAULTS: [(&str, &str); 9] = [
+const FAULTS: [(&str, &str); 15] = [
     // All wait for each other.
     (
         "channel a(int);\nchannel b(int);\nprocess P { in(a, $x); out(b, x); }\nprocess Q { in(b, $x); out(a, x); }\n",
@@ -70,6 +70,43 @@ const FAULTS: [(&str, &str); 9] = [
         "channel i(int) external out;\nchannel a(int);\nprocess P { in(i, $x); out(a, x); }\n\
          process Q { in(a, $x if 8 / x > 1); }\n",
         "0\n",
+    ),
+    // Replicas, by their numbers.
+    (
+        "channel i(int) external out;\nchannel a(pid(W), int);\n\
+         process P { while { in(i, $x); out(a, @W[x], x); } }\nprocess W[3] { while {\n  in(a, @, $x);\n  assert(x != 2);\n} }\n",
+        "0\n1\n2\n",
+    ),
+    (
+        "fn half(x: int) -> int { return 8 / x; }\nchannel i(int) external out;\nchannel a(pid(W), int);\n\
+         process P { while { in(i, $x); out(a, @W[x], 1 - x); } }\n\
+         process W[2] { var n = 0; while { in(a, @, $x); n += half(x); } }\n",
+        "0\n1\n",
+    ),
+    // In a function that both call: by the second, where a message is looked at, and where one is made.
+    (
+        "fn half(x: int) -> int { return 8 / x; }\nchannel i(int) external out;\nchannel a(int);\n\
+         process P { in(i, $x); out(a, half(x)); }\nprocess Q { in(a, $x); assert(half(x) > 0); }\n",
+        "9\n",
+    ),
+    (
+        "fn half(x: int) -> int { return 8 / x; }\nchannel i(int) external out;\nchannel a(int);\nchannel b(int);\n\
+         process P { in(i, $x if half(x) > 0); out(a, x); }\nprocess Q { in(a, $x if half(x - 1) > 0); out(b, x); }\n\
+         process R { in(b, $x); }\n",
+        "1\n",
+    ),
+    (
+        "fn half(x: int) -> int { return 8 / x; }\nchannel i(int) external out;\nchannel a(int);\nchannel b(int);\n\
+         process P { in(i, $x if half(x) > 0); out(a, x); }\nprocess Q { in(a, $x if half(x - 1) > 0); out(b, x); }\n\
+         process R { in(b, $x); }\n",
+        "0\n",
+    ),
+    (
+        "fn half(x: int) -> int { return 8 / x; }\nfn both(x: int) -> int { return half(x) + half(x - 1); }\n\
+         channel i(int) external out;\nchannel a(int);\nchannel b(int);\n\
+         process P { in(i, $x); alt { out(a, both(x)) { } } }\n\
+         process Q { in(a, $x); alt { out(b, both(x - 12)) { } } }\nprocess R { in(b, _); }\n",
+        "2\n",
     ),
 ];
 

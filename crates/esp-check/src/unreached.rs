@@ -30,7 +30,7 @@ pub(crate) fn unreached(model: &ModelProgram, coverage: &Coverage) -> Vec<Locati
     let place = |((file, line), columns): ((u16, u32), BTreeMap<u32, bool>)| {
         let first = columns.iter().find(|(_, executed)| !**executed)?;
         let column = if columns.values().any(|executed| *executed) { *first.0 } else { 0 };
-        Some(Location { file, line, column })
+        Some(Location { file, line, column, member: None })
     };
     lines.into_iter().filter_map(place).collect()
 }

@@ -129,7 +129,7 @@ impl<'a> Scene<'a> {
             Stop::Exit(status) => return Ok(Some(Effect::Exited(status))),
             Stop::Trap(trap) => {
                 let process = self.code.instances[instance as usize].0;
-                let channel = self.program.channel_at(process, trap.location);
+                let channel = self.program.channel_at(process, trap.in_process());
                 return Err(report(instance, *trap, channel));
             }
             Stop::Fuel(at) => {
@@ -180,7 +180,7 @@ impl<'a> Scene<'a> {
         arrived.branches = branches;
         wait.dead.clear(&mut arrived.frame);
         if stuck {
-            let trap = Trap { fault: Fault::Alt, location: wait.location, name: None };
+            let trap = Trap::at(Fault::Alt, wait.location);
             return Err(report(instance, trap, None));
         }
         Ok(())
@@ -238,7 +238,7 @@ impl<'a> Scene<'a> {
         branch: &BranchCode,
     ) -> Result<(), Box<FaultReport>> {
         let channel = channel_of(branch);
-        let trap = |fault| report(receiver, Trap { fault, location: branch.location, name: None }, channel);
+        let trap = |fault| report(receiver, Trap::at(fault, branch.location), channel);
         self.capture(source, receiver, branch).map_err(trap)?;
         let OperationCode::In { condition, .. } = &branch.operation else { unreachable!("only an `in` receives") };
         if let Some(region) = condition {
@@ -277,7 +277,7 @@ impl<'a> Scene<'a> {
             }
         }
         release_all(self.program, &self.code.layouts, &mut self.state.pools, &objects)
-            .map_err(|fault| report(sender, Trap { fault, location: branch.location, name: None }, channel_of(branch)))
+            .map_err(|fault| report(sender, Trap::at(fault, branch.location), channel_of(branch)))
     }
 }
 

@@ -47,6 +47,19 @@ pub(crate) struct Trap {
     pub(crate) location: Location,
     /// The function or pool it is about.
     pub(crate) name: Option<SmolStr>,
+    /// If it happened in a function: where a process called that, itself or by others.
+    pub(crate) called_at: Option<Location>,
+}
+
+impl Trap {
+    pub(crate) fn at(fault: Fault, location: Location) -> Trap {
+        Trap { fault, location, name: None, called_at: None }
+    }
+
+    /// Where the process was.
+    pub(crate) fn in_process(&self) -> Location {
+        self.called_at.unwrap_or(self.location)
+    }
 }
 
 /// Why execution stopped.
@@ -415,6 +428,10 @@ impl<'a> Context<'a> {
                         Some(Stop::Trap(trap)) if trap.location == Location::default() => {
                             return self.trap(body, at, trap.fault);
                         }
+                        Some(Stop::Trap(mut trap)) => {
+                            trap.called_at = Some(body.locations[at]);
+                            return Stop::Trap(trap);
+                        }
                         Some(stop) => return stop,
                     }
                 }
@@ -494,7 +511,7 @@ impl<'a> Context<'a> {
             (Inst::Allocate(_, pool), Fault::Pool) => Some(self.program.types.pool(*pool).name.clone()),
             (_, _) => None,
         };
-        Stop::Trap(Box::new(Trap { fault, location: body.locations[at], name }))
+        Stop::Trap(Box::new(Trap { name, ..Trap::at(fault, body.locations[at]) }))
     }
 
     #[inline]
@@ -607,7 +624,7 @@ impl<'a> Context<'a> {
         frame: &mut Frame,
         fuel: &mut u64,
     ) -> Option<Stop> {
-        let no_location = |fault| Some(Stop::Trap(Box::new(Trap { fault, location: Location::default(), name: None })));
+        let no_location = |fault| Some(Stop::Trap(Box::new(Trap::at(fault, Location::default()))));
         let body: &'a BodyCode = &self.code.functions[function.0 as usize];
         let mut callee = std::mem::take(&mut self.scratch.frames[function.0 as usize]);
         if callee.registers.len() != body.registers || callee.memory.len() != body.memory {

@@ -2,7 +2,6 @@
 //! all replicas. This number is what a `pid` holds. Knows nothing of how instances run.
 
 use crate::ir::{ChannelId, FastPath, Location, ProcessId, Program, SlotId};
-use smol_str::SmolStr;
 
 impl Program {
     /// How many instances run.
@@ -40,43 +39,11 @@ impl Program {
         members.flat_map(|member| member.slots.iter().map(|(_, here)| *here)).collect()
     }
 
-    /// Whose code of a fused instance stands at a place: from each of these places on, in order, that of the process
-    /// named beside it. Nothing of other instances.
-    pub fn members(&self, instance: u32) -> Vec<(Location, SmolStr)> {
-        let fused = self.process_of(instance).map(|(process, _)| &self.processes[process.0 as usize]);
-        let Some(fused) = fused.filter(|fused| !fused.members.is_empty()) else { return Vec::new() };
-        let processes = self.processes.iter().enumerate().map(|(index, process)| {
-            let is_member = fused.members.contains(&ProcessId(index as u32));
-            (process.location, if is_member { process.name.clone() } else { fused.name.clone() })
-        });
-        // What calls a function cannot be told, unless only one could.
-        let functions = self.functions.iter().enumerate().map(|(index, function)| {
-            let caller = fused.callers.iter().find(|(called, _)| called.0 as usize == index);
-            let name = caller.map_or(&fused.name, |(_, process)| &self.processes[process.0 as usize].name);
-            (function.location, name.clone())
-        });
-        let mut members: Vec<(Location, SmolStr)> = processes.chain(functions).collect();
-        members.retain(|(location, _)| location.line > 0);
-        members.sort();
-        members.dedup_by(|later, first| later.0 == first.0);
-        members
-    }
-
-    /// The name of the instance whose code at a place has faulted: of a fused one, of the member that the place is of.
-    pub fn name_at(&self, instance: u32, place: Location) -> String {
-        let members = self.members(instance);
-        let before = members.iter().take_while(|(location, _)| *location <= place);
-        match before.last().filter(|(location, _)| location.file == place.file) {
-            Some((_, name)) => name.to_string(),
-            None => self.instance_name(instance),
-        }
-    }
-
     /// The channel of the operation that code of a fused process at a place is part of. None for other processes, where
     /// operations are no code.
     pub fn channel_at(&self, process: ProcessId, place: Location) -> Option<ChannelId> {
         let operations = &self.processes[process.0 as usize].operations;
-        let found = operations.binary_search_by_key(&place, |(location, _)| *location).ok()?;
+        let found = operations.binary_search_by_key(&place.in_text(), |(location, _)| *location).ok()?;
         Some(operations[found].1)
     }
 

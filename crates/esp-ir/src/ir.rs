@@ -28,6 +28,7 @@ pub use quaject_esp_syntax::hir::{
 };
 pub use quaject_esp_syntax::types::{Aggregate, PoolId, ProcessId, Type, TypeId, TypeTable};
 use smol_str::SmolStr;
+use std::num::NonZeroU32;
 
 /// Where something stands in the source.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
@@ -38,6 +39,32 @@ pub struct Location {
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
+    /// In a fused process: whose code it is, of which a fault there is told. The text form does not show it.
+    pub member: Option<InstanceId>,
+}
+
+impl Location {
+    /// The place in the text alone.
+    pub fn in_text(self) -> Location {
+        Location { member: None, ..self }
+    }
+}
+
+/// An instance, by its number among all of the program.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct InstanceId(NonZeroU32);
+
+impl InstanceId {
+    /// # Panics
+    /// For the last number of `u32`: no program has so many instances.
+    pub fn new(number: u32) -> InstanceId {
+        InstanceId(NonZeroU32::MIN.checked_add(number).expect("a program has fewer instances than numbers"))
+    }
+
+    /// The number.
+    pub fn number(self) -> u32 {
+        self.0.get() - 1
+    }
 }
 
 /// A whole program.
@@ -194,9 +221,6 @@ pub struct Process {
     /// Of a fused process: the places of its members' operations and of what messages are made and tried by, in order,
     /// each with its channel, which a fault there is told with. The text form does not show them.
     pub operations: Vec<(Location, ChannelId)>,
-    /// Of a fused process: the functions that one member alone calls, itself or by others, and that member. The text form
-    /// does not show them.
-    pub callers: Vec<(FnId, ProcessId)>,
     /// Its declaration.
     pub location: Location,
 }

@@ -102,7 +102,7 @@ impl<'a> Scene<'a> {
     pub(crate) fn take_from_world(&mut self, instance: u32, branch: u32) -> Result<(), Box<FaultReport>> {
         let branch = self.branch(instance, branch);
         let channel = channel_of(branch).expect("a message comes on a channel");
-        let trap = |fault| report(instance, Trap { fault, location: branch.location, name: None }, Some(channel));
+        let trap = |fault| report(instance, Trap::at(fault, branch.location), Some(channel));
         let Offer::Message(message) = self.world.peek(channel) else {
             unreachable!("the message stays on offer until it is taken")
         };
@@ -130,8 +130,7 @@ impl<'a> Scene<'a> {
         let channel = channel_of(branch).expect("a message goes on a channel");
         let passed = self.evaluate(instance, branch).map_err(|trap| report(instance, *trap, Some(channel)))?;
         let message = self.datums(instance, channel);
-        let message = message
-            .map_err(|fault| report(instance, Trap { fault, location: branch.location, name: None }, Some(channel)))?;
+        let message = message.map_err(|fault| report(instance, Trap::at(fault, branch.location), Some(channel)))?;
         self.give(instance, passed, branch)?;
         self.world.put(channel, &message);
         self.leave(instance, branch);

@@ -112,7 +112,7 @@ impl FaultReport {
         let channel = |channel: ChannelId| program.channels[channel.0 as usize].name.as_str();
         let mut text = format!("fault `{}`", fault_name(self.fault));
         if self.fault != Fault::Deadlock {
-            write!(text, " in `{}`{}", program.name_at(self.instance, self.location), at(self.location))
+            write!(text, " in `{}`{}", program.instance_name(self.instance), at(self.location))
                 .expect("writing to a string does not fail");
         }
         if let Some(id) = self.place().1 {

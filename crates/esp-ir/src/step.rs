@@ -13,7 +13,7 @@ use crate::code::{BodyCode, BranchCode, Code, OperationCode, PayloadCode, Pc, Wa
 pub use crate::execute::Checks;
 use crate::execute::{Frame, Scratch, Trap};
 use crate::footprint::data_bytes;
-use crate::ir::{Boundary, ChannelId, PoolId, ProcessId, Program};
+use crate::ir::{Boundary, ChannelId, InstanceId, PoolId, ProcessId, Program};
 use crate::liveness::Dead;
 use crate::matching::Capture;
 use crate::native::{Cell, Native};
@@ -345,6 +345,8 @@ pub(crate) fn channel_of(branch: &BranchCode) -> Option<ChannelId> {
 }
 
 pub(crate) fn report(instance: u32, trap: Trap, channel: Option<ChannelId>) -> Box<FaultReport> {
-    let location = trap.location;
+    let location = trap.location.in_text();
+    // Of a fused process the member is told, as if it ran by itself.
+    let instance = trap.in_process().member.map_or(instance, InstanceId::number);
     Box::new(FaultReport { fault: trap.fault, instance, location, channel, name: trap.name, waits: Vec::new() })
 }

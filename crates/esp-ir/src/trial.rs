@@ -24,7 +24,7 @@ impl<'a> Scene<'a> {
             OperationCode::In { .. } | OperationCode::After { .. } => unreachable!("only an `out` has a message"),
         };
         let frame = &self.state.instances[sender as usize].frame;
-        let trap = |fault| Box::new(Trap { fault, location: branch.location, name: None });
+        let trap = |fault| Box::new(Trap::at(fault, branch.location));
         self.work.parts.clear();
         let view = View { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
         for value in passed {
@@ -63,7 +63,7 @@ impl<'a> Scene<'a> {
             Stop::Fuel(at) => {
                 // Whoever set a limit asks whether it was reached; like a fault, it counts as a match until then.
                 self.work.scratch.is_impatient = true;
-                Err(Box::new(Trap { fault: Fault::Overflow, location: body.locations[at as usize], name: None }))
+                Err(Box::new(Trap::at(Fault::Overflow, body.locations[at as usize])))
             }
             Stop::Wait(_)
             | Stop::Yield(_)

@@ -2,12 +2,13 @@
 //! stubs that end at once, so that the numbers that a `pid` holds do not change. Which processes make a group is said
 //! in `groups`.
 
+use crate::marked::marked;
 use crate::moments::moments;
 use crate::passes;
 use crate::product::{Group, explore};
 use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::{
-    Block, BlockId, Body, ChannelId, FnId, Location, Op, Operation, Payload, Process, ProcessId, Program, Terminator,
+    Block, BlockId, Body, ChannelId, Location, Operation, Payload, Process, ProcessId, Program, Terminator,
 };
 use quaject_esp_ir::report::location_text;
 use smol_str::SmolStr;
@@ -213,7 +214,8 @@ pub(crate) fn make(
         return Err(Refusal::TooLarge { measure, limit, costliest: None });
     }
     let program = &*moments(program, processes);
-    let group = Group::new(program, processes, checked)?;
+    let bodies = marked(program, processes);
+    let group = Group::new(program, processes, &bodies, checked)?;
     let product = explore(&group, limits, effort)?;
     let body = passes::clean(product.body, &program.types, checked);
     if size(&body) > limits.instructions {
@@ -230,7 +232,6 @@ pub(crate) fn make(
         body,
         members: processes.to_vec(),
         operations: operations(&members),
-        callers: callers(program, processes),
         location: members.first().map(|process| process.location).unwrap_or_default(),
     };
     Ok(Made { process, nodes: product.nodes })
@@ -275,24 +276,6 @@ fn operations(members: &[&Process]) -> Vec<(Location, ChannelId)> {
     }
     places.remove(&Location::default());
     places.into_iter().collect()
-}
-
-/// The functions that only one of these processes calls.
-fn callers(program: &Program, processes: &[ProcessId]) -> Vec<(FnId, ProcessId)> {
-    let mut callers: BTreeMap<FnId, BTreeSet<ProcessId>> = BTreeMap::new();
-    for process in processes {
-        let mut work = vec![&program.processes[process.0 as usize].body];
-        while let Some(body) = work.pop() {
-            for instruction in body.blocks.iter().flat_map(|block| &block.instructions) {
-                let Op::CallFunction { function, .. } = &instruction.op else { continue };
-                if callers.entry(*function).or_default().insert(*process) {
-                    work.push(&program.functions[function.0 as usize].body);
-                }
-            }
-        }
-    }
-    let only = callers.into_iter().filter(|(_, callers)| callers.len() == 1);
-    only.filter_map(|(function, callers)| Some((function, callers.into_iter().next()?))).collect()
 }
 
 /// The blocks of a region.

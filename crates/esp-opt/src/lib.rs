@@ -8,6 +8,7 @@ pub mod facts;
 pub mod fuse;
 pub mod groups;
 mod loops;
+mod marked;
 mod moments;
 pub mod order;
 pub mod passes;

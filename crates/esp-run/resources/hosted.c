@@ -1415,21 +1415,6 @@ static void tell_waits(void *state)
     }
 }
 
-/* Whose code stands at a place: of a fused instance, the member's. */
-static const char *name_at(esp_pid instance, const esp_location *place)
-{
-    const char *name = qj_instance_names[instance];
-    const qj_member *member;
-    for (member = qj_members; member->name; member++) {
-        if (member->instance != instance || member->file != place->file || member->line > place->line ||
-            (member->line == place->line && member->column > place->column)) {
-            continue;
-        }
-        name = member->name;
-    }
-    return name;
-}
-
 /* In the words of `qj run`. */
 static void tell_fault(void *state)
 {
@@ -1464,7 +1449,7 @@ static void tell_fault(void *state)
         }
         if (all > NAMES) fprintf(stderr, " and %" PRIu32 " more", all - NAMES);
     } else {
-        fprintf(stderr, ", in process `%s`", name_at(report.instance, &place));
+        fprintf(stderr, ", in process `%s`", qj_instance_names[report.instance]);
     }
     if (channel) fprintf(stderr, ", channel `%s`", channel);
     fprintf(stderr, "\n");

@@ -50,13 +50,6 @@ typedef struct qj_instances_of {
     uint32_t count;
 } qj_instances_of;
 
-/* From this place on, the code of a fused instance is that of the process named; in order. */
-typedef struct qj_member {
-    esp_pid instance;
-    uint32_t file, line, column;
-    const char *name;
-} qj_member;
-
 /* No instance. */
 #define NOBODY UINT32_MAX
 
@@ -76,7 +69,6 @@ extern const qj_fault qj_faults[]; /* by code, from 1 */
 extern const qj_cause qj_causes[]; /* ends with code 0 */
 extern const qj_wait qj_waits[];   /* ends with count 0 */
 extern const qj_instances_of qj_partners[];
-extern const qj_member qj_members[]; /* ends with name 0 */
 extern const qj_type qj_types[];
 extern const qj_channel qj_channels[]; /* sources in order, then sinks in order */
 extern const uint32_t qj_sources, qj_sinks, qj_instances;

@@ -296,7 +296,7 @@ impl Library {
 }
 
 fn location(place: Place) -> Location {
-    Location { file: place.file, line: place.line, column: u32::from(place.column) }
+    Location { file: place.file, line: place.line, column: u32::from(place.column), member: None }
 }
 
 fn channel(place: Place) -> Option<ChannelId> {

@@ -27,7 +27,7 @@ pub fn render(
     if report.fault == Fault::Deadlock {
         text.push_str(&stuck_names(program, report));
     } else {
-        let _ = write!(text, ", in process `{}`", program.name_at(report.instance, report.location));
+        let _ = write!(text, ", in process `{}`", program.instance_name(report.instance));
     }
     let (location, channel) = report.place();
     if let Some(channel) = channel {
@@ -238,7 +238,7 @@ pub(crate) fn possible_partners(program: &Program, channel: ChannelId, direction
 
 /// The extern function that is called, or the pool that is asked, at a place.
 pub(crate) fn name_at(program: &Program, fault: Fault, location: Location) -> Option<SmolStr> {
-    names(program).find(|(other, place, _)| (*other, *place) == (fault, location)).map(|(_, _, name)| name)
+    names(program).find(|(other, place, _)| (*other, place.in_text()) == (fault, location)).map(|(_, _, name)| name)
 }
 
 /// Every fault that is about something with a name, where, and the name.

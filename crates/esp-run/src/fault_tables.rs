@@ -74,12 +74,5 @@ pub(crate) fn write(program: &Program, quoted: &dyn Fn(&str) -> String, text: &m
         }
     }
     let _ = writeln!(text, "    {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}}\n}};\n");
-    let _ = writeln!(text, "const qj_member qj_members[] = {{");
-    for instance in 0..program.instance_count() {
-        for (at, name) in program.members(instance) {
-            let _ = writeln!(text, "    {{{instance}, {}, {}}},", place(at), quoted(&name));
-        }
-    }
-    let _ = writeln!(text, "    {{0, 0, 0, 0, 0}}\n}};\n");
     let _ = writeln!(text, "const qj_instances_of qj_partners[] = {{{partners}{{0, 0}}}};\n");
 }

@@ -14,7 +14,8 @@ pub(crate) fn specifications(program: &[hir::FastPath], ir: &ir::Program, source
         .map(|path| {
             let number = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
             let start = sources.start(path.span);
-            let location = ir::Location { file: path.span.file.0, line: start.line, column: start.column };
+            let location =
+                ir::Location { file: path.span.file.0, line: start.line, column: start.column, member: None };
             Specification {
                 name: path.name.clone(),
                 bound: number(path.bound),

@@ -323,12 +323,17 @@ impl<'p, 'a> Code<'p, 'a> {
 
     /// Code that raises a fault here.
     pub(crate) fn raise(&self, fault: Fault, location: Location) -> String {
+        let number = self.faults.number(fault, location, self.channel_at(location));
+        self.raise_number(&number.to_string())
+    }
+
+    /// The channel that faults of code at a place name.
+    pub(crate) fn channel_at(&self, location: Location) -> Option<ChannelId> {
         let own = || match self.scope {
             Scope::Process(index) => self.plan.program.channel_at(ProcessId(index as u32), location),
             Scope::Region(_) | Scope::Function(_) => None,
         };
-        let number = self.faults.number(fault, location, self.channel.or_else(own));
-        self.raise_number(&number.to_string())
+        self.channel.or_else(own)
     }
 
     /// Code that raises a fault whose number an expression gives.

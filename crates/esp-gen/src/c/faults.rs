@@ -1,6 +1,6 @@
 //! Numbers of fault sites: generated code names a fault by its number, a constant table says where it stands.
 
-use quaject_esp_ir::ir::{ChannelId, Fault, Location};
+use quaject_esp_ir::ir::{ChannelId, Fault, InstanceId, Location};
 use std::cell::RefCell;
 use std::fmt::Write as _;
 
@@ -14,6 +14,8 @@ type Site = (Fault, Location, Option<ChannelId>);
 #[derive(Default)]
 pub(crate) struct Faults {
     sites: RefCell<Vec<Site>>,
+    /// For whom fused processes call functions, and for which channel.
+    calls: RefCell<Vec<(InstanceId, Option<ChannelId>)>>,
 }
 
 impl Faults {
@@ -26,6 +28,48 @@ impl Faults {
             sites.len() - 1
         });
         FIRST + index
+    }
+
+    /// The number of a call that a fused process makes for a member, counted from 0, the same for equal ones.
+    pub(crate) fn call(&self, member: InstanceId, channel: Option<ChannelId>) -> usize {
+        let mut calls = self.calls.borrow_mut();
+        let call = (member, channel);
+        calls.iter().position(|other| *other == call).unwrap_or_else(|| {
+            calls.push(call);
+            calls.len() - 1
+        })
+    }
+
+    /// How many such calls there are.
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.borrow().len()
+    }
+
+    /// Whether faults are told of members of fused processes.
+    pub(crate) fn have_members(&self) -> bool {
+        self.sites.borrow().iter().any(|(_, location, _)| location.member.is_some())
+    }
+
+    /// Tables of members: of each site, counted from 1; of each call, with its channel.
+    pub(crate) fn members(&self) -> String {
+        let mut text = String::new();
+        if self.have_members() {
+            let sites = self.sites.borrow();
+            let members = sites.iter().map(|(_, location, _)| location.member.map_or(0, |member| member.number() + 1));
+            let members: Vec<String> = members.map(|member| member.to_string()).collect();
+            let members = members.join(", ");
+            text += &format!("static const esp_pid fault_members[] = {{0, 0, {members}}};\n");
+        }
+        if self.calls() > 0 {
+            let calls = self.calls.borrow();
+            let row = |(member, channel): &(InstanceId, Option<ChannelId>)| {
+                format!("{{{}, {}}}", member.number(), channel.map_or(-1, |channel| i64::from(channel.0)))
+            };
+            let calls: Vec<String> = calls.iter().map(row).collect();
+            text += "static const struct { esp_pid member; int32_t channel; } fault_calls[] = {";
+            text += &format!("{}}};\n", calls.join(", "));
+        }
+        text
     }
 
     /// The table.

@@ -407,9 +407,15 @@ impl Code<'_, '_> {
         }
         let name = &self.plan.functions[function.0 as usize].0;
         let result_type = self.plan.program.functions[function.0 as usize].result;
-        // The function does not know for which channel it is called.
-        let raise = match self.channel {
-            Some(channel) => self.raise_number(&format!("fault_ | {}u << FAULT_CHANNEL", channel.0 + 1)),
+        // The function does not know for whom and for which channel it is called.
+        let channel = self.channel_at(at);
+        let call = match (at.member, channel) {
+            (Some(member), _) => Some(self.plan.channels.len() + 1 + self.faults.call(member, channel)),
+            (None, Some(channel)) => Some(channel.0 as usize + 1),
+            (None, None) => None,
+        };
+        let raise = match call {
+            Some(call) => self.raise_number(&format!("fault_ | {call}u << FAULT_CALL")),
             None => self.raise_number("fault_"),
         };
         self.open("{");

@@ -44,9 +44,10 @@ pub(crate) fn write<'p>(plan: &'p Plan<'_>, faults: &'p Faults, helpers: &'p Hel
     put!(text, "#define IO t, in, out\n");
     put!(text, "/* Marks the number of a fault that is the sender's, not the receiver's. */");
     put!(text, "#define SENDER_FAULT 0x80000000u");
-    // Between the number of a fault and the sender's mark: the channel, counted from 1, for which a function faulted.
-    let channel_bits = (plan.channels.len() + 1).next_power_of_two().trailing_zeros();
-    put!(text, "#define FAULT_CHANNEL {}\n", 31 - channel_bits);
+    // Between the number of a fault and the sender's mark, if a function faulted: the channel for which, counted from 1,
+    // and after all of those the calls that are made for members of fused processes.
+    let call_bits = (plan.channels.len() + 1 + faults.calls()).next_power_of_two().trailing_zeros();
+    put!(text, "#define FAULT_CALL {}\n", 31 - call_bits);
     shared_ends(plan, faults, helpers, &mut text);
     if !plan.own.is_empty() {
         put!(text, "/* Several programs can be one translation unit. */");
@@ -57,6 +58,7 @@ pub(crate) fn write<'p>(plan: &'p Plan<'_>, faults: &'p Faults, helpers: &'p Hel
     }
     put!(text, "/* What faults where. */");
     text.push_str(&faults.table("faults"));
+    text.push_str(&faults.members());
     names(plan, &mut text);
     views(plan, &mut text);
     text.push_str(&helper_declarations);
@@ -74,11 +76,11 @@ pub(crate) fn write<'p>(plan: &'p Plan<'_>, faults: &'p Faults, helpers: &'p Hel
     init(plan, &mut text);
     text.push_str(&super::direct::releases(plan));
     text.push_str(&step);
-    entries(plan, &mut text);
+    entries(plan, faults, &mut text);
     if plan.polls() {
         put!(text, "\n#undef GO_LATER\n#undef AWAIT_WORLD\n#undef SEND_OUT");
     }
-    put!(text, "\n#undef READY_MASK\n#undef IO\n#undef SENDER_FAULT\n#undef FAULT_CHANNEL");
+    put!(text, "\n#undef READY_MASK\n#undef IO\n#undef SENDER_FAULT\n#undef FAULT_CALL");
     if !plan.own.is_empty() {
         for name in STATIC_NAMES {
             put!(text, "#undef {name}");
@@ -116,6 +118,8 @@ fn shared_ends(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers, text: &mut S
 /// Names of this file's own that do not come from the program.
 const STATIC_NAMES: &[&str] = &[
     "faults",
+    "fault_members",
+    "fault_calls",
     "pools_save",
     "pools_restore",
     "waiting_append",
@@ -523,16 +527,27 @@ fn ask_again(code: &mut Code<'_, '_>) {
     code.close("}");
 }
 
-fn entries(plan: &Plan<'_>, text: &mut String) {
+fn entries(plan: &Plan<'_>, faults: &Faults, text: &mut String) {
     let prefix = &plan.prefix;
     put!(text, "\nesp_fault_report {prefix}_fault(const {prefix}_t *t)\n{{");
     put!(text, "    esp_fault_report report = {{0, 0, {{0, 0, 0, -1}}}};");
     put!(text, "    if (t->status != ESP_FAULT) return report;\n    report.instance = t->instance;");
     put!(text, "    if (t->fault == 0) {{\n        report.code = ESP_FAULT_DEADLOCK;");
     put!(text, "        report.place = {prefix}_place(t, t->instance);\n        return report;\n    }}");
-    put!(text, "    report.code = faults[t->fault & ((1u << FAULT_CHANNEL) - 1u)].code;");
-    put!(text, "    report.place = faults[t->fault & ((1u << FAULT_CHANNEL) - 1u)].place;");
-    put!(text, "    if (t->fault >> FAULT_CHANNEL) report.place.channel = (int32_t)(t->fault >> FAULT_CHANNEL) - 1;");
+    put!(text, "    report.code = faults[t->fault & ((1u << FAULT_CALL) - 1u)].code;");
+    put!(text, "    report.place = faults[t->fault & ((1u << FAULT_CALL) - 1u)].place;");
+    if faults.have_members() {
+        put!(text, "    if (fault_members[t->fault & ((1u << FAULT_CALL) - 1u)])");
+        put!(text, "        report.instance = fault_members[t->fault & ((1u << FAULT_CALL) - 1u)] - 1;");
+    }
+    let call = "t->fault >> FAULT_CALL";
+    if faults.calls() > 0 {
+        let first = plan.channels.len() + 1;
+        put!(text, "    if (({call}) >= {first}u) {{");
+        put!(text, "        report.instance = fault_calls[({call}) - {first}u].member;");
+        put!(text, "        report.place.channel = fault_calls[({call}) - {first}u].channel;\n    }} else");
+    }
+    put!(text, "    if ({call}) report.place.channel = (int32_t)({call}) - 1;");
     put!(text, "    return report;\n}}");
     put!(text, "\nbool {prefix}_stuck(const {prefix}_t *t, esp_pid instance)\n{{");
     put!(text, "    return t->status == ESP_FAULT && t->fault == 0 && t->mark[instance] == 2;\n}}");

@@ -13,7 +13,7 @@ typedef char esp_abi_of_esp[ESP_ABI == 2 ? 1 : -1];
 
 /* Marks the number of a fault that is the sender's, not the receiver's. */
 #define SENDER_FAULT 0x80000000u
-#define FAULT_CHANNEL 29
+#define FAULT_CALL 29
 
 #ifdef __OPTIMIZE_SIZE__
 #define GO_LATER(instance, next) do { self = instance; at = next; goto go_later; } while (0)
@@ -450,9 +450,9 @@ esp_fault_report esp_fault(const esp_t *t)
         report.place = esp_place(t, t->instance);
         return report;
     }
-    report.code = faults[t->fault & ((1u << FAULT_CHANNEL) - 1u)].code;
-    report.place = faults[t->fault & ((1u << FAULT_CHANNEL) - 1u)].place;
-    if (t->fault >> FAULT_CHANNEL) report.place.channel = (int32_t)(t->fault >> FAULT_CHANNEL) - 1;
+    report.code = faults[t->fault & ((1u << FAULT_CALL) - 1u)].code;
+    report.place = faults[t->fault & ((1u << FAULT_CALL) - 1u)].place;
+    if (t->fault >> FAULT_CALL) report.place.channel = (int32_t)(t->fault >> FAULT_CALL) - 1;
     return report;
 }
 
@@ -468,4 +468,4 @@ bool esp_stuck(const esp_t *t, esp_pid instance)
 #undef READY_MASK
 #undef IO
 #undef SENDER_FAULT
-#undef FAULT_CHANNEL
+#undef FAULT_CALL

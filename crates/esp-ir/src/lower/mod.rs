@@ -148,7 +148,7 @@ impl<'p> Context<'p> {
             return Location::default();
         }
         let start = self.sources.start(span);
-        Location { file: span.file.0, line: start.line, column: start.column }
+        Location { file: span.file.0, line: start.line, column: start.column, member: None }
     }
 
     /// Whether values of this type are, or hold, references to boxed objects.
@@ -230,7 +230,6 @@ fn lower_process(context: &mut Context<'_>, process: &hir::Process, body: Cow<'_
         replicas: process.replicas,
         replicated: process.replicated,
         operations: Vec::new(),
-        callers: Vec::new(),
         labels: process.labels.iter().map(|(name, _)| name.clone()).collect(),
         sites: sites.collect(),
         body: lower_body(context, &process.locals, 0, body, BodyKind::Process),

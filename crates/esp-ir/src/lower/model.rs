@@ -290,7 +290,6 @@ fn outside(
         replicas: 1,
         replicated: false,
         operations: Vec::new(),
-        callers: Vec::new(),
         labels: Vec::new(),
         sites: vec![Site { channel, direction, location: Location::default() }; sites],
         body,

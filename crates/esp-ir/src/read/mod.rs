@@ -391,7 +391,6 @@ impl<'a> Reader<'a> {
             body,
             members,
             operations: Vec::new(),
-            callers: Vec::new(),
             location,
         });
         Ok(())

@@ -153,6 +153,6 @@ impl Reader<'_> {
         let line = self.number("a line")?;
         self.sign(":")?;
         let column = self.number("a column")?;
-        Ok(Location { file, line, column })
+        Ok(Location { file, line, column, member: None })
     }
 }

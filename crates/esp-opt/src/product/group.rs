@@ -69,8 +69,13 @@ impl Live {
 }
 
 impl<'p> Group<'p> {
-    /// A group of all replicas of these processes.
-    pub(crate) fn new(program: &'p Program, processes: &[ProcessId], checked: bool) -> Result<Group<'p>, Refusal> {
+    /// A group of all replicas of these processes; `bodies` is their code, by instance.
+    pub(crate) fn new(
+        program: &'p Program,
+        processes: &[ProcessId],
+        bodies: &'p BTreeMap<u32, Body>,
+        checked: bool,
+    ) -> Result<Group<'p>, Refusal> {
         let users = users(program, processes);
         let internal = internal(program, processes, &users)?;
         for process in processes {
@@ -81,11 +86,12 @@ impl<'p> Group<'p> {
         for process in pipeline(program, processes) {
             let source = &program.processes[process.0 as usize];
             let (live, at_rest) = liveness(&source.body);
-            for replica in 0..source.replicas {
+            let first = program.first_instance(process);
+            for (instance, body) in bodies.range(first..first + source.replicas) {
                 members.push(Member {
-                    instance: program.first_instance(process) + replica,
+                    instance: *instance,
                     process,
-                    body: &source.body,
+                    body,
                     first_slot,
                     first_site,
                     live: live.clone(),
