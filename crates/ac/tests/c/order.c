@@ -57,6 +57,18 @@ static void follows_the_script(void *a) {
     }
     qj_ac_id_remove(own);
 }
+/* One whose first wait is a yield by number: it is still the first of the pool then. */
+static void waits_under_number(void *a) {
+    (void)a, number_a = qj_ac_id_create();
+    say("[n"), qj_ac_yield_and_save_nodispatch(number_a);
+    say("n"), qj_ac_schedule(qj_ac_id_task(number_b)), qj_ac_id_remove(number_a);
+    qj_ac_yield(), say("n]");
+}
+static void first_by_number(void *a) {
+    (void)a, number_b = qj_ac_id_create();
+    say("[f"), printf("%d ", qj_ac_yield_to_id_and_save_nodispatch(number_a, number_b));
+    say("f]"), qj_ac_id_remove(number_b);
+}
 static void saves(void *id) { say("[v"), qj_ac_yield_and_save((uint32_t)(uintptr_t)id), say("v]"); }
 
 static struct qj_ac_semaphore never;
@@ -128,6 +140,14 @@ int main(void) {
         for (uintptr_t i = 0; i < 3; i++) qj_ac_async(follows_the_script, (void *)i);
         script = "12012012101010212120";
         qj_ac_yield_to_id(numbers[0]);
+    });
+    line("a first wait by number, and more tasks");
+    DO_FINISH({
+        qj_ac_async(waits_under_number, NULL);
+        qj_ac_async(first_by_number, NULL);
+        qj_ac_async(something, NULL);
+        qj_ac_async(something, NULL);
+        say("end");
     });
     line("numbers in the queue");
     uint32_t v = qj_ac_id_create();
