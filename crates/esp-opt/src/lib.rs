@@ -9,6 +9,7 @@ pub mod fuse;
 pub mod groups;
 mod loops;
 mod marked;
+mod messages;
 mod moments;
 pub mod order;
 pub mod passes;

@@ -7,6 +7,7 @@ use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::{BinaryOp, BlockId, Body, Edge, Op, Terminator, Type, TypeTable, UnaryOp, Value};
 use quaject_esp_ir::typing::place_type;
 use quaject_esp_ir::visit::edges_mut;
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -58,11 +59,26 @@ impl Ranges {
     pub(crate) fn at(&self, block: usize, value: Value) -> Option<&Fact> {
         self.at[block].as_ref()?.get(value).or(self.known[value.0 as usize].as_ref())
     }
+
+    /// Per value: what is so of it in every place.
+    pub(crate) fn everywhere(self) -> Vec<Option<Fact>> {
+        self.known
+    }
 }
 
 /// The same as [`ranges`], with what is so in one place only.
 pub(crate) fn ranges_by_place(body: &Body, types: &TypeTable, checked: bool) -> Ranges {
-    let search = searched(body, types, checked, &[]);
+    ranges_of_receiver(body, types, checked, &FxHashMap::default())
+}
+
+/// Likewise; `received` is what is so of values that messages bring, none if nobody sends them.
+pub(crate) fn ranges_of_receiver(
+    body: &Body,
+    types: &TypeTable,
+    checked: bool,
+    received: &FxHashMap<Value, Option<Fact>>,
+) -> Ranges {
+    let search = searched(body, types, checked, &[], received);
     let (known, mut at) = (search.known, search.at);
     // What a block computes is not what it computed the last time round.
     for (block, narrowed) in body.blocks.iter().zip(&mut at) {
@@ -77,11 +93,17 @@ pub(crate) fn ranges_by_place(body: &Body, types: &TypeTable, checked: bool) -> 
 /// Per value: what is always so; none of values that are never computed. `given` is what is so of the entry block's
 /// parameters, as far as something is.
 pub(crate) fn ranges(body: &Body, types: &TypeTable, checked: bool, given: &[Option<Fact>]) -> Vec<Option<Fact>> {
-    searched(body, types, checked, given).known
+    searched(body, types, checked, given, &FxHashMap::default()).known
 }
 
-fn searched<'a>(body: &'a Body, types: &'a TypeTable, checked: bool, given: &'a [Option<Fact>]) -> Search<'a> {
-    let mut search = Search::new(body, types, checked, given);
+fn searched<'a>(
+    body: &'a Body,
+    types: &'a TypeTable,
+    checked: bool,
+    given: &'a [Option<Fact>],
+    received: &'a FxHashMap<Value, Option<Fact>>,
+) -> Search<'a> {
+    let mut search = Search::new(body, types, checked, given, received);
     while search.has_changed {
         search.has_changed = false;
         for block in search.order.clone() {
@@ -107,6 +129,7 @@ struct Search<'a> {
     types: &'a TypeTable,
     checked: bool,
     given: &'a [Option<Fact>],
+    received: &'a FxHashMap<Value, Option<Fact>>,
     /// The blocks that are reached, each after one that leads to it.
     order: Vec<BlockId>,
     /// Per block: where it leads to, with arguments and without.
@@ -132,7 +155,13 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(body: &'a Body, types: &'a TypeTable, checked: bool, given: &'a [Option<Fact>]) -> Search<'a> {
+    fn new(
+        body: &'a Body,
+        types: &'a TypeTable,
+        checked: bool,
+        given: &'a [Option<Fact>],
+        received: &'a FxHashMap<Value, Option<Fact>>,
+    ) -> Search<'a> {
         let mut comparisons = vec![None; body.values.len()];
         let mut landmarks = BTreeSet::new();
         let mut is_set_by_edges = vec![false; body.values.len()];
@@ -165,6 +194,7 @@ impl<'a> Search<'a> {
             types,
             checked,
             given,
+            received,
             order: order(body),
             users: users(body, &all_edges, &comparisons),
             is_due: vec![true; body.blocks.len()],
@@ -219,11 +249,13 @@ impl<'a> Search<'a> {
         let Some(mut here) = self.at[id.0 as usize].clone() else { return };
         let body = self.body;
         let block = &body.blocks[id.0 as usize];
-        // What a message or a region brings can be anything.
+        // What a message or a region brings can be anything that is not said.
         for (position, parameter) in block.parameters.iter().enumerate() {
             if !self.is_set_by_edges[parameter.0 as usize] {
                 let given = if id == BlockId(0) { self.given.get(position).cloned().flatten() } else { None };
-                self.grow(*parameter, Some(given.unwrap_or_else(|| self.whole(*parameter))));
+                let received = self.received.get(parameter).cloned();
+                let whole = || Some(given.unwrap_or_else(|| self.whole(*parameter)));
+                self.grow(*parameter, received.unwrap_or_else(whole));
             }
         }
         for instruction in &block.instructions {

@@ -17,6 +17,7 @@ use super::Style;
 use super::analysis::{Home, successors, touched, used_slots};
 use super::code::{Code, Owner, Scope, line, owner_line};
 use super::functions::{Functions, defined};
+use super::paths::come_back_together;
 use super::plan::{End, Plan};
 use super::process::{declare_blocks, declare_slots, push, resume_pc, write_blocks};
 use quaject_esp_ir::ir::*;
@@ -139,6 +140,24 @@ impl Plan<'_> {
         self.processes[process].paths.iter().any(|path| path.blocks.binary_search(&block).is_ok())
     }
 
+    /// What a path's function returns where the trigger goes on there.
+    pub(crate) fn returned(&self, process: usize, path: usize, to: BlockId) -> usize {
+        let exits = &self.processes[process].paths[path].exits;
+        exits.iter().position(|exit| *exit == to).expect("every end of a path is known") + 1
+    }
+
+    /// Whether a path's function holds the end of the ready list itself, as it does not only lengthen it where it is
+    /// left by `come_back`.
+    pub(crate) fn holds_tail(&self, process: usize, path: usize) -> bool {
+        let PathFunction { blocks, asks, .. } = &self.processes[process].paths[path];
+        let body = &self.program.processes[process].body;
+        let apart = |block: &BlockId| match &body.blocks[block.0 as usize].terminator {
+            Terminator::Leave(leave) => !come_back_together(self, leave),
+            _ => false,
+        };
+        !asks.is_empty() || blocks.iter().any(apart)
+    }
+
     fn path_name(&self, process: usize, path: usize) -> String {
         let data = &self.processes[process];
         format!("{}_path{}", data.name, data.paths[path].entry.0)
@@ -243,14 +262,6 @@ fn resume(code: &mut Code<'_, '_>, process: usize, path: usize) {
     code.close("}");
 }
 
-/// The end of a path: the trigger's values are where they were before it.
-pub(crate) fn give_back(code: &mut Code<'_, '_>, process: usize, path: usize, to: BlockId) {
-    let exits = &code.plan.processes[process].paths[path].exits;
-    let number = exits.iter().position(|exit| *exit == to).expect("every end of a path is known");
-    code.line("t->tail = tail;");
-    line!(code, "return {};", number + 1);
-}
-
 impl Functions<'_, '_> {
     /// Writes the functions of the paths of a process.
     pub(crate) fn paths(&mut self, process: usize) {
@@ -266,7 +277,8 @@ impl Functions<'_, '_> {
         code.path = Some(path);
         self.enter(&mut code, process);
         code.line("(void)in; (void)out;");
-        code.line("uint32_t where ESP_UNUSED = 0, tail = t->tail;");
+        let holds_tail = plan.holds_tail(process, path);
+        line!(code, "uint32_t where ESP_UNUSED = 0{};", if holds_tail { ", tail = t->tail" } else { "" });
         let given: BTreeSet<Value> = plan.handed(process, path).collect();
         declare_blocks(&mut code, process, &data.paths[path].blocks, &given);
         let slots = used_slots(code.body(), &data.paths[path].blocks);
@@ -287,7 +299,9 @@ impl Functions<'_, '_> {
         if code.text.contains("goto faulted;") {
             code.line("faulted:");
             code.line("t->fault = where;");
-            code.line("t->tail = tail;");
+            if holds_tail {
+                code.line("t->tail = tail;");
+            }
             code.line("return 0;");
         }
         let parameters =
@@ -296,7 +310,7 @@ impl Functions<'_, '_> {
         let (state, prefix) = (self.state(), &plan.prefix);
         let paused = if pauses { "uint32_t *put_, uint32_t from, " } else { "" };
         let head = format!(
-            "ESP_APART uint32_t {}({state} *t, const {prefix}_input *in, {prefix}_output *out, {paused}esp_pid \
+            "ESP_IN_ORDER uint32_t {}({state} *t, const {prefix}_input *in, {prefix}_output *out, {paused}esp_pid \
              self{parameters})",
             plan.path_name(process, path)
         );

@@ -8,7 +8,7 @@ use super::code::{Code, Scope, line};
 use super::header::{bits, pc_bits};
 use super::matching::blocked_bits;
 use super::meeting::unqueue;
-use super::path_functions::{call, give_back, path_functions, shared_slots};
+use super::path_functions::{call, path_functions, shared_slots};
 use super::plan::Plan;
 use super::process::{enter as enter_instance, push, reopen};
 use quaject_esp_ir::ir::*;
@@ -251,27 +251,49 @@ pub(crate) fn leave(code: &mut Code<'_, '_>, process: usize, leave: &Leave) {
         let (other, _) = frame_of(plan, instance);
         (instance, plan.processes[other].resumes[&resume.to])
     });
-    if come_back_together(plan, leave) {
-        let all: Vec<String> = back.map(|(instance, pc)| format!("{instance}, {pc}")).collect();
-        code.open("{");
-        line!(code, "static const uint{}_t back[] = {{{}}};", back_bits(plan), all.join(", "));
-        line!(code, "tail = come_back(t, tail, back, {});", leave.members.len());
-        code.close("}");
-    } else {
-        for (instance, pc) in back {
-            line!(code, "t->pc[{instance}] = {pc};");
-            push(code, &instance.to_string());
-        }
-    }
     let values =
         leave.trigger.values.iter().filter(|(own, _)| match plan.processes[process].homes.values[own.0 as usize] {
             Home::Frame(_) | Home::Local(_) => true,
             Home::Constant(_) | Home::OwnId => false,
         });
     let moves: Vec<(Value, Value)> = values.copied().collect();
+    let returned = code.path.map(|function| plan.returned(process, function, leave.trigger.to));
+    if come_back_together(plan, leave) {
+        let all: Vec<String> = back.map(|(instance, pc)| format!("{instance}, {pc}")).collect();
+        let table = format!(
+            "static const uint{}_t back[] = {{{}, {}}};",
+            back_bits(plan),
+            all.join(", "),
+            returned.unwrap_or_default()
+        );
+        let call = format!("come_back(t, back, {})", leave.members.len());
+        code.moves(&moves);
+        if code.path.is_none_or(|function| plan.holds_tail(process, function)) {
+            code.line("t->tail = tail;");
+        }
+        code.open("{");
+        code.line(&table);
+        match returned {
+            Some(_) => line!(code, "return {call};"),
+            None => line!(code, "(void){call};"),
+        }
+        code.close("}");
+        if returned.is_none() {
+            code.line("tail = t->tail;");
+            line!(code, "goto {}_{};", plan.processes[process].name, leave.trigger.to.0);
+        }
+        return;
+    }
+    for (instance, pc) in back {
+        line!(code, "t->pc[{instance}] = {pc};");
+        push(code, &instance.to_string());
+    }
     code.moves(&moves);
-    match code.path {
-        Some(function) => give_back(code, process, function, leave.trigger.to),
+    match returned {
+        Some(number) => {
+            code.line("t->tail = tail;");
+            line!(code, "return {number};");
+        }
         None => line!(code, "goto {}_{};", plan.processes[process].name, leave.trigger.to.0),
     }
 }
@@ -280,13 +302,15 @@ pub(crate) fn leave(code: &mut Code<'_, '_>, process: usize, leave: &Leave) {
 const MANY: usize = 3;
 
 /// Whether members come back in a loop.
-fn come_back_together(plan: &Plan<'_>, leave: &Leave) -> bool {
+pub(crate) fn come_back_together(plan: &Plan<'_>, leave: &Leave) -> bool {
     leave.members.len() >= MANY && !plan.retries()
 }
 
-/// Bits of the numbers of instances and places.
+/// Bits of the numbers of instances and places, and of what functions of paths return.
 fn back_bits(plan: &Plan<'_>) -> u32 {
-    bits(plan.instances).max(pc_bits(plan))
+    let functions = plan.processes.iter().flat_map(|process| &process.paths);
+    let most = functions.map(|function| function.exits.len() as u32).max().unwrap_or_default();
+    bits(plan.instances.max(most)).max(pc_bits(plan))
 }
 
 /// The loop in which the members of a path join the ready list, if some path is left that way.
@@ -304,13 +328,15 @@ pub(crate) fn come_back(plan: &Plan<'_>) -> String {
     let apart = if bodies.into_iter().all(loops_on_path) { "ESP_OUTLINE" } else { "ESP_APART" };
     let entry = if plan.is_direct() { "back[1]" } else { "back[0]" };
     format!(
-        "\n/* Instances and the places where they go on. */\n\
-         {apart} uint32_t come_back({}_t *t, uint32_t tail, const uint{}_t *back, uint32_t count)\n{{\n    \
+        "\n/* Instances and the places where they go on; what is returned is behind them. */\n\
+         {apart} uint32_t come_back({}_t *t, const uint{}_t *back, uint32_t count)\n{{\n    \
+             uint32_t tail = t->tail;\n    \
              for (; count > 0; count--, back += 2) {{\n        \
                  t->pc[back[0]] = back[1];\n        \
                  t->ready[tail++ & READY_MASK] = {entry};\n    \
              }}\n    \
-             return tail;\n}}\n",
+             t->tail = tail;\n    \
+             return back[0];\n}}\n",
         plan.prefix,
         back_bits(plan)
     )

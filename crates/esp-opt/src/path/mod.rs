@@ -25,6 +25,7 @@ pub(crate) mod split;
 use crate::facts::Fact;
 use crate::fuse::Limits;
 use crate::fuse::Refusal;
+use crate::messages::ranges_of_all;
 use crate::passes;
 use crate::product::{Course, Followed, Group, Leaving, NodeEnd, follow};
 use quaject_esp_ir::ir::{
@@ -290,8 +291,9 @@ pub fn extract(program: &Program, specifications: &[Specification], options: Opt
     let (specifications, mut extractions) = possible(program, specifications);
     let source = split::split(program, &specifications);
     let mut result = source.clone();
+    let known = ranges_of_all(&source, options.checked);
     for specification in &specifications {
-        let made = one(&source, &mut result, specification, options);
+        let made = one(&source, &mut result, specification, &known, options);
         let members = specification.members.iter().map(|part| program.instance_name(part.instance)).collect();
         extractions.push(Extraction { name: specification.name.clone(), members, result: made });
     }
@@ -319,7 +321,14 @@ fn possible(program: &Program, specifications: &[Specification]) -> (Vec<Specifi
     (possible, refused)
 }
 
-fn one(source: &Program, result: &mut Program, of: &Specification, options: Options) -> Result<Made, Refusal> {
+/// Makes one path; `known` is what is always so of the values of each process.
+fn one(
+    source: &Program,
+    result: &mut Program,
+    of: &Specification,
+    known: &[Vec<Option<Fact>>],
+    options: Options,
+) -> Result<Made, Refusal> {
     let instances: Vec<u32> = of.members.iter().map(|part| part.instance).collect();
     let group = Group::of_instances(source, &instances, options.checked);
     let course = Course::new(&group, of)?;
@@ -327,6 +336,8 @@ fn one(source: &Program, result: &mut Program, of: &Specification, options: Opti
         return manual(source, result, &group, &course, of, function, options.manual);
     }
     let mut followed = follow(&group, &course, options.limits)?;
+    // What is known of messages cuts code off behind the exploration, which would walk more states that differ.
+    followed.given = given(&group, &course, known);
     let starts = starts(source, &group, &course);
     let compared =
         alike::compare(&followed.body, &followed.ends, &starts, &source.types, options.checked, &followed.given);
@@ -398,6 +409,16 @@ fn number(followed: &mut Followed) -> Vec<Exit> {
         }
     }
     ways_out
+}
+
+/// Per parameter of a path's entry block: what is always so of it in its process.
+fn given(group: &Group<'_>, course: &Course, known: &[Vec<Option<Fact>>]) -> Vec<Option<Fact>> {
+    let placed = group.placement(course);
+    let of_member = |member: &Placed| {
+        let process = member.process.0 as usize;
+        member.values.iter().map(move |value| known[process][value.0 as usize].clone()).collect::<Vec<_>>()
+    };
+    placed.iter().flat_map(of_member).collect()
 }
 
 /// Per parameter of a path's entry block: the constants it begins with in its process.
