@@ -7,7 +7,8 @@ fn main() {
     let rings = env::var("DEP_QUAJECT_AC_RINGS").expect("quaject-ac says where `quaject/ring.h` is");
     let build = || {
         let mut build = cc::Build::new();
-        build.std("gnu11").opt_level(2).include(&include).include(&rings);
+        // Without frame pointers, as compilers do by themselves; the cc crate asks for them with debug information.
+        build.std("gnu11").opt_level(2).force_frame_pointer(false).include(&include).include(&rings);
         build
     };
     build().define("PREFIX", "lazy").file("c/tables.c").compile("tables-lazy");

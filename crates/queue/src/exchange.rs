@@ -99,9 +99,11 @@ impl<Q, A> Exchange<Q, A> {
     /// # Safety
     /// Nobody uses the place any more; who has taken what lay here and put nothing has said so (`empty`).
     pub(crate) unsafe fn clear(&self) {
-        // SAFETY: what the turn says lies here, says the caller; nobody takes it afterwards.
+        // No partner: the place is the caller's own.
         match self.turn.load(HINT) {
+            // SAFETY: a request lies here, says the turn and the caller; nobody takes it afterwards.
             ASKED => drop(ManuallyDrop::into_inner(unsafe { self.travels.read().request })),
+            // SAFETY: as above, an answer.
             ANSWERED => drop(ManuallyDrop::into_inner(unsafe { self.travels.read().answer })),
             _ => {}
         }
