@@ -261,7 +261,7 @@ pub(crate) struct Coding {
     #[arg(long, value_name = "MODE", default_value = "process")]
     pub(crate) mode: ModeChoice,
     /// How many times as much code as on their own processes may become as one state machine (for --mode automata,
-    /// auto); what would become more is left out
+    /// auto), twice as many where some can be left waiting for ever; what would become more is left out
     ///
     /// [default: 8]
     #[arg(long, value_name = "TIMES")]

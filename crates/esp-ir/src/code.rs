@@ -290,8 +290,8 @@ pub(crate) struct WaitCode {
     pub(crate) watches: bool,
     /// Variables that are asked for, where they are, and of which type.
     pub(crate) observed: Box<[(SmolStr, Register, TypeId)]>,
-    /// Of a fused process: what its members wait for.
-    pub(crate) members: Box<[WaitsFor]>,
+    /// Of a fused process: what its members wait for, if it waits at a branch.
+    pub(crate) members: Box<[(u32, WaitsFor)]>,
 }
 
 #[derive(Clone, Debug)]

@@ -739,9 +739,9 @@ pub struct Wait {
     /// Variables that a model's property asks for, with their values here. Only models have any, and the text form
     /// does not show them.
     pub observed: Vec<(SmolStr, Value)>,
-    /// Of a fused process: what its members wait for here, each by its own name, to be told when nothing wakes it. The
-    /// text form does not show them.
-    pub members: Vec<WaitsFor>,
+    /// Of a fused process: what its members wait for here, each by its own name, to be told when nothing wakes it and it
+    /// waits at the branch of this number. The text form does not show them.
+    pub members: Vec<(u32, WaitsFor)>,
 }
 
 /// How a branch is chosen among those that can commit.

@@ -61,10 +61,10 @@ pub struct WaitsFor {
 }
 
 /// What the instances of a deadlock wait for, those of fused processes told by their members, in order of instances.
-/// `fused` are the fused instances with what their members wait for.
-pub fn by_member(mut waits: Vec<WaitsFor>, fused: &[(u32, &[WaitsFor])]) -> Vec<WaitsFor> {
+/// `fused` are the fused instances, each with one of the things that their members wait for.
+pub fn by_member(mut waits: Vec<WaitsFor>, fused: &[(u32, &WaitsFor)]) -> Vec<WaitsFor> {
     waits.retain(|wait| fused.iter().all(|(instance, _)| *instance != wait.instance));
-    waits.extend(fused.iter().flat_map(|(_, members)| members.iter().cloned()));
+    waits.extend(fused.iter().map(|(_, wait)| (*wait).clone()));
     waits.sort_by_key(|wait| wait.instance);
     waits
 }

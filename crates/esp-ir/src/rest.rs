@@ -168,8 +168,12 @@ impl Scene<'_> {
         }
         let location = waits.first().map(|wait| wait.location).unwrap_or_default();
         let channel = waits.first().and_then(|wait| wait.operation).map(|(channel, _)| channel);
-        let members = stuck.iter().filter_map(|instance| Some((*instance, &*self.wait(*instance)?.members)));
-        let members: Vec<(u32, &[WaitsFor])> = members.filter(|(_, members)| !members.is_empty()).collect();
+        let members = stuck.iter().flat_map(|instance| {
+            let known = &self.state.instances[*instance as usize].branches;
+            let members = self.wait(*instance).into_iter().flat_map(|wait| wait.members.iter());
+            members.filter(|(branch, _)| known[*branch as usize].open).map(|(_, wait)| (*instance, wait))
+        });
+        let members: Vec<(u32, &WaitsFor)> = members.collect();
         let waits = by_member(waits, &members);
         FaultReport { fault: Fault::Deadlock, instance: first, location, channel, name: None, waits }
     }

@@ -47,6 +47,12 @@ impl Limits {
         self.instructions.saturating_mul(EMITTED_PER_KEPT)
     }
 
+    /// The instructions of what is made. Where members can be lost it may be twice as much: what goes on without them is a
+    /// program beside the one in which nobody is.
+    fn of_product(&self, has_lost: bool) -> usize {
+        self.instructions.saturating_mul(1 + usize::from(has_lost))
+    }
+
     /// With the growth that these processes may have.
     fn of(mut self, program: &Program, processes: &[ProcessId]) -> Limits {
         let size = |process: &ProcessId| self::size(&program.processes[process.0 as usize].body);
@@ -218,8 +224,9 @@ pub(crate) fn make(
     let group = Group::new(program, processes, &bodies, checked)?;
     let product = explore(&group, limits, effort)?;
     let body = passes::clean(product.body, &program.types, checked);
-    if size(&body) > limits.instructions {
-        let (measure, limit) = (Measure::Instructions, limits.instructions);
+    let limit = limits.of_product(product.has_lost);
+    if size(&body) > limit {
+        let measure = Measure::Instructions;
         return Err(Refusal::TooLarge { measure, limit, costliest: product.costliest });
     }
     let members: Vec<&Process> = group.processes().map(|process| &program.processes[process.0 as usize]).collect();

@@ -142,6 +142,60 @@ fn a_counted_loop_ends_by_itself() {
     assert_eq!(nodes(&std::fs::read_to_string(path).expect("a readable program")), 146);
 }
 
+/// Filters that may make the end of the stream themselves: who reads it leaves those before it waiting for ever. Their
+/// places are no states.
+#[test]
+fn ends_in_band_become_one() {
+    for (program, expected) in [(2, 342), (3, 675)] {
+        let file = format!("../../bench/filters-process/esp/program{program}.esp");
+        let text =
+            std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("a readable program");
+        let in_band = text.replace("const END = -1;", "const END = 192;");
+        assert_ne!(in_band, text);
+        assert_eq!(nodes(&in_band), expected);
+    }
+}
+
+/// How a run ends, as a person is told.
+fn told(program: &Program, text: &str) -> String {
+    let mut world = Script::new(program, text);
+    let mut interpreter = Interpreter::new(program, world.checks).expect("test programs are small");
+    loop {
+        let outcome = interpreter.run(&mut world, BUDGET);
+        if !act(&mut world, &outcome) {
+            return match outcome {
+                Outcome::Faulted(report) => report.text(program),
+                Outcome::Budget | Outcome::Ended(_) | Outcome::Resting(_) => format!("{outcome:?}"),
+            };
+        }
+    }
+}
+
+/// Whoever waits for ever is told by name, wherever each of them is: a filter that ends early, because the one before it
+/// made the end of another number, leaves that one at any of its operations.
+#[test]
+fn who_is_left_behind_is_told() {
+    let text = "channel in0(int) external out; channel last(int) external in;\n\
+        channel c0(int); channel c1(int); channel c2(int); channel c3(int);\n\
+        process source { while { in(in0, $x); out(c0, x); if (x == 0) break; } }\n\
+        process less { while { in(c0, $x); if (x == 0) break; out(c1, x - 1); } out(c1, 0); }\n\
+        process twice { while { in(c1, $x); if (x == 0) break; out(c2, x); out(c2, x - 1); } out(c2, 9); out(c2, 0); }\n\
+        process pairs { while { in(c2, $a); if (a == 0) break; in(c2, $b); if (b == 0) break;\n\
+            out(c3, a - 2); } out(c3, 0); }\n\
+        process sink { var sum = 0; while { in(c3, $x); if (x == 0) break; sum += x; } out(last, sum); }\n";
+    let program = compile(Path::new("test.esp"), text);
+    let fused = fused(&program, text).expect("it can be fused");
+    let mut reports = std::collections::BTreeSet::new();
+    for number in 0..5u32.pow(4) {
+        let inputs = (0..4).map(|digit| number / 5u32.pow(digit) % 5);
+        let script: String = inputs.map(|input| format!("; offer in0 {input}\n")).collect::<String>() + "; close in0\n";
+        let report = told(&program, &script);
+        assert_eq!(told(&fused, &script), report, "{script}");
+        reports.insert(report);
+    }
+    assert!(reports.len() >= 6, "{reports:#?}");
+}
+
 /// What filters do with a stream of integers that ends with -1; `FROM` and `TO` stand for their channels.
 const FILTERS: &[(&str, &str)] = &[
     (

@@ -3,8 +3,8 @@
 
 use quaject_esp_gen::layout::branches;
 use quaject_esp_ir::ir::{
-    Boundary, ChannelId, Direction, Fault, Guard, Location, Op, Operation, Process, ProcessId, Program, Terminator,
-    Type, TypeId, TypeTable,
+    Boundary, ChannelId, Direction, Fault, Location, Op, Operation, Process, ProcessId, Program, Terminator, Type,
+    TypeId, TypeTable,
 };
 use quaject_esp_ir::report::{FaultReport, WaitsFor, by_member, fault_name, location_text};
 use smol_str::SmolStr;
@@ -176,11 +176,11 @@ pub(crate) fn waits_of(
     ended: &dyn Fn(u32) -> bool,
 ) -> Vec<WaitsFor> {
     let mut waits: Vec<WaitsFor> = Vec::new();
-    let mut fused: Vec<(u32, &[WaitsFor])> = Vec::new();
+    let mut fused: Vec<(u32, &WaitsFor)> = Vec::new();
     for (instance, place) in stuck.iter().copied() {
         let Some((process, _)) = program.process_of(instance) else { continue };
         let of_members = members(&program.processes[process.0 as usize]);
-        fused.extend(of_members.filter(|(branch, _)| open(instance, *branch)).map(|(_, members)| (instance, members)));
+        fused.extend(of_members.filter(|(branch, _)| open(instance, *branch)).map(|(_, wait)| (instance, wait)));
         let first = waits.len();
         for (number, location, channel, direction) in operations(&program.processes[process.0 as usize]) {
             if open(instance, number) {
@@ -197,15 +197,17 @@ pub(crate) fn waits_of(
     by_member(waits, &fused)
 }
 
-/// The waits of a fused process: a branch that is open whenever it is there, and what members wait for.
-pub(crate) fn members(process: &Process) -> impl Iterator<Item = (u32, &[WaitsFor])> {
-    let mut first = 0;
-    process.body.blocks.iter().filter_map(move |block| {
-        let Terminator::Wait(wait) = &block.terminator else { return None };
-        let open = wait.branches.iter().position(|branch| branch.guard == Guard::Open).unwrap_or(0);
-        let branch = first + open as u32;
-        first += wait.branches.len() as u32;
-        (!wait.members.is_empty()).then_some((branch, wait.members.as_slice()))
+/// What members of a fused process wait for, each with the number of the branch at which the process waits then.
+pub(crate) fn members(process: &Process) -> impl Iterator<Item = (u32, &WaitsFor)> {
+    let mut next = 0;
+    process.body.blocks.iter().flat_map(move |block| {
+        let first = next;
+        let mut members: &[(u32, WaitsFor)] = &[];
+        if let Terminator::Wait(wait) = &block.terminator {
+            next += wait.branches.len() as u32;
+            members = &wait.members;
+        }
+        members.iter().map(move |(branch, wait)| (first + branch, wait))
     })
 }
 

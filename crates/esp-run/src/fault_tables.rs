@@ -65,12 +65,10 @@ pub(crate) fn write(program: &Program, quoted: &dyn Fn(&str) -> String, text: &m
             let ranges = possible_partners(program, channel, direction);
             row(format!("{instances}, {number}, NOBODY, {}", place(at)), Some((channel, direction)), ranges);
         }
-        for (number, waits) in members(process) {
-            for wait in waits {
-                let ranges = wait.partners.iter().map(|partner| *partner..*partner + 1).collect();
-                let at = format!("{instances}, {number}, {}, {}", wait.instance, place(wait.location));
-                row(at, wait.operation, ranges);
-            }
+        for (number, wait) in members(process) {
+            let ranges = wait.partners.iter().map(|partner| *partner..*partner + 1).collect();
+            let at = format!("{instances}, {number}, {}, {}", wait.instance, place(wait.location));
+            row(at, wait.operation, ranges);
         }
     }
     let _ = writeln!(text, "    {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}}\n}};\n");

@@ -8,6 +8,7 @@
 
 mod costly;
 mod fair;
+mod gone;
 mod versions;
 
 use super::course::{Course, Followed, Leaving, NodeEnd, Progress};
@@ -15,11 +16,14 @@ use super::group::Group;
 use super::path::Path;
 use super::residue::Residue;
 use super::state::{At, Detail, Key, Known, MemberState, Standing, State};
+use super::tell::{Left, Rest, Told};
 use crate::facts::Fact;
 use crate::fuse::{Limits, Measure, Refusal};
 use crate::path::{Exit, Point};
 use crate::ranges::ranges;
-use quaject_esp_ir::ir::{BlockId, Body, Edge, Location, Op, ProcessId, Slot, Terminator, TypeTable, Value};
+use quaject_esp_ir::ir::{
+    BlockId, Body, ChannelId, Direction, Edge, Location, Op, ProcessId, Slot, Terminator, TypeTable, Value,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -35,6 +39,8 @@ pub(crate) struct Product {
     pub(crate) nodes: usize,
     /// The process without which there would be fewest nodes, if the group has several.
     pub(crate) costliest: Option<ProcessId>,
+    /// Whether members may wait for ever while others go on.
+    pub(crate) has_lost: bool,
 }
 
 /// The search.
@@ -56,6 +62,16 @@ pub(super) struct Explorer<'g, 'p> {
     pub(super) seen: Seen,
     /// The fast path that is followed; none for a whole product.
     pub(super) course: Option<&'g Course>,
+    /// Per member: where it may be gone, and the waits that tell it.
+    pub(super) rests: Vec<Vec<Rest>>,
+    pub(super) told: BTreeMap<BlockId, Told>,
+    /// Where nobody waits but those who are gone: the wait that tells of them.
+    pub(super) vain: BTreeMap<Vec<Left>, BlockId>,
+    /// What members that are gone may hope for; of the first, nothing.
+    pub(super) hopes: Vec<Vec<(ChannelId, Direction)>>,
+    /// Whether members that have ended are gone, too, and whether the search begins anew for that.
+    merges_ends: bool,
+    begins_anew: bool,
 }
 
 /// A place, and what earlier rounds have learned of it.
@@ -137,6 +153,8 @@ struct Node {
     origins: Vec<(usize, Value)>,
     /// The values that are no parameters.
     constants: Vec<(usize, Value, i128)>,
+    /// The members that are gone, and the parameters that say where they are.
+    gone: Vec<(usize, Value)>,
     /// On a fast path: the parameter that counts iterations.
     count: Option<Value>,
     /// What its walk came upon, and the instructions of it.
@@ -174,7 +192,8 @@ pub(crate) fn explore(group: &Group<'_>, limits: Limits, effort: &mut usize) -> 
     let yields = if group.has_others { explorer.yields() } else { BTreeSet::new() };
     let costliest = explorer.costliest();
     explorer.link(start, &yields);
-    Ok(Product { nodes: explorer.round.list.len(), body: explorer.out.body, costliest })
+    let has_lost = explorer.merges_ends;
+    Ok(Product { nodes: explorer.round.list.len(), body: explorer.out.body, costliest, has_lost })
 }
 
 /// Explores the product of a group along a fast path. Ends within the limits' effort.
@@ -228,6 +247,12 @@ impl<'g, 'p> Explorer<'g, 'p> {
             round: Round::default(),
             seen: Seen::default(),
             course,
+            rests: vec![Vec::new(); group.members.len()],
+            told: BTreeMap::new(),
+            vain: BTreeMap::new(),
+            hopes: vec![Vec::new()],
+            merges_ends: false,
+            begins_anew: false,
         }
     }
 
@@ -247,7 +272,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 facts.extend(ranges[value.0 as usize].clone().map(|fact| (parameter, fact)));
                 values.insert(*value, Known::Value(parameter));
             }
-            members.push(MemberState { at, values, last: BTreeMap::new() });
+            members.push(MemberState { at, values, last: BTreeMap::new(), rests_at: None });
         }
         let given = parameters.iter().map(|parameter| facts.get(parameter).cloned()).collect();
         let entry = self.out.block(parameters);
@@ -274,15 +299,29 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// Explores until nobody starves; where the product begins.
     fn explore(&mut self) -> Result<End, Refusal> {
+        loop {
+            if let Some(start) = self.explore_once()? {
+                return Ok(start);
+            }
+            self.forget_all();
+        }
+    }
+
+    /// The same; nothing if the search has to begin anew.
+    fn explore_once(&mut self) -> Result<Option<End>, Refusal> {
         let entry = self.out.block(Vec::new());
-        let member = MemberState { at: At::Running(BlockId(0)), values: BTreeMap::new(), last: BTreeMap::new() };
+        let member =
+            MemberState { at: At::Running(BlockId(0)), values: BTreeMap::new(), last: BTreeMap::new(), rests_at: None };
         let state = State::new(vec![member; self.group.members.len()]);
         let mut start = self.end(Path { block: entry, state });
         loop {
             self.learn(&mut start)?;
+            if self.begins_anew {
+                return Ok(None);
+            }
             let starving = self.starving();
             if starving.is_empty() {
-                return Ok(start);
+                return Ok(Some(start));
             }
             for (place, member) in starving {
                 if !self.versions[place].preferred.insert(member) {
@@ -298,9 +337,24 @@ impl<'g, 'p> Explorer<'g, 'p> {
         for node in &mut self.nodes {
             if node.walked.as_ref().is_some_and(|(seen, _)| seen.settled.contains(&place)) {
                 node.walked = None;
+                self.told.remove(&node.block);
                 self.out.body.blocks[node.block.0 as usize].instructions.clear();
             }
         }
+    }
+
+    /// Forgets all that was found, but for what it has cost.
+    fn forget_all(&mut self) {
+        self.effort = self.left();
+        self.out = Residue::new(slots(self.group));
+        self.places.clear();
+        self.versions.clear();
+        self.nodes.clear();
+        self.numbers.clear();
+        self.round = Round::default();
+        self.told.clear();
+        self.vain.clear();
+        self.begins_anew = false;
     }
 
     /// Goes through the nodes that are reached from here, until nothing is learned any more.
@@ -318,6 +372,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     if !self.go_back(place) {
                         break;
                     }
+                } else if self.begins_anew {
+                    return Ok(());
                 } else if let Some(node) = self.round.work.pop() {
                     self.visit(node)?;
                 } else {
@@ -378,19 +434,22 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// The state at the beginning of a node.
     fn enter(&self, node: usize) -> Path {
-        let Node { key, block, parameters, origins, constants, count, .. } = &self.nodes[node];
+        let Node { key, block, parameters, origins, constants, gone, count, .. } = &self.nodes[node];
         let place = &self.versions[key.place].place;
         let mut facts = BTreeMap::new();
         let mut members: Vec<MemberState> = place
             .members
             .iter()
-            .map(|(at, last)| MemberState { at: *at, values: BTreeMap::new(), last: last.clone() })
+            .map(|(at, last)| MemberState { at: *at, values: BTreeMap::new(), last: last.clone(), rests_at: None })
             .collect();
         for (parameter, origin) in parameters.iter().zip(origins) {
             members[origin.0].values.insert(origin.1, Known::Value(*parameter));
             if let Some(fact) = key.facts.get(origin) {
                 facts.insert(*parameter, fact.clone());
             }
+        }
+        for (member, place) in gone {
+            members[*member].rests_at = Some(Known::Value(*place));
         }
         for (member, value, constant) in constants {
             members[*member].values.insert(*value, Known::Constant(*constant));
@@ -434,7 +493,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
         Ok(())
     }
 
-    fn end(&mut self, path: Path) -> End {
+    fn end(&mut self, mut path: Path) -> End {
+        self.retire(&mut path.state);
         let place = self.place_of_all(&path.state);
         End { path, place, to: None, size: 0 }
     }
@@ -502,12 +562,28 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 }
             }
         }
+        let gone = state.members.iter().enumerate().filter(|(_, member)| matches!(member.at, At::Gone(_)));
+        let gone: Vec<(usize, Value)> =
+            gone.map(|(member, _)| (member, self.out.value(TypeTable::U32, None))).collect();
         let count = self.course.map(|_| self.out.value(TypeTable::U32, None));
-        let block = self.out.block(parameters.iter().copied().chain(count).collect());
+        let rest = gone.iter().map(|(_, place)| *place).chain(count);
+        let block = self.out.block(parameters.iter().copied().chain(rest).collect());
         let key = Rc::new(key);
         self.numbers.insert(key.clone(), self.nodes.len());
         let (walked, round, position, beside) = (None, 0, 0, Vec::new());
-        self.nodes.push(Node { key, block, parameters, origins, constants, count, walked, round, position, beside });
+        self.nodes.push(Node {
+            key,
+            block,
+            parameters,
+            origins,
+            constants,
+            gone,
+            count,
+            walked,
+            round,
+            position,
+            beside,
+        });
         self.nodes.len() - 1
     }
 
@@ -539,10 +615,18 @@ impl<'g, 'p> Explorer<'g, 'p> {
             let (block, origins) = (self.nodes[node].block, self.nodes[node].origins.clone());
             let mut arguments: Vec<Value> =
                 origins.into_iter().map(|(member, value)| self.value(&mut path, member, value)).collect();
+            for member in 0..path.state.members.len() {
+                if let Some(place) = path.state.members[member].rests_at {
+                    arguments.push(self.materialize(&mut path, place, TypeTable::U32));
+                }
+            }
             arguments.extend(path.state.count);
             let edge = Edge { to: block, arguments };
             let jump = if yields.contains(&node) { Terminator::Yield(edge) } else { Terminator::Jump(edge) };
             self.out.finish(path.block, jump, Location::default());
+        }
+        for told in std::mem::take(&mut self.told).into_values() {
+            self.tell(told);
         }
     }
 
@@ -571,7 +655,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
 fn runner(state: &State) -> Option<(usize, BlockId)> {
     state.members.iter().enumerate().rev().find_map(|(index, member)| match member.at {
         At::Running(block) => Some((index, block)),
-        At::Waiting(_) | At::Yielding(..) | At::Ended => None,
+        At::Waiting(_) | At::Yielding(..) | At::Ended | At::Gone(_) => None,
     })
 }
 

@@ -49,7 +49,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             At::Running(block) => self.run(path, member, block),
             At::Waiting(block) => self.arrive(path, member, block),
             At::Yielding(..) => unreachable!("a path is left before a `yield`"),
-            At::Ended => {
+            At::Ended | At::Gone(_) => {
                 path.state.progress.running = None;
                 self.proceed(path)
             }
@@ -379,7 +379,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
         for member in order {
             let block = match path.state.members[*member].at {
                 At::Running(block) | At::Waiting(block) => block,
-                At::Yielding(..) | At::Ended => unreachable!("a path is left before a `yield` and an end"),
+                At::Yielding(..) | At::Ended | At::Gone(_) => {
+                    unreachable!("a path is left before a `yield` and an end")
+                }
             };
             let live: Vec<Value> = self.group.members[*member].live[block.0 as usize].values.iter().copied().collect();
             let values = live.into_iter().map(|value| (value, self.value(path, *member, value))).collect();
@@ -400,7 +402,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let away = |member: usize| match path.state.members[member].at {
             At::Waiting(block) | At::Running(block) if block == self.part_of(member).first => 0,
             At::Waiting(block) | At::Running(block) if self.part_of(member).before_start[block.0 as usize] => 1,
-            At::Waiting(_) | At::Running(_) | At::Yielding(..) | At::Ended => count,
+            At::Waiting(_) | At::Running(_) | At::Yielding(..) | At::Ended | At::Gone(_) => count,
         };
         (0..count).map(away).sum()
     }
@@ -415,7 +417,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let body = self.group.members[member].body;
         let mut block = match path.state.members[member].at {
             At::Running(block) | At::Waiting(block) => block,
-            At::Yielding(..) | At::Ended => return Location::default(),
+            At::Yielding(..) | At::Ended | At::Gone(_) => return Location::default(),
         };
         // Labels and jumps stand for what is behind them.
         for _ in 0..body.blocks.len() {

@@ -48,6 +48,8 @@ pub(super) struct Member<'p> {
     pub(super) at_rest: Vec<Option<Live>>,
     /// Per block: whether several edges lead to it.
     pub(super) joins: Vec<bool>,
+    /// Per block: the operations that it may still come to from there.
+    pub(super) ahead: Vec<FxHashSet<(ChannelId, Direction)>>,
     /// Its loops that end by themselves.
     pub(super) counted: Vec<Counted>,
     /// Moments that are later than their computation.
@@ -97,6 +99,7 @@ impl<'p> Group<'p> {
                     live: live.clone(),
                     at_rest: at_rest.clone(),
                     joins: joins(&source.body),
+                    ahead: ahead(&source.body),
                     counted: counted(&source.body),
                     later: later(&source.body),
                 });
@@ -147,6 +150,7 @@ impl<'p> Group<'p> {
                 live,
                 at_rest,
                 joins: joins(&source.body),
+                ahead: ahead(&source.body),
                 counted: counted(&source.body),
                 later: later(&source.body),
             });
@@ -232,6 +236,16 @@ impl<'p> Group<'p> {
 
     pub(super) fn types(&self) -> &'p TypeTable {
         &self.program.types
+    }
+
+    /// The instances that write to a channel, or those that read it, whichever are more.
+    pub(super) fn most_users(&self, channel: ChannelId) -> u32 {
+        let users = self.users.get(&channel).map_or(&[][..], Vec::as_slice);
+        let at = |wanted: Direction| {
+            let users = users.iter().filter(|(_, direction)| *direction == wanted);
+            users.map(|(process, _)| self.program.processes[process.0 as usize].replicas).sum()
+        };
+        u32::max(at(Direction::In), at(Direction::Out))
     }
 
     pub(super) fn is_internal(&self, channel: ChannelId) -> bool {
@@ -477,6 +491,55 @@ fn joins(body: &Body) -> Vec<bool> {
         }
     }
     entered.into_iter().map(|count| count > 1).collect()
+}
+
+/// Per block, the operations that may follow.
+fn ahead(body: &Body) -> Vec<FxHashSet<(ChannelId, Direction)>> {
+    let own = body.blocks.iter().map(|block| match &block.terminator {
+        Terminator::Wait(wait) => wait.branches.iter().filter_map(|branch| operation(&branch.operation)).collect(),
+        Terminator::Jump(_)
+        | Terminator::Branch { .. }
+        | Terminator::Switch { .. }
+        | Terminator::Yield(_)
+        | Terminator::Return(_)
+        | Terminator::Result(_)
+        | Terminator::Exit(_)
+        | Terminator::End
+        | Terminator::Fault(_)
+        | Terminator::Enter(_)
+        | Terminator::Leave(_) => FxHashSet::default(),
+    });
+    let mut ahead: Vec<FxHashSet<(ChannelId, Direction)>> = own.collect();
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for (index, block) in body.blocks.iter().enumerate().rev() {
+            let before = ahead[index].len();
+            for next in successors(&block.terminator) {
+                let more = ahead[next.0 as usize].clone();
+                ahead[index].extend(more);
+            }
+            changed |= ahead[index].len() > before;
+        }
+    }
+    ahead
+}
+
+/// The direction of those whom an operation meets.
+pub(super) fn other(direction: Direction) -> Direction {
+    match direction {
+        Direction::In => Direction::Out,
+        Direction::Out => Direction::In,
+    }
+}
+
+/// The channel of an operation, and its direction.
+pub(super) fn operation(operation: &Operation) -> Option<(ChannelId, Direction)> {
+    match operation {
+        Operation::In { channel, .. } => Some((*channel, Direction::In)),
+        Operation::Out { channel, .. } => Some((*channel, Direction::Out)),
+        Operation::After { .. } => None,
+    }
 }
 
 /// Per block, what is live at its start, and at the wait it ends in.

@@ -5,7 +5,7 @@ use super::course::site;
 use super::explore::Explorer;
 use super::group::{bound_slots, has_effects, holds_boxed};
 use super::path::{Given, Path};
-use super::state::{At, Known, Meeting, Since, Turn, Way};
+use super::state::{At, Known, Meeting, Since, State, Turn, Way};
 use crate::fuse::Refusal;
 use crate::path::Why;
 use quaject_esp_ir::ir::{
@@ -57,14 +57,18 @@ impl<'g, 'p> Explorer<'g, 'p> {
     pub(super) fn standing(&self, path: &Path, member: usize) -> Option<(BlockId, &'p Wait)> {
         match path.state.members[member].at {
             At::Waiting(block) => Some((block, self.group.wait(member, block))),
-            At::Running(_) | At::Yielding(..) | At::Ended => None,
+            At::Running(_) | At::Yielding(..) | At::Ended | At::Gone(_) => None,
         }
     }
 
     pub(super) fn open(&self, path: &Path, member: usize, guard: Guard) -> Open {
+        self.open_in(&path.state, member, guard)
+    }
+
+    pub(super) fn open_in(&self, state: &State, member: usize, guard: Guard) -> Open {
         match guard {
             Guard::Open => Open::Yes,
-            Guard::Value(value) => match self.known(path, member, value) {
+            Guard::Value(value) => match state.known(member, value) {
                 Known::Constant(0) => Open::No,
                 Known::Constant(_) => Open::Yes,
                 Known::Value(_) => Open::Perhaps,
@@ -210,7 +214,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let members: Vec<At> = path.state.members.iter().map(|member| member.at).collect();
         members.into_iter().enumerate().filter_map(|(member, at)| match at {
             At::Yielding(_, turn) => Some((member, turn)),
-            At::Running(_) | At::Waiting(_) | At::Ended => None,
+            At::Running(_) | At::Waiting(_) | At::Ended | At::Gone(_) => None,
         })
     }
 

@@ -7,6 +7,7 @@
 //!   path      symbolic execution of members from one node to the next; emits what remains to be computed
 //!   meet      rendezvous between members
 //!   world     what is left of waits: asking the world, rest, deadlock
+//!   tell      what a deadlock tells of who waits where
 //!   course    a fast path made ready: where it starts, its schedule, how far it has come
 //!   follow    the product along it: which statements it goes on with, where it is left
 //!   word      the words a fast path may spell
@@ -35,6 +36,7 @@ mod path;
 mod residue;
 mod simplify;
 mod state;
+mod tell;
 mod word;
 mod world;
 

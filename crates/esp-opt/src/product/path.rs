@@ -298,14 +298,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// What a value of a member is known as.
     pub(super) fn known(&self, path: &Path, member: usize, value: Value) -> Known {
-        let known = *path.state.members[member].values.get(&value).expect("a live value is known");
-        match known {
-            Known::Constant(_) => known,
-            Known::Value(value) => match path.state.facts.get(&value).and_then(Fact::as_constant) {
-                Some(constant) => Known::Constant(constant),
-                None => known,
-            },
-        }
+        path.state.known(member, value)
     }
 
     /// A value of the residue for one of a member.

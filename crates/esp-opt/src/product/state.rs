@@ -30,6 +30,8 @@ pub(super) struct State {
     pub(super) polled: BTreeSet<usize>,
     /// Whether everybody has waited for the world since the last node.
     pub(super) has_rested: bool,
+    /// Of members that are gone: whether any of them waits for ever, once that has been asked.
+    pub(super) is_lost: Option<bool>,
     /// On a fast path: who runs, and where the words are; and the count of iterations that are left.
     pub(super) progress: Progress,
     pub(super) count: Option<Value>,
@@ -50,6 +52,8 @@ pub(super) struct MemberState {
     pub(super) values: BTreeMap<Value, Known>,
     /// Per fair wait with several ways: the way taken last.
     pub(super) last: BTreeMap<BlockId, Way>,
+    /// Of a member that is gone: the number of the place, 0 where it has ended.
+    pub(super) rests_at: Option<Known>,
 }
 
 /// Where a member stands.
@@ -63,6 +67,17 @@ pub(super) enum At {
     Yielding(BlockId, Turn),
     /// At the end of its text.
     Ended,
+    /// At an end, or at a wait that nothing can end any more: [`MemberState::rests_at`] says which.
+    Gone(Hope),
+}
+
+/// The operations for which a member waits that is gone, by number, as long as somebody is left who has such a one in its
+/// text: then it is no deadlock yet. 0 if there is nobody.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(super) struct Hope(pub(super) usize);
+
+impl Hope {
+    pub(super) const NONE: Hope = Hope(0);
 }
 
 /// When a member that has yielded goes on.
@@ -144,6 +159,7 @@ impl State {
             moved: BTreeSet::new(),
             polled: BTreeSet::new(),
             has_rested: false,
+            is_lost: None,
             progress: Progress::default(),
             count: None,
         }
@@ -154,6 +170,18 @@ impl State {
         match known {
             Known::Constant(value) => Fact::constant(value),
             Known::Value(value) => self.facts.get(&value).cloned().unwrap_or_else(|| Fact::of_type(group.types(), ty)),
+        }
+    }
+
+    /// What a value of a member is known as.
+    pub(super) fn known(&self, member: usize, value: Value) -> Known {
+        let known = *self.members[member].values.get(&value).expect("a live value is known");
+        match known {
+            Known::Constant(_) => known,
+            Known::Value(value) => match self.facts.get(&value).and_then(Fact::as_constant) {
+                Some(constant) => Known::Constant(constant),
+                None => known,
+            },
         }
     }
 
@@ -198,7 +226,7 @@ impl State {
                     Some(live) => live,
                     None => return false,
                 },
-                At::Ended => return false,
+                At::Ended | At::Gone(_) => return false,
             };
             live.slots.contains(&SlotId(own))
         })
@@ -210,7 +238,7 @@ impl State {
         let live = match self.members[member].at {
             At::Running(block) | At::Yielding(block, _) => Some(&known.live[block.0 as usize]),
             At::Waiting(block) => known.at_rest[block.0 as usize].as_ref(),
-            At::Ended => None,
+            At::Ended | At::Gone(_) => None,
         };
         match live {
             Some(live) => self.members[member].values.retain(|value, _| live.values.contains(value)),

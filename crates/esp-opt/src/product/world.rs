@@ -2,15 +2,15 @@
 //! becomes of the members when there is nothing to wait for (reference, section 8, rest).
 
 use super::explore::Explorer;
+use super::group::{operation, other};
 use super::meet::{Open, WORLD};
 use super::path::Path;
-use super::state::{At, Known, Since};
+use super::state::{At, Hope, Known, Since};
 use crate::fuse::Refusal;
 use quaject_esp_ir::ir::{
-    AltOrder, Base, Bind, BlockId, Branch, ChannelId, Direction, Fault, Guard, Location, Op, Operand, Operation,
-    Passed, Pattern, Payload, Rest, SiteId, SlotId, Terminator, Value, Wait,
+    AltOrder, Base, BinaryOp, Bind, BlockId, Branch, ChannelId, Direction, Fault, Guard, Location, Op, Operand,
+    Operation, Passed, Pattern, Payload, Rest, SiteId, SlotId, Terminator, TypeTable, Value, Wait,
 };
-use quaject_esp_ir::report::WaitsFor;
 use quaject_esp_ir::visit::{edges_mut, op_slots, op_values, pattern_operands, terminator_values};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -74,16 +74,25 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 return Ok(());
             }
         }
-        let stuck = self.stuck(&path);
+        let (stuck, gone): (Vec<usize>, Vec<usize>) =
+            self.stuck(&path).into_iter().partition(|member| self.standing(&path, *member).is_some());
+        if !stuck.is_empty() || !gone.is_empty() {
+            path.state.is_lost = Some(true);
+        }
+        let has_gone = path.state.members.iter().any(|member| matches!(member.at, At::Gone(_)));
+        if has_gone && path.state.is_lost.is_none() {
+            return self.ask_whether_lost(path, &mut |explorer, path| explorer.ask_world(path, preferred));
+        }
+        let is_stuck = path.state.is_lost == Some(true);
         if branches.is_empty() {
-            if stuck.is_empty() {
+            if !is_stuck {
                 self.out.finish(path.block, Terminator::End, Location::default());
             } else {
                 self.wait_in_vain(&path, &stuck);
             }
             return Ok(());
         }
-        if !stuck.is_empty() && !self.group.has_others {
+        if is_stuck && !self.group.has_others {
             // The world may still take a branch; once it does not, the deadlock is there.
             return self.poll(path, branches, &mut |explorer, path| {
                 explorer.wait_in_vain(&path, &stuck);
@@ -94,117 +103,68 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.wait(path, branches, None)
     }
 
-    /// Waits where these members wait, for what never happens: a deadlock, once everybody else rests, too.
-    fn wait_in_vain(&mut self, path: &Path, stuck: &[usize]) {
-        let waits = self.waits_of(path, stuck);
-        let branch = waits.first().and_then(|first| {
-            let (channel, _) = first.operation?;
-            // The other members who could use this channel are stuck like this one.
-            let site = self
-                .group
-                .sites()
-                .iter()
-                .position(|site| site.channel == channel && site.direction == Direction::In)?;
-            let patterns = self.group.program.channels[channel.0 as usize].payload.iter().map(|_| Pattern::Any);
-            let operation =
-                Operation::In { site: SiteId(site as u32), channel, patterns: patterns.collect(), condition: None };
-            Some((operation, first.location))
-        });
-        let Some((operation, location)) = branch else {
-            let location = waits.first().map(|first| first.location).unwrap_or_default();
-            return self.out.finish(path.block, Terminator::Fault(Fault::Deadlock), location);
-        };
-        let then = self.out.block(Vec::new());
-        let wait = Wait {
-            order: AltOrder::Fair,
-            rest: Rest::Stuck,
-            branches: vec![Branch { guard: Guard::Open, operation, then, location }],
-            otherwise: None,
-            observed: Vec::new(),
-            members: waits,
-        };
-        self.out.finish(path.block, Terminator::Wait(wait), location);
-    }
-
-    /// What these members wait for, as a deadlock is told.
-    fn waits_of(&self, path: &Path, members: &[usize]) -> Vec<WaitsFor> {
-        let mut waits = Vec::new();
-        for member in members {
-            let Some((block, wait)) = self.standing(path, *member) else { continue };
-            let instance = self.group.members[*member].instance;
-            let first = waits.len();
-            for branch in &wait.branches {
-                let (channel, direction) = match &branch.operation {
-                    Operation::In { channel, .. } => (*channel, Direction::In),
-                    Operation::Out { channel, .. } => (*channel, Direction::Out),
-                    Operation::After { .. } => continue,
-                };
-                if self.open(path, *member, branch.guard) != Open::No {
-                    let partners = self.partners_of(path, *member, channel, direction);
-                    let (operation, location) = (Some((channel, direction)), branch.location);
-                    waits.push(WaitsFor { instance, location, operation, partners });
-                }
-            }
-            if waits.len() == first {
-                let location = self.group.members[*member].body.blocks[block.0 as usize].location;
-                waits.push(WaitsFor { instance, location, operation: None, partners: Vec::new() });
-            }
+    /// Whether any of the members that are gone without hope waits for ever; else all of them have ended.
+    fn ask_whether_lost(&mut self, mut path: Path, then: GoOn<'_, 'g, 'p>) -> Result<(), Refusal> {
+        let lost = path.state.members.iter().filter(|member| member.at == At::Gone(Hope::NONE));
+        let places: Vec<Known> = lost.filter_map(|member| member.rests_at).collect();
+        if places.iter().any(|place| matches!(place, Known::Constant(place) if *place != 0)) {
+            path.state.is_lost = Some(true);
+            return then(self, path);
         }
-        waits.sort_by_key(|wait| wait.instance);
-        waits
-    }
-
-    /// The instances that could meet a member on a channel: other members that have not ended, and all outside.
-    fn partners_of(&self, path: &Path, member: usize, channel: ChannelId, direction: Direction) -> Vec<u32> {
-        let program = self.group.program;
-        let users = self.group.users.get(&channel).into_iter().flatten();
-        let instances = users.filter(|(_, other)| *other != direction).flat_map(|(process, _)| {
-            let first = program.first_instance(*process);
-            first..first + program.processes[process.0 as usize].replicas
+        let unknown = places.into_iter().filter_map(|place| match place {
+            Known::Value(place) => Some(place),
+            Known::Constant(_) => None,
         });
-        let is_left = |instance: &u32| {
-            let number = self.group.members.iter().position(|other| other.instance == *instance);
-            number.is_none_or(|other| other != member && path.state.members[other].at != At::Ended)
+        let all = unknown.reduce(|a, b| {
+            let both = self.out.value(TypeTable::U32, None);
+            self.out.emit(path.block, Some(both), Op::Binary(BinaryOp::BitOr, a, b), Location::default());
+            both
+        });
+        let Some(all) = all else {
+            path.state.is_lost = Some(false);
+            return then(self, path);
         };
-        instances.filter(is_left).collect()
+        let none = self.materialize(&mut path, Known::Constant(0), TypeTable::U32);
+        let is_any = self.out.value(TypeTable::BOOL, None);
+        self.out.emit(path.block, Some(is_any), Op::Binary(BinaryOp::NotEqual, all, none), Location::default());
+        self.fork_at(path, is_any, Location::default(), &mut |explorer, mut path, holds| {
+            path.state.is_lost = Some(holds);
+            then(explorer, path)
+        })
     }
 
-    /// The members that nothing can wake, even if the world writes and reads for ever, and that are not at idle points.
+    /// The members that nothing can wake, even if the world writes and reads for ever, and that are not at idle points. Of
+    /// those who are gone, the ones that had hopes.
     fn stuck(&self, path: &Path) -> Vec<usize> {
         let count = self.group.members.len();
         let mut wakeable: Vec<bool> = (0..count).map(|member| !self.outside(path, member).is_empty()).collect();
         let uses = |member: usize, channel, direction: Direction| {
-            let process = self.group.members[member].process;
-            let sites = &self.group.program.processes[process.0 as usize].sites;
-            path.state.members[member].at != At::Ended
-                && sites.iter().any(|site| site.channel == channel && site.direction == direction)
+            path.state.members[member].at != At::Ended && self.has_site(member, channel, direction)
         };
-        loop {
-            let mut grown = false;
-            for member in 0..count {
-                let Some((_, wait)) = self.standing(path, member) else { continue };
-                let wakes = |branch: &Branch| {
-                    let (channel, other) = match &branch.operation {
-                        Operation::In { channel, .. } => (*channel, Direction::Out),
-                        Operation::Out { channel, .. } => (*channel, Direction::In),
-                        Operation::After { .. } => return self.open(path, member, branch.guard) != Open::No,
-                    };
-                    self.open(path, member, branch.guard) != Open::No
-                        && self.group.is_internal(channel)
-                        && (0..count)
-                            .any(|partner| partner != member && wakeable[partner] && uses(partner, channel, other))
-                };
-                if !wakeable[member] && wait.branches.iter().any(wakes) {
-                    wakeable[member] = true;
-                    grown = true;
-                }
+        let meets = |member: usize, wakeable: &[bool], (channel, direction): (ChannelId, Direction)| {
+            let mut others = (0..count).filter(|partner| *partner != member && wakeable[*partner]);
+            self.group.is_internal(channel) && others.any(|partner| uses(partner, channel, other(direction)))
+        };
+        let wakes = |member: usize, wakeable: &[bool]| match path.state.members[member].at {
+            At::Waiting(block) => {
+                let branches = self.group.wait(member, block).branches.iter();
+                let mut open = branches.filter(|branch| self.open(path, member, branch.guard) != Open::No);
+                open.any(|branch| match operation(&branch.operation) {
+                    Some(operation) => meets(member, wakeable, operation),
+                    None => true,
+                })
             }
-            if !grown {
-                break;
-            }
+            At::Gone(hope) => self.hopes[hope.0].iter().any(|operation| meets(member, wakeable, *operation)),
+            At::Running(_) | At::Yielding(..) | At::Ended => false,
+        };
+        while let Some(member) = (0..count).find(|member| !wakeable[*member] && wakes(*member, &wakeable)) {
+            wakeable[member] = true;
         }
-        let may_not_rest =
-            |member: &usize| self.standing(path, *member).is_some_and(|(_, wait)| wait.rest == Rest::Stuck);
+        let may_not_rest = |member: &usize| match path.state.members[*member].at {
+            At::Waiting(block) => self.group.wait(*member, block).rest == Rest::Stuck,
+            At::Gone(hope) => hope != Hope::NONE,
+            At::Running(_) | At::Yielding(..) | At::Ended => false,
+        };
         (0..count).filter(|member| !wakeable[*member]).filter(may_not_rest).collect()
     }
 
@@ -229,9 +189,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
     fn wait(&mut self, mut path: Path, branches: Vec<(usize, u32)>, otherwise: Option<BlockId>) -> Result<(), Refusal> {
         let order = self.order(&path, &branches)?;
         let members = path.state.members.iter().zip(&self.group.members);
-        let all_idle = members.enumerate().all(|(member, _)| match self.standing(&path, member) {
+        let all_idle = members.enumerate().all(|(member, (state, _))| match self.standing(&path, member) {
             Some((_, wait)) => wait.rest == Rest::Idle,
-            None => true,
+            None => !matches!(state.at, At::Gone(hope) if hope != Hope::NONE),
         });
         let mut asked = Vec::new();
         let mut ways = Vec::new();
@@ -262,15 +222,18 @@ impl<'g, 'p> Explorer<'g, 'p> {
             asked.push(Branch { guard, operation, then, location: branch.location });
             ways.push((member, number, then, parameters));
         }
-        let rest = if all_idle { Rest::Idle } else { Rest::Stuck };
+        let rest = if all_idle && path.state.is_lost != Some(true) { Rest::Idle } else { Rest::Stuck };
         let waiting: Vec<usize> = (0..self.group.members.len())
             .filter(|member| self.standing(&path, *member).is_some_and(|(_, wait)| wait.rest == Rest::Stuck))
             .collect();
         // Who polls does not rest here, and a path is left before a deadlock.
         let can_end = otherwise.is_none() && self.course.is_none();
-        let members = if can_end { self.waits_of(&path, &waiting) } else { Vec::new() };
-        let wait = Wait { order, rest, branches: asked, otherwise, observed: Vec::new(), members };
-        self.out.finish(path.block, Terminator::Wait(wait), location);
+        let wait = Wait { order, rest, branches: asked, otherwise, observed: Vec::new(), members: Vec::new() };
+        if can_end {
+            self.tell_later(&path, wait, &waiting, location);
+        } else {
+            self.out.finish(path.block, Terminator::Wait(wait), location);
+        }
         for (member, number, then, parameters) in ways {
             let mut way = path.clone();
             way.block = then;

@@ -89,7 +89,7 @@ impl Explorer<'_, '_> {
         let at = |position: &usize, member: usize| self.versions[node(position).key.place].place.members[member].0;
         let block = |position: &usize, member: usize| match at(position, member) {
             At::Running(block) | At::Yielding(block, _) | At::Waiting(block) => Some(block),
-            At::Ended => None,
+            At::Ended | At::Gone(_) => None,
         };
         let members = self.group.members.iter().enumerate();
         let mut loops = members.flat_map(|(member, known)| known.counted.iter().map(move |counted| (member, counted)));
