@@ -210,7 +210,7 @@ fn auto_takes_what_fits() {
 }
 
 /// Programs that show something else if their processes run in another order, and what the report says of them.
-const ORDERS: [(&str, &str); 6] = [
+const ORDERS: [(&str, &str); 7] = [
     (
         "process P { out(o, 1); out(c, 1); out(o, 2); }\nprocess Q { out(o, 3); in(c, _); out(o, 4); }\n",
         "something that is shown to the world, as others show something, too, at a.esp:4:13",
@@ -237,6 +237,11 @@ const ORDERS: [(&str, &str); 6] = [
          process Q { in(c, $x); out(o, x); }\n",
         "`P` has an `else` at a.esp:3:",
     ),
+    // How much is shown before a fault.
+    (
+        "process P { for k in 0..5 { out(c, k); assert(k < 3); } }\nprocess Q { while { idle in(c, $x); out(o, x); } }\n",
+        "`P` has what may fault, as others show something or may fault, too, at a.esp:3:",
+    ),
 ];
 
 #[test]
@@ -254,6 +259,28 @@ fn what_would_show_another_order_stays_as_it_is_unless_asked_for() {
         let asked = folder.qj("build a.esp --emit c --mode automata --report -o out").output().expect("qj runs");
         let said = String::from_utf8_lossy(&asked.stdout);
         assert!(said.contains("fused: "), "{said}");
+    }
+}
+
+#[test]
+fn auto_knows_that_loops_over_bytes_do_not_fault() {
+    let program = "channel i(bytes[<=9]) external out;\nchannel c(int);\nchannel o(int) external in;\n\
+        process P { while { in(i, $d); for k in 0..d.len { out(c, int(d[k])); } } }\n\
+        process Q { while { in(c, $x); out(o, x); } }\n";
+    // Of others they may, and of what has become shorter.
+    let other = program.replace("for k in 0..d.len", "in(i, $e); for k in 0..e.len");
+    let shorter = program
+        .replace("out(c, int(d[k]));", "out(c, int(d[k])); d = \"\";")
+        .replace("in(i, $d);", "in(i, $e); d = e;");
+    let shorter = shorter.replace("process P {", "process P { var d: bytes[<=9] = \"\";");
+    let folder = Folder::with(&[("a.esp", program), ("b.esp", &other), ("c.esp", &shorter)]);
+    let report = |file: &str| {
+        let build = folder.qj(&format!("build {file} --emit c --mode auto --report -o out")).output().expect("qj runs");
+        String::from_utf8_lossy(&build.stdout).into_owned()
+    };
+    assert!(report("a.esp").starts_with("fused: P, Q: "), "{}", report("a.esp"));
+    for file in ["b.esp", "c.esp"] {
+        assert!(report(file).starts_with("not fused: P, Q: `P` has what may fault"), "{}", report(file));
     }
 }
 

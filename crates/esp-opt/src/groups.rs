@@ -2,7 +2,7 @@
 //! cannot be fused, the sets that are left without one. Says for each process what became of it. Knows no states.
 
 use crate::fuse::{Limits, Measure, Refusal, install, make, size};
-use crate::order;
+use crate::order::Order;
 use quaject_esp_ir::ir::{Boundary, Direction, ProcessId, Program};
 use std::collections::BTreeSet;
 
@@ -84,8 +84,8 @@ pub fn fuse_all(program: &Program, checked: bool, limits: Limits) -> (Program, V
 }
 
 /// Likewise, but only those sets in which another order of processes cannot be seen: the program shows the same.
-pub fn fuse_unseen(program: &Program, checked: bool, limits: Limits) -> (Program, Vec<Attempt>) {
-    fuse_unless(program, checked, limits, &|processes| order::seen(program, processes))
+pub fn fuse_unseen(program: &Program, checked: bool, limits: Limits, order: &Order) -> (Program, Vec<Attempt>) {
+    fuse_unless(program, checked, limits, &|processes| order.seen(processes))
 }
 
 fn fuse_unless(

@@ -16,3 +16,4 @@ pub mod passes;
 pub mod path;
 mod product;
 mod ranges;
+mod within;

@@ -1,25 +1,50 @@
 //! Whether the order in which processes run can be seen. Processes that only read and write, each channel by one instance
 //! at each end, send the same messages in whatever order they run (Kahn's networks); if no more than one of the program
-//! shows anything to the world, all that is shown is in the same order, too. Elsewhere another order is as good by the
-//! language (reference, section 8), but a program may show something else than it did. Changes nothing.
+//! shows anything to the world or may fault, all that is told is in the same order, too. Elsewhere another order is as good
+//! by the language (reference, section 8), but a program may show something else than it did. Changes nothing.
 
 use crate::fuse::Refusal;
+use crate::passes;
+use crate::ranges::ranges_by_place;
+use crate::within::Within;
+use quaject_esp_ir::dominators::Dominators;
 use quaject_esp_ir::ir::{
-    AltOrder, Boundary, ChannelId, Direction, Guard, Location, MemoryMode, Op, Operation, ProcessId, Program, Purity,
-    Terminator, Wait,
+    AltOrder, BinaryOp, Body, Boundary, ChannelId, Direction, Guard, Location, MemoryMode, Op, Operation, Place,
+    ProcessId, Program, Purity, Step, Terminator, UnaryOp, Value, Wait,
 };
+use quaject_esp_ir::visit::op_places;
+use std::cell::OnceCell;
 
-/// Why the order in which these processes run may be seen; none if it cannot.
-pub(crate) fn seen(program: &Program, processes: &[ProcessId]) -> Option<Refusal> {
-    several_show(program)
-        .or_else(|| frees(program, processes))
-        .or_else(|| processes.iter().find_map(|process| chooses(program, *process)))
+/// Where the order in which the processes of a program run may be seen.
+#[derive(Clone, Debug)]
+pub struct Order {
+    /// By what the program shows; none if not.
+    told: Option<Refusal>,
+    /// Per process: by what it does.
+    chosen: Vec<Option<Refusal>>,
 }
 
-/// Whether the order in which the processes of a program run cannot be seen.
-pub fn is_unseen(program: &Program) -> bool {
-    let all: Vec<ProcessId> = (0..program.processes.len() as u32).map(ProcessId).collect();
-    seen(program, &all).is_none()
+impl Order {
+    /// Looks at all of a program. With `checked`, overflow is a fault.
+    pub fn of(program: &Program, checked: bool) -> Order {
+        let all = (0..program.processes.len() as u32).map(ProcessId);
+        let chosen: Vec<Option<Refusal>> = all.map(|process| chooses(program, process)).collect();
+        let told = several_show(program).or_else(|| frees(program));
+        // What may fault takes longest to find.
+        let is_settled = told.is_some() || chosen.iter().all(Option::is_some);
+        Order { told: told.or_else(|| if is_settled { None } else { several_tell(program, checked) }), chosen }
+    }
+
+    /// Why the order in which these processes run may be seen; none if it cannot.
+    pub(crate) fn seen(&self, processes: &[ProcessId]) -> Option<Refusal> {
+        let chosen = || processes.iter().find_map(|process| self.chosen[process.0 as usize].clone());
+        self.told.clone().or_else(chosen)
+    }
+
+    /// Whether the order in which the processes run cannot be seen.
+    pub fn is_unseen(&self) -> bool {
+        self.told.is_none() && self.chosen.iter().all(Option::is_none)
+    }
 }
 
 fn refuse(process: ProcessId, what: &'static str, location: Location) -> Option<Refusal> {
@@ -42,6 +67,122 @@ fn several_show(program: &Program) -> Option<Refusal> {
         }
     }
     None
+}
+
+/// Whoever may fault beside another instance that may, or that shows something: a fault ends what others show.
+fn several_tell(program: &Program, checked: bool) -> Option<Refusal> {
+    let mut telling = 0;
+    let mut faulting = None;
+    for (index, process) in program.processes.iter().enumerate() {
+        let fault = may_fault(program, &process.body, checked);
+        if let Some(location) = fault {
+            faulting = Some((ProcessId(index as u32), location));
+        }
+        if fault.is_some() || shows(program, index).is_some() {
+            telling += process.replicas;
+        }
+        if let (true, Some((process, location))) = (telling > 1, faulting) {
+            return refuse(process, "what may fault, as others show something or may fault, too,", location);
+        }
+    }
+    None
+}
+
+/// The first place where code may fault.
+fn may_fault(program: &Program, body: &Body, checked: bool) -> Option<Location> {
+    let body = passes::proven(body, program, checked);
+    let mut constants: Vec<Option<i128>> = vec![None; body.values.len()];
+    for instruction in body.blocks.iter().flat_map(|block| &block.instructions) {
+        if let (Op::Constant(constant), Some(result)) = (&instruction.op, instruction.result) {
+            constants[result.0 as usize] = Some(*constant);
+        }
+    }
+    let constant = |value: &Value| constants[value.0 as usize];
+    // Ranges are asked for only if bounds are left.
+    let known = OnceCell::new();
+    let within = |place: &Place, block: usize| {
+        let (known, dominators) =
+            known.get_or_init(|| (ranges_by_place(&body, &program.types, checked), Dominators::new(&body)));
+        Within { body: &body, known, dominators }.is_inside(place, block)
+    };
+    let faults = |block: usize, op: &Op| {
+        let mut outside = false;
+        op_places(&mut op.clone(), &mut |place| {
+            outside |= place.path.iter().any(|step| matches!(step, Step::Element(_))) && !within(place, block);
+        });
+        let by_itself = match op {
+            Op::Unary(UnaryOp::Negate, _) => checked,
+            Op::Binary(op, _, divisor) => match op {
+                BinaryOp::Divide | BinaryOp::Remainder => checked || constant(divisor).is_none_or(|value| value == 0),
+                BinaryOp::Add
+                | BinaryOp::Subtract
+                | BinaryOp::Multiply
+                | BinaryOp::ShiftLeft
+                | BinaryOp::ShiftRight => checked,
+                BinaryOp::BitAnd
+                | BinaryOp::BitOr
+                | BinaryOp::BitXor
+                | BinaryOp::Equal
+                | BinaryOp::NotEqual
+                | BinaryOp::Less
+                | BinaryOp::LessEqual
+                | BinaryOp::Greater
+                | BinaryOp::GreaterEqual => false,
+            },
+            Op::InstanceOf(process, replica) => constant(replica).is_none_or(|replica| {
+                !(0..i128::from(program.processes[process.0 as usize].replicas)).contains(&replica)
+            }),
+            Op::CallFunction { function, .. } => {
+                may_fault(program, &program.functions[function.0 as usize].body, checked).is_some()
+            }
+            // Between bounds, outside of bytes, no object left, no such function.
+            Op::Copy { .. }
+            | Op::SetLength(..)
+            | Op::CopySlice { .. }
+            | Op::StoreSlice { .. }
+            | Op::Append { .. }
+            | Op::LoadNumber { .. }
+            | Op::StoreNumber { .. }
+            | Op::LoadBits { .. }
+            | Op::StoreBits { .. }
+            | Op::CallExtern { .. }
+            | Op::Allocate(_) => true,
+            Op::Constant(_)
+            | Op::Unary(UnaryOp::Not | UnaryOp::Complement, _)
+            | Op::Convert(_)
+            | Op::Load(_)
+            | Op::Store(..)
+            | Op::SetBytes(..)
+            | Op::Fill(..)
+            | Op::SetTag(..)
+            | Op::Tag(_)
+            | Op::Length(_)
+            | Op::Equal(..)
+            | Op::OwnId
+            | Op::ReplicaNumber(_)
+            | Op::FreeObjects(_)
+            | Op::IsUnique(_)
+            | Op::Retain(_)
+            | Op::Release(_)
+            | Op::Deadline { .. }
+            | Op::Mark(_)
+            | Op::Test(..) => false,
+        };
+        outside || by_itself
+    };
+    body.blocks.iter().enumerate().find_map(|(number, block)| {
+        let instruction = block.instructions.iter().find(|instruction| faults(number, &instruction.op));
+        match (instruction, &block.terminator) {
+            (Some(instruction), _) => Some(instruction.location),
+            (None, Terminator::Fault(_)) => Some(block.location),
+            // It faults if no branch is open.
+            (None, Terminator::Wait(wait)) => {
+                let may_close = wait.otherwise.is_none() && wait.branches.iter().all(|of| of.guard != Guard::Open);
+                may_close.then_some(block.location)
+            }
+            (None, _) => None,
+        }
+    })
 }
 
 /// Where a process shows something: sends to the world, calls a function with effects, or ends the program.
@@ -67,10 +208,10 @@ fn shows(program: &Program, process: usize) -> Option<Location> {
 }
 
 /// Whose objects could be used after they were freed: that is told where it is noticed, which may be elsewhere.
-fn frees(program: &Program, processes: &[ProcessId]) -> Option<Refusal> {
+fn frees(program: &Program) -> Option<Refusal> {
     let is_manual = program.memory == MemoryMode::Manual && !program.types.pools().is_empty();
-    let first = processes.first().filter(|_| is_manual)?;
-    refuse(*first, "objects that are freed by hand", program.processes[first.0 as usize].location)
+    let first = program.processes.first().filter(|_| is_manual)?;
+    refuse(ProcessId(0), "objects that are freed by hand", first.location)
 }
 
 /// Where a process does something by who is there first, or when.

@@ -37,7 +37,7 @@ use quaject_esp_gen::c;
 use quaject_esp_ir::{ir, lower, text, verify};
 use quaject_esp_opt::batch::batch;
 use quaject_esp_opt::groups::{fuse_all, fuse_unseen};
-use quaject_esp_opt::order;
+use quaject_esp_opt::order::Order;
 use quaject_esp_opt::path::{self, extract};
 use quaject_esp_syntax::check::{analyze_with_fast_paths, decode};
 use quaject_esp_syntax::diagnostics::{Diagnostic, Severity};
@@ -242,18 +242,20 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
     let mut work = Optimising { program: ir, checked, optimiser, dump, dumped: Vec::new() };
     work.done("lower", 0);
     work.each(0);
-    let order_is_unseen = order::is_unseen(&work.program);
+    let order = match options.mode {
+        Mode::Auto => Some(Order::of(&work.program, checked)),
+        Mode::Process | Mode::Direct | Mode::FastPath | Mode::Automata => None,
+    };
     let (mut attempts, mut batches) = (Vec::new(), Vec::new());
     let mut extractions = Vec::new();
     match options.mode {
         Mode::Process | Mode::Direct | Mode::FastPath => {}
         Mode::Automata | Mode::Auto => {
             let alone = work.program.processes.len();
-            let fuse = match options.mode {
-                Mode::Auto => fuse_unseen,
-                Mode::Process | Mode::Direct | Mode::FastPath | Mode::Automata => fuse_all,
+            (work.program, attempts) = match &order {
+                Some(order) => fuse_unseen(&work.program, checked, options.limits, order),
+                None => fuse_all(&work.program, checked, options.limits),
             };
-            (work.program, attempts) = fuse(&work.program, checked, options.limits);
             work.done("fuse", 0);
             work.each(alone);
             match options.batching {
@@ -280,7 +282,7 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
     }
     work.program.hand_off = match options.mode {
         Mode::Direct => ir::HandOff::Direct,
-        Mode::Auto if order_is_unseen => ir::HandOff::Direct,
+        Mode::Auto if order.is_some_and(|order| order.is_unseen()) => ir::HandOff::Direct,
         Mode::Process | Mode::FastPath | Mode::Automata | Mode::Auto => ir::HandOff::Queued,
     };
     work.last();

@@ -1,4 +1,4 @@
-//! `quaject-differential FROM TO [process|direct|automata|fastpath] [COMPILER [OPTION ...]]`: proves a range of seeds and prints
+//! `quaject-differential FROM TO [process|direct|automata|auto|fastpath] [COMPILER [OPTION ...]]`: proves a range of seeds and prints
 //! what it found.
 //! `quaject-differential SEED` prints the program of a seed.
 
@@ -22,6 +22,7 @@ fn main() -> ExitCode {
                 Some("process") => Some(Mode::Process),
                 Some("direct") => Some(Mode::Direct),
                 Some("automata") => Some(Mode::Automata),
+                Some("auto") => Some(Mode::Auto),
                 Some("fastpath") => Some(Mode::FastPath),
                 Some(_) | None => None,
             };
@@ -46,7 +47,7 @@ fn main() -> ExitCode {
         }
         _ => {
             eprintln!(
-                "usage: quaject-differential SEED | FROM TO [process|direct|automata|fastpath] [COMPILER [OPTION ...]]"
+                "usage: quaject-differential SEED | FROM TO [process|direct|automata|auto|fastpath] [COMPILER [OPTION ...]]"
             );
             ExitCode::from(2)
         }

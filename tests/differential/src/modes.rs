@@ -12,7 +12,8 @@ use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
 use quaject_esp_opt::batch::batch;
 use quaject_esp_opt::fuse::Limits;
-use quaject_esp_opt::groups::fuse_all;
+use quaject_esp_opt::groups::{fuse_all, fuse_unseen};
+use quaject_esp_opt::order::Order;
 use quaject_esp_opt::path::{Cuts, Element, Extracted, Options, Part, Point, Regex, Specification, extract};
 use std::collections::HashSet;
 
@@ -28,6 +29,8 @@ pub enum Mode {
     Direct,
     /// Processes that channels connect as one.
     Automata,
+    /// Likewise, where nobody can tell, handed over without a ready list: shows the same as the program, faults included.
+    Auto,
     /// Random fast paths.
     FastPath,
 }
@@ -52,6 +55,16 @@ pub fn transform(seed: u64, program: &Program, mode: Mode) -> Result<Option<Prog
                 batch(&mut made, before.processes.len(), false);
             }
             is_fused.then_some(made)
+        }
+        Mode::Auto => {
+            let before = before(seed, program);
+            let order = Order::of(&before, false);
+            let (mut made, attempts) = fuse_unseen(&before, false, limits(), &order);
+            if !seed.is_multiple_of(3) {
+                batch(&mut made, before.processes.len(), false);
+            }
+            made.hand_off = if order.is_unseen() { HandOff::Direct } else { HandOff::Queued };
+            (order.is_unseen() || attempts.iter().any(|attempt| attempt.is_fused())).then_some(made)
         }
         Mode::FastPath => with_path(seed, &before(seed, program), Checks::Off).map(|made| made.program),
     };
@@ -196,6 +209,22 @@ pub fn agree(sample: &Sample, program: &Program, plain: &Shown, shown: &Shown) -
         Some(false) => Err(format!("no run shows it: {}", differ())),
         None => Ok(Agreement::Unknown),
     }
+}
+
+/// Whether a form shows the same as the program: messages in their order, and how it ends, faults told alike.
+///
+/// # Errors
+/// What differs.
+pub fn same(program: &Program, plain: &Shown, shown: &Shown) -> Result<(), String> {
+    let ends_alike = match (&plain.outcome, &shown.outcome) {
+        (Outcome::Faulted(plain), Outcome::Faulted(shown)) => plain.text(program) == shown.text(program),
+        (plain, shown) => is_same(plain, shown),
+    };
+    if ends_alike && plain.messages == shown.messages {
+        return Ok(());
+    }
+    let (messages, outcome) = (&plain.messages, &plain.outcome);
+    Err(format!("{messages:?}\n{outcome:?}\nin its other form:\n{:?}\n{:?}", shown.messages, shown.outcome))
 }
 
 fn is_same(a: &Outcome, b: &Outcome) -> bool {

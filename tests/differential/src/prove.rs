@@ -4,7 +4,7 @@ use crate::c::{self, Compiler};
 use crate::compare::{Likeness, compare_runs};
 use crate::generate::generate;
 use crate::interpret::{compile, interpret};
-use crate::modes::{Agreement, Mode, agree, transform};
+use crate::modes::{Agreement, Mode, agree, same, transform};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -101,7 +101,9 @@ fn batch(plan: &Plan, folder: &std::path::Path, seeds: std::ops::Range<u64>) -> 
                     }
                     let plain = interpret(sample, program)?;
                     for shown in [shown, interpret(sample, made)?] {
-                        if agree(sample, program, &plain, &shown)? == Agreement::Unknown {
+                        if plan.mode == Mode::Auto {
+                            same(program, &plain, &shown)?;
+                        } else if agree(sample, program, &plain, &shown)? == Agreement::Unknown {
                             findings.unknown += 1;
                         }
                     }

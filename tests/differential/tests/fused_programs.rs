@@ -90,7 +90,7 @@ impl quaject_esp::Loader for NoImports {
 fn other_forms_in_c() {
     let Some(compiler) = tool(&["tcc", "cc", "gcc", "clang"]) else { return };
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    for mode in [Mode::Direct, Mode::Automata, Mode::FastPath] {
+    for mode in [Mode::Direct, Mode::Automata, Mode::Auto, Mode::FastPath] {
         let compiler = Compiler { command: compiler.to_string(), options: vec!["-w".into()] };
         let seeds = 0..Effort::wanted().pick(200, 2_000, 100_000);
         let found = prove(&Plan { seeds, batch: 200, workers, mode, compiler, patience: 20 });

@@ -19,7 +19,7 @@ pub(crate) use numbering::{Number, numbers_if};
 
 use crate::facts::Fact;
 use quaject_esp_ir::graph::merge_and_number;
-use quaject_esp_ir::ir::{Body, MemoryMode, Terminator, TypeTable};
+use quaject_esp_ir::ir::{Body, MemoryMode, Program, Terminator, TypeTable};
 use std::cell::RefCell;
 
 /// What passes know beside the body.
@@ -99,6 +99,13 @@ pub fn dead(body: &mut Body, context: Context<'_>) -> bool {
 /// Bounds that need not be checked.
 pub fn bounds(body: &mut Body, context: Context<'_>) -> bool {
     !is_on_paths(body) && bounds::prove(body, context.types, context.checked)
+}
+
+/// A copy of a body of the program with what bounds can be shown to hold.
+pub(crate) fn proven(body: &Body, program: &Program, checked: bool) -> Body {
+    let mut body = body.clone();
+    bounds::prove(&mut body, &program.types, checked);
+    body
 }
 
 /// Whether a fast path is in the body: where one is left, values and slots go along that are on no edge.
