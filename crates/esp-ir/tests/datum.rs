@@ -16,7 +16,6 @@ fn program() -> Program {
         body: Body::default(),
         members: vec![],
         operations: vec![],
-        callers: vec![],
         location: Location::default(),
     };
     Program {

@@ -1,5 +1,5 @@
-//! What is always so of the values of every process, whoever sends what it receives: an integer that a message brings is
-//! one that some sender has where it sends. So a path begins with more than each body knows of itself. Sees whole
+//! What is always so of the values of every process, whoever sends what it receives: an integer that a message brings
+//! is one that some sender has where it sends. So a path begins with more than each body knows of itself. Sees whole
 //! programs, knows no order of events.
 
 use crate::facts::Fact;
@@ -174,7 +174,7 @@ mod tests {
     #[test]
     fn branches_each_bring_their_own() {
         let text = "channel aC(int); channel worldC(int) external out; channel endC(int) external in;
-            process read { alt { case(in(aC, $n)) { out(endC, n); } case(in(worldC, $m)) { out(endC, m); } } }
+            process read { alt { in(aC, $n) { out(endC, n); } in(worldC, $m) { out(endC, m); } } }
             process write { out(aC, 7); }";
         assert_eq!(known(text, "read", "n"), (7, 7));
         assert_eq!(known(text, "read", "m"), WHOLE);

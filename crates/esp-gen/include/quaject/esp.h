@@ -152,9 +152,9 @@ typedef struct esp_library {
 #define ESP_INLINE static inline __attribute__((unused))
 #define ESP_OUTLINE static __attribute__((noinline, cold, unused))
 #define ESP_APART static __attribute__((noinline))
-/* A function whose ways stay in the order they are written in, and whose values go out one by one: GCC takes loops within
- * a loop for what is done most, puts what most bytes go through behind them, and carries pairs of values through every
- * turn in a vector register so that they can be stored as one where the function is left. */
+/* A function whose ways stay in the order they are written in, and whose values go out one by one: GCC takes loops
+ * within a loop for what is done most, puts what most bytes go through behind them, and carries pairs of values through
+ * every turn in a vector register so that they can be stored as one where the function is left. */
 #if __GNUC__ >= 6 && defined(__OPTIMIZE__) && !defined(__clang__) && !defined(__TINYC__)
 #define ESP_IN_ORDER \
     static __attribute__((noinline, optimize("no-tree-slp-vectorize", "reorder-blocks-algorithm=simple")))
