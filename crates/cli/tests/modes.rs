@@ -237,6 +237,13 @@ const ORDERS: [(&str, &str); 7] = [
          process Q { in(c, $x); out(o, x); }\n",
         "`P` has an `else` at a.esp:3:",
     ),
+    // Whether an object is left.
+    (
+        "type boxT = record { n: int };\npool boxT 2;\nchannel d(boxT);\nchannel a(int);\n\
+         process P { out(d, {1}); out(d, {2}); in(a, $s); out(c, s); }\n\
+         process R { in(d, $x); var s = x.n; in(d, $y); s += y.n; out(a, s); }\nprocess Q { in(c, $x); out(o, x); }\n",
+        "`P` has an object that is taken while others may have some, at a.esp:7:",
+    ),
     // How much is shown before a fault.
     (
         "process P { for k in 0..5 { out(c, k); assert(k < 3); } }\nprocess Q { while { idle in(c, $x); out(o, x); } }\n",

@@ -9,8 +9,8 @@ use crate::ranges::ranges_by_place;
 use crate::within::Within;
 use quaject_esp_ir::dominators::Dominators;
 use quaject_esp_ir::ir::{
-    AltOrder, BinaryOp, Body, Boundary, ChannelId, Direction, Guard, Location, MemoryMode, Op, Operation, Place,
-    ProcessId, Program, Purity, Step, Terminator, UnaryOp, Value, Wait,
+    AltOrder, BinaryOp, Body, Boundary, ChannelId, Direction, FnId, Function, Guard, Location, MemoryMode, Op,
+    Operation, Place, ProcessId, Program, Purity, Step, Terminator, UnaryOp, Value, Wait,
 };
 use quaject_esp_ir::visit::op_places;
 use std::cell::OnceCell;
@@ -29,7 +29,7 @@ impl Order {
     pub fn of(program: &Program, checked: bool) -> Order {
         let all = (0..program.processes.len() as u32).map(ProcessId);
         let chosen: Vec<Option<Refusal>> = all.map(|process| chooses(program, process)).collect();
-        let told = several_show(program).or_else(|| frees(program));
+        let told = several_show(program).or_else(|| frees(program)).or_else(|| takes(program));
         // What may fault takes longest to find.
         let is_settled = told.is_some() || chosen.iter().all(Option::is_some);
         Order { told: told.or_else(|| if is_settled { None } else { several_tell(program, checked) }), chosen }
@@ -73,8 +73,11 @@ fn several_show(program: &Program) -> Option<Refusal> {
 fn several_tell(program: &Program, checked: bool) -> Option<Refusal> {
     let mut telling = 0;
     let mut faulting = None;
+    let functions = OnceCell::new();
     for (index, process) in program.processes.iter().enumerate() {
-        let fault = may_fault(program, &process.body, checked);
+        let faults =
+            |function: FnId| functions.get_or_init(|| functions_that_may(program, checked))[function.0 as usize];
+        let fault = may_fault(program, &process.body, checked, &faults);
         if let Some(location) = fault {
             faulting = Some((ProcessId(index as u32), location));
         }
@@ -88,8 +91,37 @@ fn several_tell(program: &Program, checked: bool) -> Option<Refusal> {
     None
 }
 
-/// The first place where code may fault.
-fn may_fault(program: &Program, body: &Body, checked: bool) -> Option<Location> {
+/// Per function, whether it may fault: by itself, or in what it calls. Each is looked at once, however often it is called.
+fn functions_that_may(program: &Program, checked: bool) -> Vec<bool> {
+    let by_itself = |function: &Function| may_fault(program, &function.body, checked, &|_| false).is_some();
+    let mut may: Vec<bool> = program.functions.iter().map(by_itself).collect();
+    let mut callers = vec![Vec::new(); may.len()];
+    for (caller, function) in program.functions.iter().enumerate() {
+        for instruction in function.body.blocks.iter().flat_map(|block| &block.instructions) {
+            if let Op::CallFunction { function: callee, .. } = instruction.op {
+                callers[callee.0 as usize].push(caller);
+            }
+        }
+    }
+    let mut left: Vec<usize> = (0..may.len()).filter(|function| may[*function]).collect();
+    while let Some(function) = left.pop() {
+        for caller in &callers[function] {
+            if !may[*caller] {
+                may[*caller] = true;
+                left.push(*caller);
+            }
+        }
+    }
+    may
+}
+
+/// The first place where code may fault, by itself or in a function that `function_faults` says may.
+fn may_fault(
+    program: &Program,
+    body: &Body,
+    checked: bool,
+    function_faults: &dyn Fn(FnId) -> bool,
+) -> Option<Location> {
     let body = passes::proven(body, program, checked);
     let mut constants: Vec<Option<i128>> = vec![None; body.values.len()];
     for instruction in body.blocks.iter().flat_map(|block| &block.instructions) {
@@ -132,9 +164,7 @@ fn may_fault(program: &Program, body: &Body, checked: bool) -> Option<Location> 
             Op::InstanceOf(process, replica) => constant(replica).is_none_or(|replica| {
                 !(0..i128::from(program.processes[process.0 as usize].replicas)).contains(&replica)
             }),
-            Op::CallFunction { function, .. } => {
-                may_fault(program, &program.functions[function.0 as usize].body, checked).is_some()
-            }
+            Op::CallFunction { function, .. } => function_faults(*function),
             // Between bounds, outside of bytes, no object left, no such function.
             Op::Copy { .. }
             | Op::SetLength(..)
@@ -212,6 +242,19 @@ fn frees(program: &Program) -> Option<Refusal> {
     let is_manual = program.memory == MemoryMode::Manual && !program.types.pools().is_empty();
     let first = program.processes.first().filter(|_| is_manual)?;
     refuse(ProcessId(0), "objects that are freed by hand", first.location)
+}
+
+/// Who takes an object of a pool while objects travel: whether one is left depends on who has given back his.
+fn takes(program: &Program) -> Option<Refusal> {
+    let travel = program.channels.iter().any(|channel| {
+        channel.boundary == Boundary::Internal && channel.payload.iter().any(|ty| program.types.holds_objects(*ty))
+    });
+    let mut all = program.processes.iter().enumerate().filter(|_| travel);
+    all.find_map(|(index, process)| {
+        let mut instructions = process.body.blocks.iter().flat_map(|block| &block.instructions);
+        let takes = instructions.find(|instruction| matches!(instruction.op, Op::Allocate(_)))?;
+        refuse(ProcessId(index as u32), "an object that is taken while others may have some,", takes.location)
+    })
 }
 
 /// Where a process does something by who is there first, or when.

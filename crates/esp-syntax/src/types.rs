@@ -200,6 +200,18 @@ impl TypeTable {
         &self.pools
     }
 
+    /// Whether values of a type lead to objects of pools.
+    pub fn holds_objects(&self, id: TypeId) -> bool {
+        match self.get(id) {
+            Type::Boxed(_) => true,
+            Type::Array { element, .. } => self.holds_objects(*element),
+            Type::Record(id) | Type::Union(id) => {
+                self.aggregate(*id).parts.iter().any(|(_, ty)| ty.is_some_and(|ty| self.holds_objects(ty)))
+            }
+            Type::Error | Type::Int(_) | Type::Bool | Type::Pid(_) | Type::Bytes { .. } => false,
+        }
+    }
+
     /// Integers, `bool` and `pid`: held in an SSA value of the flow IR, as are references to boxed objects.
     pub fn is_scalar(&self, id: TypeId) -> bool {
         match self.get(id) {

@@ -69,18 +69,6 @@ fn described(program: &hir::Program, subject: Subject) -> (SmolStr, TypeId) {
     }
 }
 
-/// Whether values of a type lead to objects of pools, which are never forgotten: their number decides what is free.
-fn holds_objects(types: &TypeTable, ty: TypeId) -> bool {
-    match types.get(ty) {
-        Type::Boxed(_) => true,
-        Type::Array { element, .. } => holds_objects(types, *element),
-        Type::Record(id) | Type::Union(id) => {
-            types.aggregate(*id).parts.iter().any(|(_, ty)| ty.is_some_and(|ty| holds_objects(types, ty)))
-        }
-        Type::Error | Type::Int(_) | Type::Bool | Type::Pid(_) | Type::Bytes { .. } => false,
-    }
-}
-
 impl Abstractions {
     /// What a model of a program abstracts.
     pub(super) fn of(program: &hir::Program, model: &hir::Model) -> Abstractions {
@@ -107,7 +95,8 @@ impl Abstractions {
                 (None, Weight::Idle) => Values::One,
             };
             let (name, ty) = described(program, subject);
-            if holds_objects(&program.types, ty) {
+            // Objects are never forgotten: their number decides what is free.
+            if program.types.holds_objects(ty) {
                 continue;
             }
             let number = program.externs.len() + found.stand_ins.len();
