@@ -40,7 +40,6 @@ pub(crate) struct Scratch {
 
 impl Stage {
     /// Whether it looks at the length on the wire.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only generated code asks"))]
     pub(crate) fn asks_length(&self) -> bool {
         match self {
             Stage::Group(data) => data.layout.shape.asks_length(),

@@ -126,7 +126,6 @@ impl Table {
     }
 
     /// The first slot.
-    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only generated code asks"))]
     pub(crate) fn start(&self) -> *const AtomicU64 {
         self.slots[self.origin..].as_ptr()
     }

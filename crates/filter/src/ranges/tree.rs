@@ -70,7 +70,6 @@ pub(super) const UNKNOWN: u32 = u32::MAX - 1;
 
 /// A tree.
 #[derive(Debug)]
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "`batch.rs` is for one machine"))]
 pub(crate) struct Tree {
     pub(super) need: u32,
     pub(super) constants: Vec<Constant>,
