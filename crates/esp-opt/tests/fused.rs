@@ -196,6 +196,69 @@ fn who_is_left_behind_is_told() {
     assert!(reports.len() >= 6, "{reports:#?}");
 }
 
+/// Who is gone, but could meet somebody by the text of one who may go on, is not stuck, and is not told among those who are.
+#[test]
+fn who_has_hope_is_not_told() {
+    let text = "channel i() external out; channel o(int) external in;\n\
+        channel e(int); channel c(int); channel d(int);\n\
+        process M1 { out(e, 1); out(c, 1); out(c, 2); }\nprocess N { in(e, $q); out(d, q); }\n\
+        process M2 { in(d, _); in(d, _); }\nprocess R { in(c, $x); out(o, x); while { in(i); out(o, 9); } }\n";
+    let same = |text: &str, script: &str| {
+        let program = compile(Path::new("test.esp"), text);
+        let report = told(&program, script);
+        assert_eq!(told(&fused(&program, script).expect("it can be fused"), script), report, "{script}");
+        report
+    };
+    let report = same(text, "");
+    assert!(report.contains("`M2` waits") && !report.contains("`M1` waits"), "{report}");
+    // Nobody but those who are gone waits for others: of them, too, only some are told.
+    let text = text.replace("out(d, q); }", "out(d, q); out(d, q); }").replace("in(d, _); in(d, _); }", "in(d, _); }");
+    let report = same(&text, "");
+    assert!(report.contains("`N` waits") && !report.contains("`M1` waits"), "{report}");
+}
+
+/// Every place where a member may be gone makes a branch of every wait that tells of it. That is work, too.
+#[test]
+fn to_tell_is_limited() {
+    let fuse_of = |count: usize, effort: usize| {
+        let text = format!(
+            "channel j(int) external out; channel o(int) external in; channel c(int);\n\
+            process a {{ {} }}\nprocess b {{ in(j, $k); while {{ {} break; }} {} }}\n",
+            (0..count).map(|number| format!("out(c, {number});\n")).collect::<String>(),
+            "{ in(c, $x); if (x == k) break; }\n".repeat(count),
+            "{ in(j, $y); out(o, y); }\n".repeat(count),
+        );
+        let program = compile(Path::new("test.esp"), &text);
+        let limits = Limits { effort, ..Limits::default() };
+        fuse(&program, &[ProcessId(0), ProcessId(1)], false, limits).map(|fused| fused.nodes)
+    };
+    let effort = Limits::default().effort;
+    assert!(fuse_of(5, effort).is_ok(), "{:?}", fuse_of(5, effort));
+    let costliest = Some(ProcessId(1));
+    let (measure, limit) = (Measure::Effort, 8000);
+    assert_eq!(fuse_of(60, limit), Err(Refusal::TooLarge { measure, limit, costliest }));
+    // Before it is told, not of what is made.
+    let (measure, limit) = (Measure::Instructions, 3872);
+    assert_eq!(fuse_of(60, effort), Err(Refusal::TooLarge { measure, limit, costliest }));
+}
+
+/// What is known to be open lies between members, and the world is asked under a guard that is false: it is a deadlock.
+#[test]
+fn a_wait_between_members_stays_open() {
+    let text = "channel i(int) external out; channel a(int) external out; channel o(int) external in;\n\
+        channel c(int); channel d(int);\n\
+        process P { in(i, $x); out(d, x);\n\
+            alt { when (x > 0) in(a, $y) { out(o, y); } in(c, $z) { out(o, z); } } }\n\
+        process Q { in(d, $y); if (y > 100) out(c, y); }\n";
+    let program = compile(Path::new("test.esp"), text);
+    let fused = fused(&program, text).expect("it can be fused");
+    for script in ["; offer i 0\n", "; offer i 1\n; close a\n", "; offer i 101\n; offer a 7\n"] {
+        assert_eq!(told(&fused, script), told(&program, script), "{script}");
+    }
+    let report = told(&fused, "; offer i 0\n");
+    assert!(report.contains("deadlock") && !report.contains("`a`"), "{report}");
+}
+
 /// What filters do with a stream of integers that ends with -1; `FROM` and `TO` stand for their channels.
 const FILTERS: &[(&str, &str)] = &[
     (

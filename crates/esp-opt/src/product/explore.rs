@@ -62,11 +62,11 @@ pub(super) struct Explorer<'g, 'p> {
     pub(super) seen: Seen,
     /// The fast path that is followed; none for a whole product.
     pub(super) course: Option<&'g Course>,
-    /// Per member: where it may be gone, and the waits that tell it.
+    /// Per member: where it may be gone, and the numbers of those of these places that the last round came to.
     pub(super) rests: Vec<Vec<Rest>>,
-    pub(super) told: BTreeMap<BlockId, Told>,
+    pub(super) reached: Vec<BTreeSet<i128>>,
     /// Where nobody waits but those who are gone: the wait that tells of them.
-    pub(super) vain: BTreeMap<Vec<Left>, BlockId>,
+    pub(super) vain: BTreeMap<Vec<Left>, (BlockId, Told)>,
     /// What members that are gone may hope for; of the first, nothing.
     pub(super) hopes: Vec<Vec<(ChannelId, Direction)>>,
     /// Whether members that have ended are gone, too, and whether the search begins anew for that.
@@ -125,6 +125,8 @@ pub(super) struct Seen {
     outside: BTreeSet<usize>,
     /// The places at which it was asked who is served first.
     settled: Vec<usize>,
+    /// The waits that tell of members that are gone.
+    pub(super) told: Vec<Told>,
     /// Of a fast path: where it is left, where members stood, whether it made a choice.
     pub(super) exits: BTreeSet<Exit>,
     pub(super) leaves: Vec<Leaving>,
@@ -175,7 +177,7 @@ impl Node {
 /// Explores the product of a group. `effort` is what is left of it.
 pub(crate) fn explore(group: &Group<'_>, limits: Limits, effort: &mut usize) -> Result<Product, Refusal> {
     let mut explorer = Explorer::new(group, None, limits, *effort);
-    let explored = explorer.explore();
+    let explored = explorer.explore().and_then(|start| explorer.check_told(&start).map(|()| start));
     *effort = explorer.left();
     let start = explored.map_err(|refusal| match refusal {
         Refusal::TooLarge { measure, limit, costliest: _ } => {
@@ -248,7 +250,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             seen: Seen::default(),
             course,
             rests: vec![Vec::new(); group.members.len()],
-            told: BTreeMap::new(),
+            reached: vec![BTreeSet::new(); group.members.len()],
             vain: BTreeMap::new(),
             hopes: vec![Vec::new()],
             merges_ends: false,
@@ -337,7 +339,6 @@ impl<'g, 'p> Explorer<'g, 'p> {
         for node in &mut self.nodes {
             if node.walked.as_ref().is_some_and(|(seen, _)| seen.settled.contains(&place)) {
                 node.walked = None;
-                self.told.remove(&node.block);
                 self.out.body.blocks[node.block.0 as usize].instructions.clear();
             }
         }
@@ -352,7 +353,6 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.nodes.clear();
         self.numbers.clear();
         self.round = Round::default();
-        self.told.clear();
         self.vain.clear();
         self.begins_anew = false;
     }
@@ -606,9 +606,12 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// Emits the jumps between the nodes of the last round, some of which give others their turn.
     fn link(&mut self, start: End, yields: &BTreeSet<usize>) {
-        let mut ends = vec![start];
+        let (mut ends, mut told) = (vec![start], Vec::new());
         for node in &self.round.list {
-            ends.extend(self.nodes[*node].walked.take().into_iter().flat_map(|(seen, _)| seen.ends));
+            if let Some((seen, _)) = self.nodes[*node].walked.take() {
+                ends.extend(seen.ends);
+                told.extend(seen.told);
+            }
         }
         for End { mut path, to, .. } in ends {
             let (node, _) = to.expect("every way of the last round leads to a node");
@@ -625,7 +628,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
             let jump = if yields.contains(&node) { Terminator::Yield(edge) } else { Terminator::Jump(edge) };
             self.out.finish(path.block, jump, Location::default());
         }
-        for told in std::mem::take(&mut self.told).into_values() {
+        told.extend(std::mem::take(&mut self.vain).into_values().map(|(_, told)| told));
+        for told in told {
             self.tell(told);
         }
     }
@@ -633,6 +637,35 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// Notes who could go on at the node at hand.
     pub(super) fn note_enabled(&mut self, members: impl IntoIterator<Item = usize>) {
         self.seen.enabled.extend(members);
+    }
+
+    /// Notes where members may be gone, and refuses if it is too much to tell.
+    fn check_told(&mut self, start: &End) -> Result<(), Refusal> {
+        let seen = || self.round.list.iter().map(|node| self.nodes[*node].seen());
+        let mut reached = vec![BTreeSet::new(); self.group.members.len()];
+        for end in seen().flat_map(|seen| &seen.ends).chain([start]) {
+            for (member, state) in end.path.state.members.iter().enumerate() {
+                if let Some(Known::Constant(place)) = state.rests_at {
+                    reached[member].insert(place);
+                }
+            }
+        }
+        self.reached = reached;
+        let told: Vec<&Told> =
+            seen().flat_map(|seen| &seen.told).chain(self.vain.values().map(|(_, told)| told)).collect();
+        let (most, left, mut size) = (self.limits.emitted(), self.left(), self.round.size);
+        let before = size;
+        for told in told {
+            size += self.size_of(told);
+            if size > most {
+                return Err(too_large(Measure::Instructions, self.limits.instructions));
+            }
+            if size - before >= left {
+                return Err(too_large(Measure::Effort, self.limits.effort));
+            }
+        }
+        self.effort -= size - before;
+        Ok(())
     }
 
     /// Refuses what has become too large, or takes too long.

@@ -6,7 +6,7 @@ use super::explore::Explorer;
 use super::group::other;
 use super::meet::Open;
 use super::path::Path;
-use super::state::{At, Hope, Known, State};
+use super::state::{At, Hope, Known, MemberState, State};
 use quaject_esp_ir::ir::{
     AltOrder, BinaryOp, BlockId, Branch, ChannelId, Direction, Edge, Fault, Guard, Location, Op, Operation, Pattern,
     Rest as AtRest, SiteId, Terminator, TypeTable, Value, Wait,
@@ -29,6 +29,8 @@ pub(super) enum Left {
     There,
     Ended,
     Gone,
+    /// It is gone, but somebody who may go on has in its text what it waits for: then it is not told.
+    Hoping,
 }
 
 /// A wait that is to tell of members.
@@ -36,6 +38,8 @@ pub(super) struct Told {
     path: Path,
     wait: Wait,
     waiting: Vec<usize>,
+    /// Members that are gone of which it does not tell.
+    hoping: Vec<usize>,
     location: Location,
 }
 
@@ -46,27 +50,42 @@ struct Telling {
     at: Option<(Known, u32)>,
     /// The partners that are gone, and where: those of them that have not ended are told, too.
     gone: Vec<(u32, Known)>,
+    /// Its operation, of one that waits here.
+    site: Option<SiteId>,
+}
+
+impl Telling {
+    /// About as many instructions and branches as it takes.
+    fn size(&self) -> usize {
+        (1 + 2 * (self.gone.len() + usize::from(self.at.is_some()))) << self.gone.len()
+    }
 }
 
 impl<'g, 'p> Explorer<'g, 'p> {
     /// Waits where these members wait and those who are gone, for what never happens: a deadlock, once everybody else
-    /// rests, too. One wait tells of all who are gone alike.
-    pub(super) fn wait_in_vain(&mut self, path: &Path, stuck: &[usize]) {
+    /// rests, too. Of those who are gone with hopes, only `hopeless` are told. One wait tells of all who are gone alike.
+    pub(super) fn wait_in_vain(&mut self, path: &Path, stuck: &[usize], hopeless: &[usize]) {
         let first = stuck.first().and_then(|member| self.standing(path, *member));
         let location = first.and_then(|(_, wait)| Some(wait.branches.first()?.location)).unwrap_or_default();
         let (order, rest, observed) = (AltOrder::Fair, AtRest::Stuck, Vec::new());
         let wait = Wait { order, rest, branches: Vec::new(), otherwise: None, observed, members: Vec::new() };
+        let has_hope = |(number, member): &(usize, &MemberState)| {
+            matches!(member.at, At::Gone(hope) if hope != Hope::NONE) && !hopeless.contains(number)
+        };
+        let members = path.state.members.iter().enumerate();
+        let hoping: Vec<usize> = members.filter(has_hope).map(|(number, _)| number).collect();
         if !stuck.is_empty() {
-            return self.tell_later(path, wait, stuck, location);
+            return self.tell_later(path, wait, (stuck, &hoping), location);
         }
-        let left = path.state.members.iter().map(|member| match member.at {
+        let left = path.state.members.iter().enumerate().map(|(number, member)| match member.at {
+            At::Gone(_) if hoping.contains(&number) => Left::Hoping,
             At::Gone(_) => Left::Gone,
             At::Ended => Left::Ended,
             At::Running(_) | At::Waiting(_) | At::Yielding(..) => Left::There,
         });
         let left: Vec<Left> = left.collect();
         let to = match self.vain.get(&left) {
-            Some(block) => *block,
+            Some((block, _)) => *block,
             None => {
                 let mut members = path.state.members.clone();
                 let gone = members.iter_mut().filter_map(|member| member.rests_at.as_mut());
@@ -82,8 +101,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     }
                 }
                 let block = self.out.block(parameters);
-                self.tell_later(&Path { block, state: State::new(members) }, wait, stuck, location);
-                self.vain.insert(left, block);
+                let path = Path { block, state: State::new(members) };
+                self.vain.insert(left, (block, Told { path, wait, waiting: Vec::new(), hoping, location }));
                 block
             }
         };
@@ -93,27 +112,54 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.out.finish(path.block, Terminator::Jump(Edge { to, arguments }), location);
     }
 
-    /// Finishes a block with this wait, which tells of these members and those who are gone.
-    pub(super) fn tell_later(&mut self, path: &Path, wait: Wait, waiting: &[usize], location: Location) {
+    /// Finishes a block with this wait, which tells of members that wait and of those who are gone, but for some.
+    pub(super) fn tell_later(
+        &mut self,
+        path: &Path,
+        wait: Wait,
+        (waiting, hoping): (&[usize], &[usize]),
+        location: Location,
+    ) {
         let mut path = path.clone();
         if path.state.is_lost == Some(false) {
             for member in path.state.members.iter_mut().filter(|member| member.at == At::Gone(Hope::NONE)) {
                 member.rests_at = Some(Known::Constant(i128::from(ENDED)));
             }
         }
-        let told = Told { path: path.clone(), wait, waiting: waiting.to_vec(), location };
-        if path.state.members.iter().any(|member| matches!(member.at, At::Gone(_))) {
-            self.told.insert(path.block, told);
+        let has_gone = path.state.members.iter().any(|member| matches!(member.at, At::Gone(_)));
+        let told = Told { path, wait, waiting: waiting.to_vec(), hoping: hoping.to_vec(), location };
+        if has_gone {
+            self.seen.told.push(told);
         } else {
             self.tell(told);
         }
     }
 
+    /// About as many instructions and branches as it takes to tell.
+    pub(super) fn size_of(&self, told: &Told) -> usize {
+        self.tellings(told).iter().map(Telling::size).sum()
+    }
+
     /// Finishes a wait that tells of members, as it is known now where they may be.
     pub(super) fn tell(&mut self, told: Told) {
-        let Told { mut path, mut wait, waiting, location } = told;
+        let tellings = self.tellings(&told);
+        let Told { mut path, mut wait, location, .. } = told;
         let asked = wait.branches.len();
-        for Telling { wait: waits, at, gone } in self.tellings(&path, &waiting) {
+        // Where the world is asked under guards alone, what is known to be open lies between members.
+        if asked > 0
+            && wait.branches.iter().all(|branch| branch.guard != Guard::Open)
+            && let Some(operation) = self.in_vain(None)
+        {
+            let then = self.out.block(Vec::new());
+            wait.branches.push(Branch { guard: Guard::Open, operation, then, location });
+        }
+        for Telling { wait: waits, at, gone, site } in tellings {
+            let is_own = |branch: &Branch| site.is_some() && super::course::site(&branch.operation) == site;
+            let own = wait.branches[..asked].iter().position(is_own);
+            if let Some(own) = own.filter(|own| wait.branches[*own].guard != Guard::Open) {
+                wait.members.push((own as u32, waits));
+                continue;
+            }
             for ended in 0..1u32 << gone.len() {
                 let mut waits = waits.clone();
                 let mut so: Vec<(Known, u32, bool)> =
@@ -186,8 +232,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
         Some(Operation::In { site: SiteId(site as u32), channel, patterns, condition: None })
     }
 
-    /// What these members and those who are gone wait for, in the order in which it is told.
-    fn tellings(&self, path: &Path, waiting: &[usize]) -> Vec<Telling> {
+    /// What members that wait and those who are gone wait for, in the order in which it is told.
+    fn tellings(&self, Told { path, waiting, hoping, .. }: &Told) -> Vec<Telling> {
         let mut tellings = Vec::new();
         for member in waiting {
             let Some((block, wait)) = self.standing(path, *member) else { continue };
@@ -196,7 +242,13 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
         for (member, state) in path.state.members.iter().enumerate() {
             let (Some(place), At::Gone(hope)) = (state.rests_at, state.at) else { continue };
+            if hoping.contains(&member) {
+                continue;
+            }
             for (index, rest) in self.rests[member].iter().enumerate() {
+                if !self.reached[member].contains(&(index as i128 + 1)) {
+                    continue;
+                }
                 if hope != Hope::NONE && self.hopes[hope.0] != self.wanted_at(member, rest) {
                     continue;
                 }
@@ -221,12 +273,16 @@ impl<'g, 'p> Explorer<'g, 'p> {
             let Some((channel, direction)) = super::group::operation(&branch.operation) else { continue };
             let (partners, gone) = self.partners_of(path, member, channel, direction);
             let (operation, location) = (Some((channel, direction)), branch.location);
-            tellings.push(Telling { wait: WaitsFor { instance, location, operation, partners }, at, gone });
+            let wait = WaitsFor { instance, location, operation, partners };
+            let first_site = self.group.members[member].first_site;
+            let site = super::course::site(&branch.operation).filter(|_| at.is_none());
+            let site = site.map(|site| SiteId(site.0 + first_site));
+            tellings.push(Telling { wait, at, gone, site });
         }
         if tellings.len() == first {
             let location = self.group.members[member].body.blocks[block.0 as usize].location;
             let wait = WaitsFor { instance, location, operation: None, partners: Vec::new() };
-            tellings.push(Telling { wait, at, gone: Vec::new() });
+            tellings.push(Telling { wait, at, gone: Vec::new(), site: None });
         }
     }
 

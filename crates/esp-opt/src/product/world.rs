@@ -88,14 +88,14 @@ impl<'g, 'p> Explorer<'g, 'p> {
             if !is_stuck {
                 self.out.finish(path.block, Terminator::End, Location::default());
             } else {
-                self.wait_in_vain(&path, &stuck);
+                self.wait_in_vain(&path, &stuck, &gone);
             }
             return Ok(());
         }
         if is_stuck && !self.group.has_others {
             // The world may still take a branch; once it does not, the deadlock is there.
             return self.poll(path, branches, &mut |explorer, path| {
-                explorer.wait_in_vain(&path, &stuck);
+                explorer.wait_in_vain(&path, &stuck, &gone);
                 Ok(())
             });
         }
@@ -230,7 +230,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let can_end = otherwise.is_none() && self.course.is_none();
         let wait = Wait { order, rest, branches: asked, otherwise, observed: Vec::new(), members: Vec::new() };
         if can_end {
-            self.tell_later(&path, wait, &waiting, location);
+            self.tell_later(&path, wait, (&waiting, &[]), location);
         } else {
             self.out.finish(path.block, Terminator::Wait(wait), location);
         }
