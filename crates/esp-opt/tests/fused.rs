@@ -25,7 +25,7 @@ fn run(program: &Program, text: &str) -> (Vec<String>, String) {
     let outcome = match outcome {
         Outcome::Budget => "goes on".to_string(),
         Outcome::Ended(status) => format!("ended with {status}"),
-        Outcome::Faulted(report) => format!("fault {:?} at {:?}", report.fault, report.location),
+        Outcome::Faulted(report) => format!("fault {:?} at {:?}", report.fault, report.location.in_text()),
         Outcome::Resting(_) => "resting".to_string(),
     };
     (world.log, outcome)

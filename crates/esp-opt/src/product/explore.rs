@@ -639,35 +639,6 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.seen.enabled.extend(members);
     }
 
-    /// Notes where members may be gone, and refuses if it is too much to tell.
-    fn check_told(&mut self, start: &End) -> Result<(), Refusal> {
-        let seen = || self.round.list.iter().map(|node| self.nodes[*node].seen());
-        let mut reached = vec![BTreeSet::new(); self.group.members.len()];
-        for end in seen().flat_map(|seen| &seen.ends).chain([start]) {
-            for (member, state) in end.path.state.members.iter().enumerate() {
-                if let Some(Known::Constant(place)) = state.rests_at {
-                    reached[member].insert(place);
-                }
-            }
-        }
-        self.reached = reached;
-        let told: Vec<&Told> =
-            seen().flat_map(|seen| &seen.told).chain(self.vain.values().map(|(_, told)| told)).collect();
-        let (most, left, mut size) = (self.limits.emitted(), self.left(), self.round.size);
-        let before = size;
-        for told in told {
-            size += self.size_of(told);
-            if size > most {
-                return Err(too_large(Measure::Instructions, self.limits.instructions));
-            }
-            if size - before >= left {
-                return Err(too_large(Measure::Effort, self.limits.effort));
-            }
-        }
-        self.effort -= size - before;
-        Ok(())
-    }
-
     /// Refuses what has become too large, or takes too long.
     pub(super) fn check_size(&self) -> Result<(), Refusal> {
         if self.round.size + self.out.size - self.round.before > self.limits.emitted() {

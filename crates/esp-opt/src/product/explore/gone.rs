@@ -7,9 +7,11 @@
 use super::super::group::{operation, other};
 use super::super::meet::Open;
 use super::super::state::{At, Hope, Known, State};
-use super::super::tell;
-use super::Explorer;
+use super::super::tell::{self, Told};
+use super::{End, Explorer, too_large};
+use crate::fuse::{Measure, Refusal};
 use quaject_esp_ir::ir::{BlockId, ChannelId, Direction, Rest};
+use std::collections::BTreeSet;
 
 /// Most instances at one end of a channel: reports tell apart which of them have ended.
 const MOST_PARTNERS: u32 = 3;
@@ -76,6 +78,35 @@ impl Explorer<'_, '_> {
         }
         let hopes = wanted.into_iter().zip(has_hope);
         hopes.map(|(wanted, has_hope)| if has_hope { self.hope(wanted) } else { Hope::NONE }).collect()
+    }
+
+    /// Notes where members may be gone, and refuses if it is too much to tell.
+    pub(super) fn check_told(&mut self, start: &End) -> Result<(), Refusal> {
+        let seen = || self.round.list.iter().map(|node| self.nodes[*node].seen());
+        let mut reached = vec![BTreeSet::new(); self.group.members.len()];
+        for end in seen().flat_map(|seen| &seen.ends).chain([start]) {
+            for (member, state) in end.path.state.members.iter().enumerate() {
+                if let Some(Known::Constant(place)) = state.rests_at {
+                    reached[member].insert(place);
+                }
+            }
+        }
+        self.reached = reached;
+        let told: Vec<&Told> =
+            seen().flat_map(|seen| &seen.told).chain(self.vain.values().map(|(_, told)| told)).collect();
+        let (most, left, mut size) = (self.limits.emitted(), self.left(), self.round.size);
+        let before = size;
+        for told in told {
+            size += self.size_of(told);
+            if size > most {
+                return Err(too_large(Measure::Instructions, self.limits.instructions));
+            }
+            if size - before >= left {
+                return Err(too_large(Measure::Effort, self.limits.effort));
+            }
+        }
+        self.effort -= size - before;
+        Ok(())
     }
 
     /// The number of these operations.
