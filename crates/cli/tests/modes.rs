@@ -210,7 +210,7 @@ fn auto_takes_what_fits() {
 }
 
 /// Programs that show something else if their processes run in another order, and what the report says of them.
-const ORDERS: [(&str, &str); 7] = [
+const ORDERS: [(&str, &str); 8] = [
     (
         "process P { out(o, 1); out(c, 1); out(o, 2); }\nprocess Q { out(o, 3); in(c, _); out(o, 4); }\n",
         "something that is shown to the world, as others show something, too, at a.esp:4:13",
