@@ -13,8 +13,7 @@ use crate::surroundings::Outside;
 use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::explore::{Offered, Standing};
 use quaject_esp_ir::ir::{
-    AltOrder, Body, Boundary, ChannelId, Direction, LabelId, MemoryMode, Op, Operation, ProcessId, Program, Terminator,
-    Type, Wait,
+    AltOrder, Body, Boundary, ChannelId, Direction, LabelId, MemoryMode, Op, ProcessId, Program, Terminator, Type, Wait,
 };
 use quaject_esp_ir::model::{ModelProgram, Role};
 use quaject_esp_ir::step::Control;
@@ -82,28 +81,7 @@ struct ProcessText {
 
 /// The waits of a process.
 pub(crate) fn waits(process: &quaject_esp_ir::ir::Process) -> impl Iterator<Item = &Wait> {
-    process.body.blocks.iter().filter_map(|block| match &block.terminator {
-        Terminator::Wait(wait) => Some(wait),
-        Terminator::Jump(_)
-        | Terminator::Branch { .. }
-        | Terminator::Switch { .. }
-        | Terminator::Yield(_)
-        | Terminator::Return(_)
-        | Terminator::Result(_)
-        | Terminator::Exit(_)
-        | Terminator::End
-        | Terminator::Fault(_)
-        | Terminator::Enter(_)
-        | Terminator::Leave(_) => None,
-    })
-}
-
-fn operation_of(operation: &Operation) -> Option<(ChannelId, Direction)> {
-    match operation {
-        Operation::In { channel, .. } => Some((*channel, Direction::In)),
-        Operation::Out { channel, .. } => Some((*channel, Direction::Out)),
-        Operation::After { .. } => None,
-    }
+    process.body.blocks.iter().filter_map(|block| block.terminator.as_wait())
 }
 
 /// The operations that a process may have to choose from by what others do: of a `pri alt`, or beside an `else`.
@@ -113,7 +91,7 @@ fn chosen_operations(process: &quaject_esp_ir::ir::Process) -> Vec<(ChannelId, D
     waits(process)
         .filter(choosy)
         .flat_map(|wait| &wait.branches)
-        .filter_map(|branch| operation_of(&branch.operation))
+        .filter_map(|branch| branch.operation.channel_end())
         .collect()
 }
 

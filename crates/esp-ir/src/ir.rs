@@ -557,6 +557,25 @@ pub enum BinaryOp {
 }
 
 impl BinaryOp {
+    /// Whether it may fault, whatever its operands are; with `checked`, overflow is a fault.
+    pub fn may_fault(self, checked: bool) -> bool {
+        match self {
+            BinaryOp::Divide | BinaryOp::Remainder => true,
+            BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply | BinaryOp::ShiftLeft | BinaryOp::ShiftRight => {
+                checked
+            }
+            BinaryOp::BitAnd
+            | BinaryOp::BitOr
+            | BinaryOp::BitXor
+            | BinaryOp::Equal
+            | BinaryOp::NotEqual
+            | BinaryOp::Less
+            | BinaryOp::LessEqual
+            | BinaryOp::Greater
+            | BinaryOp::GreaterEqual => false,
+        }
+    }
+
     /// Whether it compares, which gives a boolean.
     pub fn is_comparison(self) -> bool {
         match self {
@@ -652,6 +671,26 @@ pub enum Terminator {
     Enter(Enter),
     /// Leaves a fast path: the members get their values back and go on where they are.
     Leave(Leave),
+}
+
+impl Terminator {
+    /// The wait, if it is one.
+    pub fn as_wait(&self) -> Option<&Wait> {
+        match self {
+            Terminator::Wait(wait) => Some(wait),
+            Terminator::Jump(_)
+            | Terminator::Branch { .. }
+            | Terminator::Switch { .. }
+            | Terminator::Yield(_)
+            | Terminator::Return(_)
+            | Terminator::Result(_)
+            | Terminator::Exit(_)
+            | Terminator::End
+            | Terminator::Fault(_)
+            | Terminator::Enter(_)
+            | Terminator::Leave(_) => None,
+        }
+    }
 }
 
 /// The entry test of a fast path. It is in the trigger's code.
@@ -818,6 +857,17 @@ pub enum Operation {
         /// Of what.
         unit: TimeUnit,
     },
+}
+
+impl Operation {
+    /// The channel, and which of its ends; none of a time.
+    pub fn channel_end(&self) -> Option<(ChannelId, Direction)> {
+        match self {
+            Operation::In { channel, .. } => Some((*channel, Direction::In)),
+            Operation::Out { channel, .. } => Some((*channel, Direction::Out)),
+            Operation::After { .. } => None,
+        }
+    }
 }
 
 /// What a time is counted in.

@@ -68,20 +68,7 @@ pub(crate) fn dead_at(body: &Body, slots: &[(usize, usize)], on_paths: &OnPaths)
 pub(crate) fn live_at_waits(body: &Body, slots: &[(usize, usize)], on_paths: &OnPaths) -> Vec<Set> {
     let mut flow = Flow { body, slots, on_paths, live: vec![Set::default(); body.blocks.len()] };
     flow.find_live();
-    let waits = body.blocks.iter().filter_map(|block| match &block.terminator {
-        Terminator::Wait(wait) => Some(flow.live_at_rest(wait)),
-        Terminator::Jump(_)
-        | Terminator::Branch { .. }
-        | Terminator::Switch { .. }
-        | Terminator::Yield(_)
-        | Terminator::Return(_)
-        | Terminator::Result(_)
-        | Terminator::Exit(_)
-        | Terminator::End
-        | Terminator::Fault(_)
-        | Terminator::Enter(_)
-        | Terminator::Leave(_) => None,
-    });
+    let waits = body.blocks.iter().filter_map(|block| Some(flow.live_at_rest(block.terminator.as_wait()?)));
     waits.collect()
 }
 

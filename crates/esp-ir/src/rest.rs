@@ -125,7 +125,7 @@ impl Scene<'_> {
         let known = &self.state.instances[instance as usize].branches;
         wait.branches.iter().zip(known).filter(|(_, known)| known.open).any(|(branch, _)| {
             channel_of(branch).is_some_and(|channel| {
-                let wanted = other_direction(direction(branch));
+                let wanted = direction(branch).other();
                 let mut awake = (0..).zip(awake).filter(|(_, count)| **count > 0);
                 self.is_internal(channel)
                     && awake.any(|(process, _)| self.code.process_uses(ProcessId(process), channel, wanted))
@@ -138,7 +138,7 @@ impl Scene<'_> {
         (0..self.state.instances.len() as u32)
             .filter(|other| {
                 *other != instance
-                    && self.code.uses(*other, channel, other_direction(direction))
+                    && self.code.uses(*other, channel, direction.other())
                     && self.state.instances[*other as usize].control != Control::Ended
             })
             .collect()
@@ -176,13 +176,6 @@ impl Scene<'_> {
         let members: Vec<(u32, &WaitsFor)> = members.collect();
         let waits = by_member(waits, &members);
         FaultReport { fault: Fault::Deadlock, instance: first, location, channel, name: None, waits }
-    }
-}
-
-fn other_direction(direction: Direction) -> Direction {
-    match direction {
-        Direction::In => Direction::Out,
-        Direction::Out => Direction::In,
     }
 }
 

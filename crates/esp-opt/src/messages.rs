@@ -5,7 +5,7 @@
 use crate::facts::Fact;
 use crate::ranges::{Ranges, ranges_of_receiver};
 use quaject_esp_ir::ir::{
-    Bind, Boundary, Branch, Operand, Operation, Pattern, Payload, Program, Terminator, Type, TypeId, TypeTable, Value,
+    Bind, Boundary, Branch, Operand, Operation, Pattern, Payload, Program, Type, TypeId, TypeTable, Value,
 };
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
@@ -70,11 +70,8 @@ fn is_integer(types: &TypeTable, ty: TypeId) -> bool {
 fn branches(program: &Program, process: usize) -> impl Iterator<Item = (usize, &Branch)> {
     let blocks = program.processes[process].body.blocks.iter().enumerate();
     blocks.flat_map(|(block, data)| {
-        let branches = match &data.terminator {
-            Terminator::Wait(wait) => &wait.branches[..],
-            _ => &[],
-        };
-        branches.iter().map(move |branch| (block, branch))
+        let branches = data.terminator.as_wait().into_iter().flat_map(|wait| &wait.branches);
+        branches.map(move |branch| (block, branch))
     })
 }
 

@@ -144,23 +144,10 @@ fn may_fault(
         });
         let by_itself = match op {
             Op::Unary(UnaryOp::Negate, _) => checked,
-            Op::Binary(op, _, divisor) => match op {
-                BinaryOp::Divide | BinaryOp::Remainder => checked || constant(divisor).is_none_or(|value| value == 0),
-                BinaryOp::Add
-                | BinaryOp::Subtract
-                | BinaryOp::Multiply
-                | BinaryOp::ShiftLeft
-                | BinaryOp::ShiftRight => checked,
-                BinaryOp::BitAnd
-                | BinaryOp::BitOr
-                | BinaryOp::BitXor
-                | BinaryOp::Equal
-                | BinaryOp::NotEqual
-                | BinaryOp::Less
-                | BinaryOp::LessEqual
-                | BinaryOp::Greater
-                | BinaryOp::GreaterEqual => false,
-            },
+            Op::Binary(BinaryOp::Divide | BinaryOp::Remainder, _, divisor) => {
+                checked || constant(divisor).is_none_or(|value| value == 0)
+            }
+            Op::Binary(op, _, _) => op.may_fault(checked),
             Op::InstanceOf(process, replica) => constant(replica).is_none_or(|replica| {
                 !(0..i128::from(program.processes[process.0 as usize].replicas)).contains(&replica)
             }),

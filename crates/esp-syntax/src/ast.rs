@@ -143,6 +143,16 @@ pub enum Direction {
     Out,
 }
 
+impl Direction {
+    /// That of those whom an operation meets.
+    pub fn other(self) -> Direction {
+        match self {
+            Direction::In => Direction::Out,
+            Direction::Out => Direction::In,
+        }
+    }
+}
+
 /// `extern pure fn crc32(bytes[<=1514]) -> u32;`
 #[derive(Clone, Debug)]
 pub struct Extern {

@@ -337,20 +337,8 @@ impl<'a> Plan<'a> {
     /// The wait itself.
     pub(crate) fn wait(&self, process: usize, wait: usize) -> &'a Wait {
         let block = self.processes[process].waits[wait].block;
-        match &self.program.processes[process].body.blocks[block.0 as usize].terminator {
-            Terminator::Wait(wait) => wait,
-            Terminator::Jump(_)
-            | Terminator::Branch { .. }
-            | Terminator::Switch { .. }
-            | Terminator::Yield(_)
-            | Terminator::Return(_)
-            | Terminator::Result(_)
-            | Terminator::Exit(_)
-            | Terminator::End
-            | Terminator::Fault(_)
-            | Terminator::Enter(_)
-            | Terminator::Leave(_) => unreachable!("a wait's plan names the block it ends"),
-        }
+        let terminator = &self.program.processes[process].body.blocks[block.0 as usize].terminator;
+        terminator.as_wait().expect("a wait's plan names the block it ends")
     }
 
     pub(crate) fn branch(&self, end: End) -> &'a Branch {

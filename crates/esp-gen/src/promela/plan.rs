@@ -213,21 +213,11 @@ pub(super) fn refers(types: &TypeTable, ty: TypeId) -> bool {
 }
 
 fn is_guarded(program: &Program, channel: usize) -> bool {
-    let branches =
-        program.processes.iter().flat_map(|process| &process.body.blocks).flat_map(|block| match &block.terminator {
-            Terminator::Wait(wait) => wait.branches.as_slice(),
-            Terminator::Jump(_)
-            | Terminator::Branch { .. }
-            | Terminator::Switch { .. }
-            | Terminator::Yield(_)
-            | Terminator::Return(_)
-            | Terminator::Result(_)
-            | Terminator::Exit(_)
-            | Terminator::End
-            | Terminator::Fault(_)
-            | Terminator::Enter(_)
-            | Terminator::Leave(_) => &[],
-        });
+    let branches = program
+        .processes
+        .iter()
+        .flat_map(|process| &process.body.blocks)
+        .flat_map(|block| block.terminator.as_wait().map_or(&[][..], |wait| &wait.branches));
     branches.into_iter().any(|branch| match &branch.operation {
         Operation::In { channel: of, condition, .. } => {
             of.0 as usize == channel && (branch.guard != Guard::Open || condition.is_some())

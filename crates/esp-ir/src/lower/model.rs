@@ -312,7 +312,7 @@ fn static_patterns(program: &Program, process: ProcessId, channel: ChannelId) ->
     let mut found: Vec<Vec<Pattern>> = Vec::new();
     let first = program.first_instance(process);
     let process = &program.processes[process.0 as usize];
-    let waits = process.body.blocks.iter().filter_map(|block| waiting(&block.terminator));
+    let waits = process.body.blocks.iter().filter_map(|block| block.terminator.as_wait());
     for branch in waits.flat_map(|wait| &wait.branches) {
         match &branch.operation {
             Operation::In { channel: from, patterns, .. } if *from == channel => {
@@ -341,23 +341,6 @@ fn static_part(pattern: &Pattern, instance: u32) -> Pattern {
         }
         Pattern::Record(parts) => Pattern::Record(all(parts)),
         Pattern::Array(parts) => Pattern::Array(all(parts)),
-    }
-}
-
-fn waiting(terminator: &Terminator) -> Option<&Wait> {
-    match terminator {
-        Terminator::Wait(wait) => Some(wait),
-        Terminator::Jump(_)
-        | Terminator::Branch { .. }
-        | Terminator::Switch { .. }
-        | Terminator::Yield(_)
-        | Terminator::Return(_)
-        | Terminator::Result(_)
-        | Terminator::Exit(_)
-        | Terminator::End
-        | Terminator::Fault(_)
-        | Terminator::Enter(_)
-        | Terminator::Leave(_) => None,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Instructions of which nobody uses the result, and which do nothing else; parameters that nobody reads.
 
-use quaject_esp_ir::ir::{BinaryOp, Body, Op, UnaryOp, Value};
+use quaject_esp_ir::ir::{Body, Op, UnaryOp, Value};
 use quaject_esp_ir::visit::{edges_mut, op_values, terminator_values};
 
 /// Removes them; whether there were any.
@@ -87,21 +87,7 @@ pub(super) fn has_effect(op: &Op, checked: bool) -> bool {
         | Op::Deadline { .. } => false,
         Op::Unary(UnaryOp::Negate, _) => checked,
         Op::Unary(UnaryOp::Not | UnaryOp::Complement, _) => false,
-        Op::Binary(op, _, _) => match op {
-            BinaryOp::Divide | BinaryOp::Remainder => true,
-            BinaryOp::Add | BinaryOp::Subtract | BinaryOp::Multiply | BinaryOp::ShiftLeft | BinaryOp::ShiftRight => {
-                checked
-            }
-            BinaryOp::BitAnd
-            | BinaryOp::BitOr
-            | BinaryOp::BitXor
-            | BinaryOp::Equal
-            | BinaryOp::NotEqual
-            | BinaryOp::Less
-            | BinaryOp::LessEqual
-            | BinaryOp::Greater
-            | BinaryOp::GreaterEqual => false,
-        },
+        Op::Binary(op, _, _) => op.may_fault(checked),
         // Places may lie outside of what they index.
         Op::Load(place) | Op::Tag(place) | Op::Length(place) => {
             place.path.iter().any(|step| matches!(step, quaject_esp_ir::ir::Step::Element(_)))

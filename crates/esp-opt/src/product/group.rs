@@ -495,19 +495,9 @@ fn joins(body: &Body) -> Vec<bool> {
 
 /// Per block, the operations that may follow.
 fn ahead(body: &Body) -> Vec<FxHashSet<(ChannelId, Direction)>> {
-    let own = body.blocks.iter().map(|block| match &block.terminator {
-        Terminator::Wait(wait) => wait.branches.iter().filter_map(|branch| operation(&branch.operation)).collect(),
-        Terminator::Jump(_)
-        | Terminator::Branch { .. }
-        | Terminator::Switch { .. }
-        | Terminator::Yield(_)
-        | Terminator::Return(_)
-        | Terminator::Result(_)
-        | Terminator::Exit(_)
-        | Terminator::End
-        | Terminator::Fault(_)
-        | Terminator::Enter(_)
-        | Terminator::Leave(_) => FxHashSet::default(),
+    let own = body.blocks.iter().map(|block| {
+        let branches = block.terminator.as_wait().into_iter().flat_map(|wait| &wait.branches);
+        branches.filter_map(|branch| branch.operation.channel_end()).collect()
     });
     let mut ahead: Vec<FxHashSet<(ChannelId, Direction)>> = own.collect();
     let mut changed = true;
@@ -523,23 +513,6 @@ fn ahead(body: &Body) -> Vec<FxHashSet<(ChannelId, Direction)>> {
         }
     }
     ahead
-}
-
-/// The direction of those whom an operation meets.
-pub(super) fn other(direction: Direction) -> Direction {
-    match direction {
-        Direction::In => Direction::Out,
-        Direction::Out => Direction::In,
-    }
-}
-
-/// The channel of an operation, and its direction.
-pub(super) fn operation(operation: &Operation) -> Option<(ChannelId, Direction)> {
-    match operation {
-        Operation::In { channel, .. } => Some((*channel, Direction::In)),
-        Operation::Out { channel, .. } => Some((*channel, Direction::Out)),
-        Operation::After { .. } => None,
-    }
 }
 
 /// Per block, what is live at its start, and at the wait it ends in.
@@ -572,21 +545,8 @@ fn liveness(body: &Body) -> (Vec<Live>, Vec<Option<Live>>) {
             live[index] = now;
         }
     }
-    let at_rest = body.blocks.iter().map(|block| match &block.terminator {
-        Terminator::Wait(_) => Some(live_at_end(body, &live, &block.terminator)),
-        Terminator::Jump(_)
-        | Terminator::Branch { .. }
-        | Terminator::Switch { .. }
-        | Terminator::Yield(_)
-        | Terminator::Return(_)
-        | Terminator::Result(_)
-        | Terminator::Exit(_)
-        | Terminator::End
-        | Terminator::Fault(_)
-        | Terminator::Enter(_)
-        | Terminator::Leave(_) => None,
-    });
-    let at_rest = at_rest.collect();
+    let ends = body.blocks.iter().map(|block| &block.terminator);
+    let at_rest = ends.map(|end| end.as_wait().map(|_| live_at_end(body, &live, end))).collect();
     (live, at_rest)
 }
 

@@ -3,7 +3,6 @@
 //! member is there. So it is finished when all places are known. Knows no nodes.
 
 use super::explore::Explorer;
-use super::group::other;
 use super::meet::Open;
 use super::path::Path;
 use super::state::{At, Hope, Known, MemberState, State};
@@ -270,7 +269,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let instance = self.group.members[member].instance;
         let first = tellings.len();
         for (branch, _) in self.group.wait(member, *block).branches.iter().zip(open).filter(|(_, open)| **open) {
-            let Some((channel, direction)) = super::group::operation(&branch.operation) else { continue };
+            let Some((channel, direction)) = branch.operation.channel_end() else { continue };
             let (partners, gone) = self.partners_of(path, member, channel, direction);
             let (operation, location) = (Some((channel, direction)), branch.location);
             let wait = WaitsFor { instance, location, operation, partners };
@@ -297,7 +296,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     ) -> (Vec<u32>, Vec<(u32, Known)>) {
         let program = self.group.program;
         let users = self.group.users.get(&channel).into_iter().flatten();
-        let instances = users.filter(|(_, end)| *end == other(direction)).flat_map(|(process, _)| {
+        let instances = users.filter(|(_, end)| *end == direction.other()).flat_map(|(process, _)| {
             let first = program.first_instance(*process);
             first..first + program.processes[process.0 as usize].replicas
         });

@@ -2,7 +2,6 @@
 //! becomes of the members when there is nothing to wait for (reference, section 8, rest).
 
 use super::explore::Explorer;
-use super::group::{operation, other};
 use super::meet::{Open, WORLD};
 use super::path::Path;
 use super::state::{At, Hope, Known, Since};
@@ -143,13 +142,13 @@ impl<'g, 'p> Explorer<'g, 'p> {
         };
         let meets = |member: usize, wakeable: &[bool], (channel, direction): (ChannelId, Direction)| {
             let mut others = (0..count).filter(|partner| *partner != member && wakeable[*partner]);
-            self.group.is_internal(channel) && others.any(|partner| uses(partner, channel, other(direction)))
+            self.group.is_internal(channel) && others.any(|partner| uses(partner, channel, direction.other()))
         };
         let wakes = |member: usize, wakeable: &[bool]| match path.state.members[member].at {
             At::Waiting(block) => {
                 let branches = self.group.wait(member, block).branches.iter();
                 let mut open = branches.filter(|branch| self.open(path, member, branch.guard) != Open::No);
-                open.any(|branch| match operation(&branch.operation) {
+                open.any(|branch| match branch.operation.channel_end() {
                     Some(operation) => meets(member, wakeable, operation),
                     None => true,
                 })

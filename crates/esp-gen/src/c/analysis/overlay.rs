@@ -256,19 +256,8 @@ impl Flow<'_> {
         for id in main {
             let block = &body.blocks[id.0 as usize];
             let mut live = self.at_end(&block.terminator, live_in);
-            match &block.terminator {
-                Terminator::Wait(wait) => self.at_wait(wait, live_in, &live, &mut conflicts, parts),
-                Terminator::Jump(_)
-                | Terminator::Branch { .. }
-                | Terminator::Switch { .. }
-                | Terminator::Yield(_)
-                | Terminator::Return(_)
-                | Terminator::Result(_)
-                | Terminator::Exit(_)
-                | Terminator::End
-                | Terminator::Fault(_)
-                | Terminator::Enter(_)
-                | Terminator::Leave(_) => {}
+            if let Some(wait) = block.terminator.as_wait() {
+                self.at_wait(wait, live_in, &live, &mut conflicts, parts);
             }
             for instruction in block.instructions.iter().rev() {
                 let op = &instruction.op;

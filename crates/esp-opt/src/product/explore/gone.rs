@@ -4,7 +4,6 @@
 //! Where nobody is ever lost, members that have ended stay what they are. Else the search begins anew with those gone, too:
 //! what is left to do does not depend on which of the others ended and which is lost.
 
-use super::super::group::{operation, other};
 use super::super::meet::Open;
 use super::super::state::{At, Hope, Known, State};
 use super::super::tell::{self, Told};
@@ -70,7 +69,7 @@ impl Explorer<'_, '_> {
         let finds = |member: usize, has_hope: &[bool]| {
             wanted[member].iter().any(|(channel, direction)| {
                 let mut partners = (0..lost.len()).filter(|partner| *partner != member && has_hope[*partner]);
-                partners.any(|partner| self.has_site(partner, *channel, other(*direction)))
+                partners.any(|partner| self.has_site(partner, *channel, direction.other()))
             })
         };
         while let Some(member) = (0..lost.len()).find(|member| !has_hope[*member] && finds(*member, &has_hope)) {
@@ -146,7 +145,7 @@ impl Explorer<'_, '_> {
     pub(in super::super) fn wanted_at(&self, member: usize, rest: &tell::Rest) -> Vec<(ChannelId, Direction)> {
         let branches = self.group.wait(member, rest.block).branches.iter().zip(&rest.open);
         let open = branches.filter(|(_, open)| **open);
-        let mut wanted: Vec<_> = open.filter_map(|(branch, _)| operation(&branch.operation)).collect();
+        let mut wanted: Vec<_> = open.filter_map(|(branch, _)| branch.operation.channel_end()).collect();
         wanted.sort_unstable_by_key(|(channel, direction)| (*channel, *direction == Direction::In));
         wanted.dedup();
         wanted
@@ -159,7 +158,7 @@ impl Explorer<'_, '_> {
         let is_inside = |(channel, _): (ChannelId, Direction)| self.group.is_internal(channel);
         wait.otherwise.is_none()
             && wait.rest == Rest::Stuck
-            && wait.branches.iter().all(|branch| operation(&branch.operation).is_some_and(is_inside))
+            && wait.branches.iter().all(|branch| branch.operation.channel_end().is_some_and(is_inside))
             && wait.branches.iter().any(|branch| self.open_in(state, member, branch.guard) == Open::Yes)
             && self.can_be_told(member)
     }
@@ -176,12 +175,12 @@ impl Explorer<'_, '_> {
         let At::Waiting(block) = state.members[member].at else { return false };
         let branches = self.group.wait(member, block).branches.iter();
         let open = branches.filter(|branch| self.open_in(state, member, branch.guard) != Open::No);
-        open.filter_map(|branch| operation(&branch.operation)).any(|(channel, direction)| {
-            let wanted = (channel, other(direction));
+        open.filter_map(|branch| branch.operation.channel_end()).any(|(channel, direction)| {
+            let wanted = (channel, direction.other());
             (0..lost.len()).filter(|partner| *partner != member).any(|partner| match state.members[partner].at {
                 At::Waiting(at) if lost[partner] => {
                     let branches = &self.group.wait(partner, at).branches;
-                    branches.iter().any(|branch| operation(&branch.operation) == Some(wanted))
+                    branches.iter().any(|branch| branch.operation.channel_end() == Some(wanted))
                 }
                 At::Running(at) | At::Yielding(at, _) | At::Waiting(at) => {
                     self.group.members[partner].ahead[at.0 as usize].contains(&wanted)
