@@ -2,8 +2,8 @@
 //! that takes an object from a pool was tried while one was free, and none is free now. That is a fault, which counts
 //! as a match (reference, section 8), so a schedule that remembers who cannot meet whom asks them again at rest.
 
-use crate::code::reached;
 use crate::ir::{BlockId, Body, Boundary, ChannelId, Op, Operation, Pattern, Payload, Program, Terminator, Wait};
+use crate::visit::reached;
 
 /// What decides of a wait whether it is asked again: the same for every schedule.
 pub struct Exhaustion {

@@ -4,12 +4,13 @@
 //! Liveness runs backwards over the blocks. Forwards runs what may differ from zero, so that only that is zeroed.
 //! A slot counts as one thing: it is dead only before it is written whole. Knows nothing of states and steps.
 
-use crate::code::{Register, edges, written_place};
+use crate::code::Register;
 use crate::execute::Frame;
 use crate::graph::reverse_postorder;
 use crate::ir::{Base, Bind, BlockId, Body, Guard, Op, Operation, Pattern, Payload, Place, Step, Terminator, Wait};
 use crate::sets::Set;
 use crate::verify::{Use, op_uses, operand, passed, terminator_uses};
+use crate::visit::{edges, written_place};
 use std::collections::BTreeSet;
 
 /// What no longer matters at some point of a body.

@@ -1,6 +1,5 @@
 //! Walks over the values of instructions and terminators, and the types of places. Knows no source program.
 
-use crate::code::{reached, written_place};
 use crate::ir::{
     Base, Bind, Block, BlockId, Body, Branch, Edge, Guard, Leave, Op, Operand, Operation, Pattern, Payload, Place,
     Slot, SlotId, Step, Terminator, Type, TypeId, TypeTable, Value, ValueData, Wait,
@@ -379,4 +378,79 @@ fn operand_slots(operand: &mut Operand, visit: &mut dyn FnMut(&mut SlotId)) {
 /// Calls `visit` on every slot an instruction names.
 pub fn op_slots(op: &mut Op, visit: &mut dyn FnMut(&mut SlotId)) {
     op_places(op, &mut |place| place_slots(place, visit));
+}
+
+/// Calls `visit` with the place an instruction writes.
+pub(crate) fn written_place<'a>(op: &'a Op, visit: &mut dyn FnMut(&'a Place)) {
+    match op {
+        Op::Store(to, _)
+        | Op::Copy { to, .. }
+        | Op::SetBytes(to, _)
+        | Op::Fill(to, _)
+        | Op::SetTag(to, _)
+        | Op::SetLength(to, _)
+        | Op::CopySlice { to, .. }
+        | Op::StoreSlice { to, .. }
+        | Op::Append { to, .. }
+        | Op::StoreNumber { to, .. }
+        | Op::StoreBits { to, .. } => visit(to),
+        Op::CallFunction { to, .. } | Op::CallExtern { to, .. } => to.iter().for_each(visit),
+        Op::Constant(_)
+        | Op::Unary(..)
+        | Op::Binary(..)
+        | Op::Convert(_)
+        | Op::Load(_)
+        | Op::Tag(_)
+        | Op::Length(_)
+        | Op::LoadNumber { .. }
+        | Op::LoadBits { .. }
+        | Op::Equal(..)
+        | Op::OwnId
+        | Op::InstanceOf(..)
+        | Op::ReplicaNumber(_)
+        | Op::Allocate(_)
+        | Op::IsUnique(_)
+        | Op::FreeObjects(_)
+        | Op::Deadline { .. }
+        | Op::Retain(_)
+        | Op::Release(_)
+        | Op::Mark(_)
+        | Op::Test(..) => {}
+    }
+}
+
+/// The edges that leave a block within its control flow (those of a wait's branches are not edges).
+pub(crate) fn edges(terminator: &Terminator) -> Vec<&Edge> {
+    match terminator {
+        Terminator::Jump(edge) | Terminator::Yield(edge) => vec![edge],
+        Terminator::Enter(enter) => vec![&enter.later, &enter.otherwise],
+        Terminator::Branch { then, otherwise, .. } => vec![then, otherwise],
+        Terminator::Switch { cases, default, .. } => {
+            cases.iter().map(|(_, edge)| edge).chain(std::iter::once(default)).collect()
+        }
+        Terminator::Wait(_)
+        | Terminator::Leave(_)
+        | Terminator::Return(_)
+        | Terminator::Result(_)
+        | Terminator::Exit(_)
+        | Terminator::End
+        | Terminator::Fault(_) => Vec::new(),
+    }
+}
+
+/// All blocks reached from this one by edges, itself first.
+pub(crate) fn reached(body: &Body, from: BlockId) -> Vec<BlockId> {
+    let mut seen = vec![false; body.blocks.len()];
+    let mut order = vec![from];
+    seen[from.0 as usize] = true;
+    let mut next = 0;
+    while next < order.len() {
+        for edge in edges(&body.blocks[order[next].0 as usize].terminator) {
+            if !std::mem::replace(&mut seen[edge.to.0 as usize], true) {
+                order.push(edge.to);
+            }
+        }
+        next += 1;
+    }
+    order
 }

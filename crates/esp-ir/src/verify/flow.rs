@@ -1,11 +1,11 @@
 //! Ids exist, each value is defined once, and every use is dominated by its definition. Knows nothing of types.
 
 use super::Verifier;
-use crate::code::{edges, written_place};
 use crate::dominators::Dominators;
 use crate::ir::{
     Base, Bind, BlockId, Guard, Op, Operand, Operation, Passed, Pattern, Payload, Place, Step, Terminator, Value,
 };
+use crate::visit::{edges, written_place};
 
 /// What an id refers to.
 pub(crate) enum Use<'a> {

@@ -2,13 +2,12 @@
 //! reached from it alone, regions are closed and without effects.
 
 use super::{Owner, Verifier};
-use crate::code::{edges, reached, written_place};
 use crate::ir::{
     Base, Bind, BlockId, Boundary, Branch, ChannelId, Direction, Guard, Instruction, Location, Op, Operation, Passed,
     Pattern, Payload, Purity, SiteId, Terminator, TimeUnit, Type, TypeId, TypeTable, Wait,
 };
 use crate::verify::types::Class;
-use crate::visit::regions;
+use crate::visit::{edges, reached, regions, written_place};
 
 impl Verifier<'_> {
     pub(super) fn waits(&mut self) {
