@@ -1,7 +1,7 @@
 //! Scopes, handles, panics and futures as a user of the Rust face meets them.
 
 use std::cell::{Cell, RefCell};
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -210,6 +210,45 @@ fn a_future_is_dropped_when_its_scope_is_cancelled() {
     });
     assert_eq!(ready, Err(Canceled));
     signal.raise();
+}
+
+/// Sleeps, and says whether it was as long as asked for.
+fn sleeps_enough() -> bool {
+    let (start, asked) = (Instant::now(), Duration::from_millis(30));
+    sleep(asked) == Ok(()) && start.elapsed() >= asked
+}
+
+#[test]
+fn a_late_wake_ends_no_other_wait() {
+    // The future wakes its task and is ready all the same: nobody waits for that wake any more.
+    scope(|s| {
+        let task = s.spawn(|| {
+            block_on(poll_fn(|context| {
+                context.waker().wake_by_ref();
+                Poll::Ready(())
+            }));
+            sleeps_enough()
+        });
+        assert_eq!(task.join().ok(), Some(true));
+    });
+    // The wake comes from another thread, while the future's own poll waits for something else.
+    scope(|s| {
+        let task = s.spawn(|| {
+            let mut slept = None;
+            block_on(poll_fn(|context| {
+                if slept.is_some() {
+                    return Poll::Ready(());
+                }
+                let waker = context.waker().clone();
+                let other = std::thread::spawn(move || waker.wake());
+                slept = Some(sleeps_enough());
+                other.join().expect("the thread does not panic");
+                Poll::Pending
+            }));
+            slept
+        });
+        assert_eq!(task.join().ok(), Some(Some(true)));
+    });
 }
 
 #[test]

@@ -257,7 +257,7 @@ static void check_suspended(const struct qj_ac_task *task) {
 
 void qj_ac_schedule(struct qj_ac_task *task) {
     if (task->runtime != &qj_ac__thread) {
-        qj_ac__schedule_remote(task);
+        qj_ac__schedule_remote(task, QJ_AC_WAKE_SUSPENDED);
         return;
     }
     check_suspended(task);
@@ -267,7 +267,7 @@ void qj_ac_schedule(struct qj_ac_task *task) {
 
 void qj_ac_schedule_back(struct qj_ac_task *task) {
     if (task->runtime != &qj_ac__thread) {
-        qj_ac__schedule_remote(task);
+        qj_ac__schedule_remote(task, QJ_AC_WAKE_SUSPENDED);
         return;
     }
     check_suspended(task);

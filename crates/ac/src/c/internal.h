@@ -109,7 +109,10 @@ void qj_ac__poller_wanted(struct qj_ac_runtime *runtime);
 void qj_ac__poller_stop(struct qj_ac_runtime *runtime);
 /* Moves what other threads have woken into the queue; returns whether there was anything. */
 bool qj_ac__remote_drain(struct qj_ac_runtime *runtime);
-void qj_ac__schedule_remote(struct qj_ac_task *task);
+/* What another thread may want: that a suspended task runs, or that one looks again if it waits for other threads. */
+#define QJ_AC_WAKE_SUSPENDED 1u
+#define QJ_AC_WAKE_FOREIGN 2u
+void qj_ac__schedule_remote(struct qj_ac_task *task, uint32_t wake);
 
 /* ---- io.c ---- */
 /* Completes what is complete. With `timeout_ns` not 0 it may sleep so long; UINT64_MAX: for ever. */

@@ -144,7 +144,8 @@ static ssize_t carry_out(struct io_operation *operation) {
     }
     if (!operation->done) {
         qj_ac__poller_wanted(runtime);
-        qj_ac_suspend();
+        /* Whoever yields to a task that waits here does not end what the kernel is at. */
+        while (!operation->done) qj_ac_suspend();
     }
     qj_ac_cancel_item_remove(&item);
     return operation->result;

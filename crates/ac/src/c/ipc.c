@@ -341,7 +341,7 @@ static int wait_for_request(struct qj_ac_channel *channel) {
     if (qj_ac_cancel_item_add(&item, stop_receiving, &wait) != 0) return QJ_AC_CANCELED;
     watch(channel);
     channel->receiver = wait.task;
-    qj_ac_suspend();
+    while (channel->receiver == wait.task) qj_ac_suspend();
     unwatch(channel);
     qj_ac_cancel_item_remove(&item);
     return item.ran ? QJ_AC_CANCELED : 0;
@@ -460,7 +460,9 @@ QJ_AC_INLINE void wait_for_response(struct response_wait *wait, struct qj_ac_cha
     wait->channel = channel;
     qj_ac__item_add(task->finish, &wait->item, stop_waiting, record);
     watch(channel);
-    qj_ac_suspend();
+    do {
+        qj_ac_suspend();
+    } while (QJ_AC_UNLIKELY(((struct qj_ac_call_record *)wait->item.argument)->state == RECORD_OUT));
     unwatch(wait->channel);
     qj_ac__item_remove(&wait->item);
 }

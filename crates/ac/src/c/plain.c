@@ -39,13 +39,17 @@ void qj_ac_plain_name(const char *name) { qj_ac_name(name); }
 size_t qj_ac_plain_finish_bytes(void) { return sizeof(struct qj_ac_finish); }
 int qj_ac_plain_expired(const struct qj_ac_finish *block) { return qj_ac_expired(block); }
 
-void qj_ac_plain_wake(struct qj_ac_task *task) { qj_ac__schedule_remote(task); }
+void qj_ac_plain_wake(struct qj_ac_task *task) { qj_ac__schedule_remote(task, QJ_AC_WAKE_FOREIGN); }
 
 void qj_ac_plain_wait_foreign(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_task *task = runtime->current;
     runtime->foreign_waits++;
     qj_ac__poller_wanted(runtime);
+    /* A waker may be late: it must not end another wait of this task, whose frame somebody still points into. */
+    task->flags |= QJ_AC_TASK_FOREIGN;
     qj_ac_suspend();
+    task->flags &= ~QJ_AC_TASK_FOREIGN;
     runtime->foreign_waits--;
 }
 

@@ -116,10 +116,12 @@ bool qj_ac__remote_drain(struct qj_ac_runtime *runtime) {
     bool any = oldest != NULL;
     while (oldest != NULL) {
         struct qj_ac_task *next = oldest->remote_next;
-        /* Pairs with the exchange in `qj_ac__schedule_remote`: a wake that comes from here on is one of its own. */
-        __atomic_store_n(&oldest->remote_pending, 0, __ATOMIC_SEQ_CST);
-        /* The waker may come twice, or before the task waits at all: only one that waits is made runnable. */
-        if (oldest->prev == NULL && qj_ac__waits(oldest)) {
+        /* Pairs with `fetch_or` in `qj_ac__schedule_remote`: a wake that comes from here on is one of its own. */
+        uint32_t wake = __atomic_exchange_n(&oldest->remote_pending, 0, __ATOMIC_SEQ_CST);
+        /* The waker may come twice, before the task waits at all, or when it waits for something else: only one that
+         * waits for it is made runnable. */
+        bool meant = (wake & QJ_AC_WAKE_SUSPENDED) != 0 || (oldest->flags & QJ_AC_TASK_FOREIGN) != 0;
+        if (meant && oldest->prev == NULL && qj_ac__waits(oldest)) {
             qj_ac__to_queue(oldest);
             qj_ac__push_back(runtime, oldest);
         }
@@ -128,10 +130,10 @@ bool qj_ac__remote_drain(struct qj_ac_runtime *runtime) {
     return any;
 }
 
-void qj_ac__schedule_remote(struct qj_ac_task *task) {
+void qj_ac__schedule_remote(struct qj_ac_task *task, uint32_t wake) {
     struct qj_ac_runtime *runtime = task->runtime;
-    /* Pairs with the store in `qj_ac__remote_drain`: a task stands in the list once. */
-    if (__atomic_exchange_n(&task->remote_pending, 1, __ATOMIC_SEQ_CST) != 0) return;
+    /* Pairs with the exchange in `qj_ac__remote_drain`: a task stands in the list once. */
+    if (__atomic_fetch_or(&task->remote_pending, wake, __ATOMIC_SEQ_CST) != 0) return;
     /* No partner: a guess, which the exchange checks. */
     struct qj_ac_task *head = __atomic_load_n(&runtime->remote, __ATOMIC_RELAXED);
     do {

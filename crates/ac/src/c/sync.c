@@ -56,19 +56,24 @@ static void abandon(void *argument) {
 
 enum manner { UNTIL_WOKEN, UNTIL_CANCELED };
 
-/* Waits in line. Returns what `wake` was given. */
+/* Waits in line. Returns what `wake` was given. Somebody may yield to a task without knowing what it waits for: it leaves no
+ * frame that still stands in a line. */
 static int wait_in_line(struct qj_ac_line *line, uint64_t value, enum manner manner) {
     struct qj_ac_waiter waiter;
     waiter.value = value;
     if (manner == UNTIL_WOKEN) {
         join_line(line, &waiter);
-        qj_ac_suspend();
+        do {
+            qj_ac_suspend();
+        } while (waiter.line != NULL);
         return waiter.result;
     }
     struct qj_ac_cancel_item item;
     if (qj_ac_cancel_item_add(&item, abandon, &waiter) != 0) return QJ_AC_CANCELED;
     join_line(line, &waiter);
-    qj_ac_suspend();
+    do {
+        qj_ac_suspend();
+    } while (waiter.line != NULL);
     qj_ac_cancel_item_remove(&item);
     return waiter.result;
 }
@@ -215,7 +220,9 @@ int qj_ac_sleep(uint64_t ns) {
     if (qj_ac_cancel_item_add(&item, sleeper_abandon, &sleeper) != 0) return QJ_AC_CANCELED;
     uint64_t now = qj_ac__now_ns();
     qj_ac__timer_set(runtime, &sleeper.timer, ns > UINT64_MAX - now ? UINT64_MAX : now + ns, sleeper_fire);
-    qj_ac_suspend();
+    do {
+        qj_ac_suspend();
+    } while (sleeper.timer.prev != NULL);
     qj_ac_cancel_item_remove(&item);
     return sleeper.result;
 }

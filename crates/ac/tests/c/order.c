@@ -71,6 +71,14 @@ static void first_by_number(void *a) {
 }
 static void saves(void *id) { say("[v"), qj_ac_yield_and_save((uint32_t)(uintptr_t)id), say("v]"); }
 
+/* What it waits for has not come: whoever yields to it, or schedules it, does not end the wait. */
+static struct qj_ac_semaphore later;
+static void waits_for(const char *what) {
+    saved = qj_ac_current();
+    if (*what == 's') printf("slept:%d ", qj_ac_sleep(2000000));
+    if (*what == 'p') qj_ac_semaphore_p(&later), say("passed");
+}
+
 static struct qj_ac_semaphore never;
 static void waits_for_ever(const char *name) {
     int result = qj_ac_semaphore_p_x(&never);
@@ -125,6 +133,18 @@ int main(void) {
     DO_FINISH({
         qj_ac_async(spawns_yielder_to_root, qj_ac_current());
         say("end");
+    });
+    line("yield to one that waits for something else");
+    DO_FINISH({
+        ASYNC_CALL(waits_for, "sleep");
+        printf("%d ", qj_ac_yield_to(saved));
+        say("yielded");
+    });
+    DO_FINISH({
+        ASYNC_CALL(waits_for, "p");
+        printf("%d ", qj_ac_yield_to(saved));
+        qj_ac_schedule(saved), qj_ac_yield();
+        say("yielded"), qj_ac_semaphore_v(&later);
     });
     line("yield to nobody");
     DO_FINISH({

@@ -60,7 +60,7 @@ struct qj_ac_task {
     struct qj_ac_task *all_next; /* every stack of the thread, for debuggers and messages */
     const char *name;            /* given by `qj_ac_name`, for people */
     char *stack_low;             /* lowest usable byte */
-    uint32_t remote_pending;     /* another thread has woken it, and it has not been told yet */
+    uint32_t remote_pending;     /* another thread has woken it, and it has not been told yet: QJ_AC_WAKE_... */
     uint32_t reserved;
     void *sanitizer;             /* ThreadSanitizer's fiber, or AddressSanitizer's fake stack while the task waits */
     struct qj_ac_task *remote_next; /* in the list by which other threads wake this one */
@@ -69,6 +69,7 @@ struct qj_ac_task {
 };
 
 #define QJ_AC_TASK_POOLED 1u   /* the stack is free */
+#define QJ_AC_TASK_FOREIGN 2u  /* waits for another thread, and looks again whenever it is woken */
 
 /* Called when the block it is registered with is cancelled; newest first, never twice. Must not wait. */
 struct qj_ac_cancel_item {
