@@ -39,7 +39,8 @@ pub struct Indexed<T, S: Storage<Place<T>>> {
     head: Line<AtomicU64>,
     ends: Ends,
     places: S,
-    item: PhantomData<T>,
+    /// Only a name: the items are in the places, which say what threads may do with them.
+    item: PhantomData<fn() -> T>,
 }
 
 impl<T, S: Storage<Place<T>>> Indexed<T, S> {

@@ -60,13 +60,16 @@ impl<T, A> Memory for Slot<T, A> {
     }
 }
 
+/// Types that are only named: the items are in the slots, which say what threads may do with them.
+type Named<T> = PhantomData<fn() -> T>;
+
 /// A queue whose slots carry their state. `P` and `C` say how many produce and consume, `S` where the slots lie.
 pub struct Slotted<T, P, C, S, A = Compact> {
     claim: Line<AtomicU64>,
     take: Line<AtomicU64>,
     ends: Ends,
     slots: S,
-    sides: PhantomData<(T, P, C, A)>,
+    sides: Named<(T, P, C, A)>,
 }
 
 impl<T, P: Side, C: Side, S: Storage<Slot<T, A>>, A> Slotted<T, P, C, S, A> {

@@ -1,15 +1,15 @@
 //! Waiting, signals, blocks, lanes, and what becomes of items and ends.
 
 use std::cell::Cell;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use quaject_queue::{
-    Bell, FromLane, Gather, MpScArray, Packing, Refusal, Signalling, SpScDenseArray, Spin, Stopped, Unpacking, Until,
-    Yield, mp_mc, mp_sc, sp_sc, sp_sc_dense, sp_sc_prompt,
+    Bell, Consumer, FromLane, Gather, MpScArray, Packing, Producer, Queue, Refusal, Signalling, SpScDenseArray, Spin,
+    Stopped, Unpacking, Until, Yield, mp_mc, mp_sc, sp_sc, sp_sc_dense, sp_sc_prompt,
 };
 
 /// Counts itself when it is dropped.
@@ -41,6 +41,28 @@ fn items_are_dropped_once() {
         drop(consumer.pop());
     }
     assert_eq!(drops.get(), 5);
+}
+
+/// Things that one thread at a time may use, as most closures are.
+#[test]
+fn what_is_send_travels_though_it_is_not_sync() {
+    type Job = Box<dyn FnOnce() -> u32 + Send>;
+    fn travels<P, C>((mut producer, mut consumer): (Producer<P>, Consumer<C>))
+    where
+        P: Deref<Target: Queue<Item = Job>> + Send + 'static,
+        C: Deref<Target: Queue<Item = Job>> + Send + 'static,
+        Producer<P>: Send,
+        Consumer<C>: Send,
+    {
+        std::thread::scope(|scope| {
+            scope.spawn(move || assert!(producer.push(Box::new(|| 42)).is_ok()));
+            let job = scope.spawn(move || consumer.pop_wait(Yield).expect("one was pushed"));
+            assert_eq!(job.join().expect("it does not panic")(), 42);
+        });
+    }
+    travels(sp_sc::<Job>(4));
+    travels(sp_sc_dense::<Job>(4));
+    travels(mp_mc::<Job>(4));
 }
 
 #[test]
