@@ -71,7 +71,8 @@ bool qj_ac__barrier_everywhere(void) {
     return have_barrier && syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
 
-/* ---- a fork shares descriptors, and with them our locks: the child drops its copies, or nobody would see us die ---- */
+/* ---- a fork shares descriptors, and with them our locks: the child drops its copies, or nobody would see us die. It shares the
+ * memory too: the child gets blank pages in its place, or it would take messages that are its parent's ---- */
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct qj_ac_channel *open_channels;
@@ -80,12 +81,20 @@ static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 static void before_fork(void) { pthread_mutex_lock(&open_lock); }
 static void after_fork_in_parent(void) { pthread_mutex_unlock(&open_lock); }
 static void after_fork_in_child(void) {
-    for (struct qj_ac_channel *channel = open_channels; channel != NULL; channel = channel->all_next) {
+    while (open_channels != NULL) {
+        struct qj_ac_channel *channel = open_channels;
+        open_channels = channel->all_next;
+        channel->all_next = channel->all_prev = NULL;
         close(channel->lock);
         channel->lock = -1;
         channel->dead = 1;
+        channel->peer_epoch = 1; /* of the blank pages it is 0: nobody will ever come */
+        channel->inbox_count = channel->passed = 0;
+        if (mmap(channel->shared, channel->mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+                 0) == MAP_FAILED) {
+            qj_ac__die("out of memory to part a forked child from its parent's channels");
+        }
     }
-    open_channels = NULL;
     pthread_mutex_unlock(&open_lock);
 }
 static void watch_forks(void) { pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); }
@@ -140,6 +149,7 @@ static int attach(struct qj_ac_channel *channel, unsigned capacity_log2) {
 }
 
 int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capacity_log2, uint32_t side) {
+    if (qj_ac__thread.current == &qj_ac__nowhere) qj_ac_start();
     memset(channel, 0, sizeof *channel);
     channel->lock = -1;
     if (capacity_log2 > CAPACITY_LOG2_MAX || side > 1) return -EINVAL;

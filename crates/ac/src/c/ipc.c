@@ -515,7 +515,9 @@ int qj_ac_call(struct qj_ac_channel *channel, const struct qj_ac_message *reques
 
 int qj_ac_reply(struct qj_ac_channel *channel, uint32_t cookie, const struct qj_ac_message *response) {
     struct qj_ring_slot *slot;
-    if (QJ_AC_UNLIKELY(qj_ring_sp_reserve(&channel->out, &slot) != QJ_RING_OK)) {
+    bool room = qj_ring_sp_reserve(&channel->out, &slot) == QJ_RING_OK;
+    if (QJ_AC_UNLIKELY(!room || channel->dead)) {
+        if (channel->dead && qj_ac_channel_alive(channel) != 1) return -EPIPE;
         int result = wait_for_room(channel);
         if (result != 0) return result;
         qj_ring_sp_reserve(&channel->out, &slot);

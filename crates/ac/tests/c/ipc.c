@@ -98,6 +98,78 @@ static void polling(void) {
     close(memory[0]), close(memory[1]);
 }
 
+/* A thread whose first act is a call, outside of any block. */
+static void *calls_at_once(void *memory) {
+    struct qj_ac_channel channel;
+    struct qj_ac_message message = {.words = {41}};
+    CHECK(qj_ac_channel_open(&channel, *(int *)memory, LOG2, 0) == 0);
+    CHECK(qj_ac_call(&channel, &message, &message) == 0 && message.words[0] == 42);
+    qj_ac_channel_close(&channel);
+    return NULL;
+}
+
+static void outside_of_blocks(void) {
+    int memory = qj_ac_channel_memory(LOG2);
+    pthread_t thread;
+    struct qj_ac_channel server;
+    CHECK(pthread_create(&thread, NULL, calls_at_once, &memory) == 0);
+    CHECK(qj_ac_channel_open(&server, memory, LOG2, 1) == 0);
+    struct qj_ac_message message;
+    uint32_t cookie;
+    CHECK(qj_ac_recv(&server, &message, &cookie) == 0);
+    message.words[0]++;
+    CHECK(qj_ac_reply(&server, cookie, &message) == 0);
+    pthread_join(thread, NULL);
+    CHECK(qj_ac_channel_alive(&server) == 0 && qj_ac_reply(&server, cookie, &message) == -EPIPE);
+    qj_ac_channel_close(&server);
+    close(memory);
+}
+
+/* What a forked child does to its parent's channel is nothing to the parent. */
+static int child_tries(struct qj_ac_channel *channel, int what) {
+    struct qj_ac_message message = {.words = {13}};
+    uint32_t cookie = 0;
+    switch (what) {
+    case 0:
+        return qj_ac_poll_recv(channel, &message, &cookie);
+    case 1:
+        return qj_ac_recv(channel, &message, &cookie);
+    case 2:
+        return qj_ac_reply(channel, cookie, &message);
+    case 3:
+        return qj_ac_call(channel, &message, &message);
+    case 4:
+        return qj_ac_channel_alive(channel) == 0 ? -EPIPE : 0;
+    default:
+        qj_ac_channel_close(channel);
+        return -EPIPE;
+    }
+}
+
+static void forked(void) {
+    int memory = qj_ac_channel_memory(LOG2);
+    struct qj_ac_channel client, server;
+    CHECK(qj_ac_channel_open(&client, memory, LOG2, 0) == 0 && qj_ac_channel_open(&server, memory, LOG2, 1) == 0);
+    for (uint64_t what = 0; what < 6; what++) {
+        struct qj_ac_message message = {.words = {what}};
+        uint32_t cookies[2], seen;
+        for (int i = 0; i < 2; i++) CHECK(qj_ac_send_request(&client, &message, &cookies[i]) == 0);
+        /* One of them has been taken in. */
+        CHECK(qj_ac_channel_alive(&server) == 1 && qj_ac_poll_recv(&server, &message, &seen) == 0 && seen == cookies[0]);
+        pid_t child = fork();
+        if (child == 0) _exit(child_tries(&server, (int)what) == -EPIPE ? 0 : 1);
+        int status;
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+        CHECK(qj_ac_reply(&server, seen, &message) == 0);
+        CHECK(qj_ac_poll_recv(&server, &message, &seen) == 0 && seen == cookies[1] && message.words[0] == what);
+        CHECK(qj_ac_reply(&server, seen, &message) == 0);
+        for (int i = 0; i < 2; i++) CHECK(qj_ac_recv_response(&client, cookies[i], &message) == 0 && message.words[0] == what);
+    }
+    CHECK(client.refused == 0 && server.refused == 0);
+    qj_ac_channel_close(&client), qj_ac_channel_close(&server);
+    close(memory);
+}
+
 /* A peer that lies: responses nobody asked for, cookies of other generations, types that do not exist. */
 static void forged(void) {
     int memory = qj_ac_channel_memory(LOG2);
@@ -420,11 +492,13 @@ int main(int count, char **arguments) {
     polling();
     forged();
     asked_twice();
+    outside_of_blocks();
     cancelled();
     gone_while_we_are_busy();
     gone_at_every_poll();
     /* ThreadSanitizer cannot follow forks. */
     if (count > 1 && strcmp(arguments[1], "threads") == 0) return 0;
+    forked();
     store();
     long servers = deaths;
     clients();

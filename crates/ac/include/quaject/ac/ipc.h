@@ -7,10 +7,10 @@
  *       qj_ac_channel_open(&c, memory, 8, 0);              qj_ac_channel_open(&c, memory, 8, 1);
  *       qj_ac_call(&c, &request, &response);               qj_ac_group_add(&group, &item); qj_ac_dispatch(&group);
  *
- * A channel belongs to the thread that opened it; a forked child has none of its parent's. The peer is not believed: a response is taken only for a request that
- * is out and carries its generation; what else arrives is counted in `refused`. A peer that dies, however it dies, is
- * noticed; calls that were out return -EPIPE, and its place can be taken by another process, which opens the same
- * memory with the same side. */
+ * A channel belongs to the thread that opened it. A forked child has none of its parent's: there they are as if the peer had
+ * died. The peer is not believed: a response is taken only for a request that is out and carries its generation; what else
+ * arrives is counted in `refused`. A peer that dies, however it dies, is noticed; calls that were out return -EPIPE, and its
+ * place can be taken by another process, which opens the same memory with the same side. */
 #ifndef QUAJECT_AC_IPC_H
 #define QUAJECT_AC_IPC_H
 
