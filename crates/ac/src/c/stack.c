@@ -21,7 +21,10 @@
 #define MADV_GUARD_INSTALL 102
 #endif
 
-#define GUARD_BYTES ((size_t)4096)
+/* As much as a frame may reach beyond the end of its stack before it touches it: one with a buffer of 64 KiB. Guards take
+ * addresses, not memory. */
+#define GUARD_BYTES ((size_t)65536)
+#define PAGE_BYTES ((size_t)4096)
 #define STACKS_FIRST 16
 #define STACKS_LAST 1024
 #define SIGNAL_STACK_BYTES ((size_t)65536)
@@ -59,8 +62,8 @@ static size_t stack_bytes(void) {
         usable = kib * 1024;
     }
     if (usable == 0) usable = 60 * 1024;
-    usable = (usable + GUARD_BYTES - 1) & ~(GUARD_BYTES - 1);
-    if (usable < 2 * GUARD_BYTES) usable = 2 * GUARD_BYTES;
+    usable = (usable + PAGE_BYTES - 1) & ~(PAGE_BYTES - 1);
+    if (usable < 2 * PAGE_BYTES) usable = 2 * PAGE_BYTES;
     return usable + GUARD_BYTES;
 }
 

@@ -35,6 +35,12 @@ static int deep(int n) {
 }
 static void overflows(void *a) { qj_ac_name("digger"), printf("%d", deep(a != NULL)); }
 static void overflows_after_a_wait(void *a) { qj_ac_yield(), overflows(a); }
+/* The frame ends far below the stack. What it touches lies where the next stack would if a page were the whole guard. */
+static void fills_a_buffer(void *a) {
+    volatile char buffer[65536 + 1024];
+    for (int i = 0; i < 512; i++) buffer[i] = (char)i;
+    printf("%d", buffer[a != NULL]);
+}
 static void yields(void *a) { (void)a, qj_ac_yield(); }
 static void locks_twice(void *a) { (void)a, qj_ac_lock_acquire(&lock), qj_ac_lock_acquire(&lock); }
 static void releases(void *a) { (void)a, qj_ac_lock_release(&lock); }
@@ -92,6 +98,11 @@ static void make(const char *mistake) {
         DO_FINISH({ qj_ac_async(overflows, NULL); });
     } else if (strcmp(mistake, "overflow-after-a-wait") == 0) {
         DO_FINISH({ qj_ac_async(overflows_after_a_wait, NULL); });
+    } else if (strcmp(mistake, "overflow-by-a-buffer") == 0) {
+        DO_FINISH({
+            qj_ac_async(yields, NULL);
+            qj_ac_async(fills_a_buffer, NULL);
+        });
     } else if (strcmp(mistake, "deadlock") == 0) {
         DO_FINISH({
             qj_ac_async(waits, NULL);

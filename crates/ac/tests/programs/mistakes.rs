@@ -19,6 +19,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("left-open-after-a-wait", "task 1 (without a name) ended inside a DO_FINISH block"),
     ("overflow", "stack overflow in task 1 (digger), in "),
     ("overflow-after-a-wait", "its stack has 60 KiB; raise `stack_bytes` or QJ_AC_STACK_KIB"),
+    ("overflow-by-a-buffer", "stack overflow in task 2 (without a name), in "),
     ("deadlock", "deadlock: every task waits (2 of them)"),
     ("deadlock-semaphore", "deadlock: every task waits (1 of them)"),
     ("schedule-twice", "task 1 (without a name) was scheduled twice"),

@@ -28,7 +28,7 @@ struct qj_ac_runtime;
  *     high   [ padding against equal cache sets ]
  *            [ struct qj_ac_task, 128 bytes     ]  <- stack pointer when the task's function is called
  *            [ frames ...                       ]
- *     low    [ guard page                       ]
+ *     low    [ guard, 64 KiB                    ]
  *
  * `parent_sp` is the caller-continuation record. While it is set the task has never waited: its function still runs as
  * an ordinary call of the parent's, only on another stack, and may simply return. The first wait takes the record,
