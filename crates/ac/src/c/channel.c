@@ -215,7 +215,7 @@ void qj_ac__break_calls(struct qj_ac_channel *channel) {
         if (record->state == RECORD_ABANDONED) free_record(channel, record);
         if (record->state != RECORD_OUT) continue;
         record->state = RECORD_BROKEN;
-        if (record->task != NULL) qj_ac_schedule_back(record->task);
+        if (record->task != NULL) qj_ac__ready(record->task);
         record->task = NULL;
     }
 }

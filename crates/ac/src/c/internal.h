@@ -43,6 +43,10 @@ void qj_ac__set_base(struct qj_ac_task *task);
 void qj_ac__go(struct qj_ac_runtime *runtime, struct qj_ac_task *to);
 /* Whether the task has a context to go on from: it is not the running one, not below a child, not ended. */
 bool qj_ac__waits(const struct qj_ac_task *task);
+/* Has a task run whose wait has ended. It may stand in the queue already: somebody may have scheduled it for something else. */
+QJ_AC_INLINE void qj_ac__ready(struct qj_ac_task *task) {
+    if (QJ_AC_LIKELY(task->prev == NULL)) qj_ac_schedule_back(task);
+}
 /* Takes the next task from the queue; when there is none, polls until there is, or reports the deadlock. */
 struct qj_ac_task *qj_ac__next(struct qj_ac_runtime *runtime);
 /* Lets the parent of a task that has never waited, and the parent's, go on later: each at the front of the queue. */

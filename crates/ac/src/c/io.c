@@ -77,7 +77,7 @@ void qj_ac__io_complete(struct qj_ac_io *io, struct io_operation *operation, ssi
     operation->result = result;
     operation->done = true;
     io->pending--;
-    qj_ac_schedule_back(operation->task);
+    qj_ac__ready(operation->task);
 }
 
 static void cancel(void *argument) {

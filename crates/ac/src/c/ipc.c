@@ -107,7 +107,7 @@ void qj_ac__take_all_in(struct qj_ac_channel *channel) {
         struct qj_ac_task *task = deliver(channel, slot);
         qj_ring_sc_pass(&channel->in);
         qj_ring_sc_give_back(&channel->in, 1);
-        if (task != NULL) qj_ac_schedule_back(task);
+        if (task != NULL) qj_ac__ready(task);
     }
     if (channel->inbox_count != 0) qj_ac__wake_receiver(channel);
 }
@@ -152,6 +152,8 @@ static __attribute__((noinline)) void take_in_and_run(struct qj_ac_channel *chan
         passed++;
         if (task == NULL) {
             if (channel->inbox_count != 0) break;
+        } else if (QJ_AC_UNLIKELY(task->prev != NULL)) {
+            /* Stands in the queue: somebody has scheduled it for something else. */
         } else if (self->parent_sp != NULL) {
             qj_ac__to_queue(task);
             qj_ac__push_back(runtime, task);
@@ -330,7 +332,7 @@ static void stop_receiving(void *argument) {
     struct receiver_wait *wait = argument;
     if (wait->channel->receiver != wait->task) return; /* it was woken already */
     wait->channel->receiver = NULL;
-    qj_ac_schedule_back(wait->task);
+    qj_ac__ready(wait->task);
 }
 
 /* Until a request has come, or the peer has gone. */
@@ -442,7 +444,7 @@ static void stop_waiting(void *argument) {
     struct qj_ac_call_record *record = argument;
     if (record->state != RECORD_OUT) return; /* its response has come */
     record->state = RECORD_ABANDONED;
-    qj_ac_schedule_back(record->task);
+    qj_ac__ready(record->task);
 }
 
 /* What lies on the stack of a task that waits for a response. Whatever it needs afterwards it reads from here: gcc keeps

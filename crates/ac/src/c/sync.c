@@ -44,7 +44,7 @@ static void leave_line(struct qj_ac_waiter *waiter) {
 static struct qj_ac_task *wake(struct qj_ac_waiter *waiter, int result) {
     waiter->result = result;
     leave_line(waiter);
-    qj_ac_schedule_back(waiter->task);
+    qj_ac__ready(waiter->task);
     return waiter->task;
 }
 
@@ -199,7 +199,7 @@ struct sleeper {
 
 static void sleeper_fire(struct qj_ac_timer *timer) {
     struct sleeper *sleeper = (struct sleeper *)((char *)timer - offsetof(struct sleeper, timer));
-    qj_ac_schedule_back(sleeper->task);
+    qj_ac__ready(sleeper->task);
 }
 
 static void sleeper_abandon(void *argument) {
@@ -207,7 +207,7 @@ static void sleeper_abandon(void *argument) {
     if (sleeper->timer.prev == NULL) return; /* it has fired */
     qj_ac__timer_unset(&qj_ac__thread, &sleeper->timer);
     sleeper->result = QJ_AC_CANCELED;
-    qj_ac_schedule_back(sleeper->task);
+    qj_ac__ready(sleeper->task);
 }
 
 int qj_ac_sleep(uint64_t ns) {

@@ -98,6 +98,37 @@ static void polling(void) {
     close(memory[0]), close(memory[1]);
 }
 
+/* A task that was scheduled for something else when its response comes: it runs once, and has the response. */
+static struct qj_ac_task *caller;
+static int called;
+static void calls(struct qj_ac_channel *channel) {
+    struct qj_ac_message message = {.words = {5}};
+    caller = qj_ac_current();
+    CHECK(qj_ac_call(channel, &message, &message) == 0 && message.words[0] == 6);
+    called++;
+}
+
+static void scheduled_for_something_else(void) {
+    int memory = qj_ac_channel_memory(LOG2);
+    struct qj_ac_channel client, server;
+    struct qj_ac_message message;
+    uint32_t cookie;
+    CHECK(qj_ac_channel_open(&client, memory, LOG2, 0) == 0 && qj_ac_channel_open(&server, memory, LOG2, 1) == 0);
+    for (int round = 0; round < 2; round++) {
+        DO_FINISH({
+            ASYNC_CALL(calls, &client);
+            CHECK(qj_ac_poll_recv(&server, &message, &cookie) == 0);
+            message.words[0]++;
+            CHECK(qj_ac_reply(&server, cookie, &message) == 0);
+            qj_ac_schedule(caller);
+            if (round == 0) CHECK(qj_ac_poll_recv(&client, &message, &cookie) == -EWOULDBLOCK);
+        });
+        CHECK(called == round + 1);
+    }
+    qj_ac_channel_close(&client), qj_ac_channel_close(&server);
+    close(memory);
+}
+
 /* A thread whose first act is a call, outside of any block. */
 static void *calls_at_once(void *memory) {
     struct qj_ac_channel channel;
@@ -492,6 +523,7 @@ int main(int count, char **arguments) {
     polling();
     forged();
     asked_twice();
+    scheduled_for_something_else();
     outside_of_blocks();
     cancelled();
     gone_while_we_are_busy();

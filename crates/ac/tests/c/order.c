@@ -146,6 +146,10 @@ int main(void) {
         qj_ac_schedule(saved), qj_ac_yield();
         say("yielded"), qj_ac_semaphore_v(&later);
     });
+    DO_FINISH({
+        ASYNC_CALL(waits_for, "p");
+        qj_ac_schedule(saved), qj_ac_semaphore_v(&later);
+    });
     line("yield to nobody");
     DO_FINISH({
         printf("%d %d %d ", qj_ac_yield_to(qj_ac_current()), qj_ac_yield_to_id(77), qj_ac_yield_and_save(77));

@@ -187,7 +187,8 @@ QJ_AC_INLINE void qj_ac_suspend(void) {
 /* The running task, to be scheduled later. */
 QJ_AC_INLINE struct qj_ac_task *qj_ac_current(void) { return qj_ac__thread.current; }
 
-/* Makes a suspended task runnable: next, or last. From another thread than its own: last, and a sleeper is woken. */
+/* Makes a suspended task runnable: next, or last. From another thread than its own: last, and a sleeper is woken. One that
+ * sleeps, or waits for a semaphore, I/O or a message, only looks, and goes on waiting; so it does when yielded to. */
 void qj_ac_schedule(struct qj_ac_task *task);
 void qj_ac_schedule_back(struct qj_ac_task *task);
 
