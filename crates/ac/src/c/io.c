@@ -4,6 +4,7 @@
  * QJ_AC_IO_CANCELS=SEED now and then cancels the block around one of them. */
 #include "io.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -17,8 +18,23 @@ static uint64_t seed_of(const char *variable) {
     return text != NULL ? strtoull(text, NULL, 10) * 2 + 1 : 0;
 }
 
+/* A forked child shares ring, set and eventfd with its parent, and must not touch them: it lets go, and makes its own when it
+ * must. What its tasks were waiting for is the parent's, and comes no more; they can be cancelled. The memory of `io` stays, so
+ * that no other has its address. */
+static void after_fork_in_child(void) {
+    struct qj_ac_io *io = qj_ac__thread.io;
+    if (io == NULL) return;
+    qj_ac__thread.io = NULL;
+    if (io->uring != NULL) qj_ac__uring_close(io->uring);
+    if (io->epoll != NULL) qj_ac__epoll_close(io->epoll);
+    close(io->wake);
+}
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+static void watch_forks(void) { pthread_atfork(NULL, NULL, after_fork_in_child); }
+
 static struct qj_ac_io *io_of(struct qj_ac_runtime *runtime) {
     if (runtime->io != NULL) return runtime->io;
+    pthread_once(&fork_once, watch_forks);
     struct qj_ac_io *io = calloc(1, sizeof *io);
     if (io == NULL) qj_ac__die("out of memory for I/O");
     io->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -84,7 +100,11 @@ static void cancel(void *argument) {
     struct io_operation *operation = argument;
     if (operation->done) return;
     struct qj_ac_io *io = qj_ac__thread.io;
-    if (io->uring != NULL) {
+    if (operation->io != io) {
+        operation->result = QJ_AC_CANCELED;
+        operation->done = true;
+        qj_ac__ready(operation->task);
+    } else if (io->uring != NULL) {
         qj_ac__uring_cancel(io->uring, operation);
     } else {
         qj_ac__epoll_cancel(io, operation);
@@ -133,6 +153,7 @@ static ssize_t carry_out(struct io_operation *operation) {
     struct qj_ac_io *io = io_of(runtime);
     struct qj_ac_cancel_item item;
     operation->task = runtime->current;
+    operation->io = io;
     operation->done = operation->canceled = false;
     if (QJ_AC_UNLIKELY(cancels != 0)) cancel_at_random(operation);
     if (qj_ac_cancel_item_add(&item, cancel, operation) != 0) return QJ_AC_CANCELED;

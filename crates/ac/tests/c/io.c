@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define CHECK(x) ((x) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x), abort()))
@@ -234,6 +235,35 @@ static void never_ready(int descriptor) {
     CHECK(qj_ac_read(descriptor, &byte, 1) == QJ_AC_CANCELED);
 }
 
+/* A child that is forked while a task of its parent's waits does I/O of its own, and the parent goes on with its. */
+static int child_does_its_own(struct qj_ac_finish *parents, int in, int out) {
+    char bytes[8];
+    int failed = qj_ac_write_all(out, "child", 5) != 0 || qj_ac_sleep(1000000) != 0;
+    DO_FINISH({ failed |= qj_ac_read(in, bytes, sizeof bytes) < 1; });
+    CANCEL(parents); /* the parent's read, which will not come here */
+    qj_ac_yield();
+    return failed;
+}
+static void reads_what_parent_gets(int descriptor, int *result) {
+    char byte;
+    *result = (int)qj_ac_read(descriptor, &byte, 1);
+}
+static void forked(void) {
+    int ours[2], childs[2], result = 7, status = -1;
+    CHECK(pipe(ours) == 0 && pipe(childs) == 0);
+    DO_FINISH_(block, {
+        ASYNC_CALL(reads_what_parent_gets, ours[0], &result);
+        qj_ac_sleep(1000000); /* the read has begun */
+        fflush(stdout);
+        pid_t child = fork();
+        if (child == 0) _exit(child_does_its_own(block, childs[0], childs[1]) || result != QJ_AC_CANCELED);
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+        CHECK(result == 7 && qj_ac_write(ours[1], "p", 1) == 1);
+    });
+    CHECK(result == 1);
+    for (int i = 0; i < 2; i++) close(ours[i]), close(childs[i]);
+}
+
 int main(void) {
     signal(SIGPIPE, SIG_IGN);
     pipes();
@@ -241,6 +271,7 @@ int main(void) {
     changes_its_kind();
     closed_behind_our_back();
     nobody_starves();
+    forked();
     if (getenv("QJ_AC_IO_FAULTS") == NULL) {
         cancelled();
     } else {

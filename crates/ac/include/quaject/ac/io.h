@@ -2,7 +2,9 @@
  *
  * Buffers may lie on the task's stack: a call returns only when the kernel is done with them, cancelled or not. What a
  * cancelled call has moved is not lost: it returns the bytes, and the next call returns QJ_AC_CANCELED. Each returns what
- * the system call of its name would, with -errno for an error; QJ_AC_CANCELED when the block around is cancelled. */
+ * the system call of its name would, with -errno for an error; QJ_AC_CANCELED when the block around is cancelled.
+ *
+ * A forked child may use all of them. What was under way when it was forked is its parent's, and never comes in the child. */
 #ifndef QUAJECT_AC_IO_H
 #define QUAJECT_AC_IO_H
 
