@@ -98,6 +98,38 @@ fn a_capturing_body_is_refused_by_name() {
     }
 }
 
+/// What a call by words would get wrong does not compile.
+#[test]
+fn what_does_not_travel_as_words_is_refused_by_name() {
+    let cases = [
+        ("ASYNC_CALL(pair, 1, 2);", None),
+        ("ASYNC_CALL(nothing);", None),
+        ("ASYNC_CALL(pair, 1.5, 2);", Some("ASYNC_CALL passes integers and pointers")),
+        ("ASYNC_CALL(wide, (__int128)1);", Some("ASYNC_CALL passes integers and pointers")),
+        ("ASYNC_CALL(large, 1);", Some("ASYNC_CALL of a function that returns a large structure")),
+        ("ASYNC_CALL(seven, 1, 2, 3, 4, 5, 6, 7);", Some("ASYNC_CALL_takes_at_most_six_arguments")),
+    ];
+    for compiler in ["gcc", "clang"] {
+        let Some(compiler) = tool(&[compiler]) else { continue };
+        for (line, expected) in cases {
+            let source = format!(
+                "#include <quaject/ac.h>\nstruct two {{ long a, b; }};\nstruct three {{ long a, b, c; }};\n\
+                 struct two pair(long, long);\nvoid nothing(void);\nvoid wide(__int128);\nstruct three large(long);\n\
+                 void seven(int, int, int, int, int, int, int);\nvoid f(void) {{ DO_FINISH({{ {line} }}); }}\n"
+            );
+            let result = build::compile_text(compiler, "c", &source, &["-Wall", "-Wextra", "-fsyntax-only"]);
+            let text = String::from_utf8_lossy(&result.stderr);
+            match expected {
+                None => assert!(result.status.success() && text.is_empty(), "{compiler}: {line}: {text}"),
+                Some(name) => {
+                    assert!(!result.status.success(), "{compiler} accepts {line}");
+                    assert!(text.contains(name), "{compiler}: {line}: {text}");
+                }
+            }
+        }
+    }
+}
+
 /// A body without captures is a nested function, and asks for nothing.
 #[test]
 fn a_body_without_captures_compiles_with_gcc() {

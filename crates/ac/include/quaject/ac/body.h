@@ -4,7 +4,7 @@
  *     DO_FINISH({ ... })            a block; `return` and `break` out of it wait for its tasks too
  *     DO_FINISH_(name, { ... })     the same with a name, for CANCEL(name) and qj_ac_deadline(name, ns)
  *     DO_FINISH_NX({ ... })         a shield: cancellations from outside do not reach into it
- *     ASYNC_CALL(function, a, b)    calls function(a, b) as a task; integers and pointers, at most six
+ *     ASYNC_CALL(function, a, b)    calls function(a, b) as a task; its parameters are integers and pointers, at most six
  *     ASYNC({ ... })                the text as a task; what it uses of the function around it is copied
  *
  * ASYNC({ ... }) is a lambda in C++, a block with clang -fblocks, and with gcc a nested function, which may use no local
@@ -65,14 +65,18 @@ struct qj_ac__words {
 void qj_ac__spread(void *words);
 
 /* The call itself is checked, and never made, by `sizeof`; floating-point arguments do not become words. */
-#define QJ_AC__WORD(x)                                                                                                 \
-    _Generic((x), float: (struct qj_ac__words *)"pass a pointer to it", double: (struct qj_ac__words *)"likewise",     \
-             default: (x))
+#define QJ_AC__IS_WORD(x)                                                                                              \
+    (sizeof(__typeof__(((void)0, (x)))) <= sizeof(uintptr_t) && _Generic((x), float: 0, double: 0, default: 1))
+#define QJ_AC__CHECKED_WORD(x)                                                                                         \
+    (0 * sizeof(struct {                                                                                               \
+        _Static_assert(QJ_AC__IS_WORD(x), "ASYNC_CALL passes integers and pointers: pass a pointer to anything else"); \
+        char unused;                                                                                                   \
+    }))
 #if defined(__riscv)
 /* Registers hold 32 bits sign-extended here, those of unsigned numbers too. That is right for a parameter of 32 bits and
  * wrong for one of 64, so who passes an unsigned must pass what the parameters are, to the type. */
 #define QJ_AC__W(x)                                                                                                    \
-    ((uintptr_t)_Generic((x), unsigned: (intptr_t)(int32_t)(uintptr_t)QJ_AC__WORD(x), default: QJ_AC__WORD(x)))
+    ((uintptr_t)_Generic((x), unsigned: (intptr_t)(int32_t)(uintptr_t)(x), default: (x)) + QJ_AC__CHECKED_WORD(x))
 #define QJ_AC__U(x) _Generic((x), unsigned: 1, default: 0)
 #define QJ_AC__T(x) __typeof__(((void)0, (x)))
 #define QJ_AC__EXACT_0(f) 1
@@ -95,7 +99,7 @@ void qj_ac__spread(void *words);
     _Static_assert(QJ_AC__PASTE(QJ_AC__EXACT_, QJ_AC__COUNT(__VA_ARGS__))(__VA_ARGS__),                                \
                    "ASYNC_CALL with an unsigned argument: cast every argument to the type of its parameter")
 #else
-#define QJ_AC__W(x) ((uintptr_t)QJ_AC__WORD(x))
+#define QJ_AC__W(x) ((uintptr_t)(x) + QJ_AC__CHECKED_WORD(x))
 #define QJ_AC__CHECK_WORDS(...) (void)0
 #endif
 #define QJ_AC__WORDS_0() 0
@@ -106,8 +110,10 @@ void qj_ac__spread(void *words);
 #define QJ_AC__WORDS_5(a, b, c, d, e) QJ_AC__W(a), QJ_AC__W(b), QJ_AC__W(c), QJ_AC__W(d), QJ_AC__W(e)
 #define QJ_AC__WORDS_6(a, b, c, d, e, f)                                                                               \
     QJ_AC__W(a), QJ_AC__W(b), QJ_AC__W(c), QJ_AC__W(d), QJ_AC__W(e), QJ_AC__W(f)
-#define QJ_AC__COUNT(...) QJ_AC__COUNT2(__VA_ARGS__, 6, 5, 4, 3, 2, 1, 0, 0)
-#define QJ_AC__COUNT2(f, a, b, c, d, e, g, n, ...) n
+#define QJ_AC__COUNT(...) QJ_AC__COUNT2(__VA_ARGS__, 7, 7, 7, 7, 6, 5, 4, 3, 2, 1, 0, 0)
+#define QJ_AC__COUNT2(f, a, b, c, d, e, g, h, i, j, k, n, ...) n
+#define QJ_AC__CALL_7(...) ASYNC_CALL_takes_at_most_six_arguments__pass_a_pointer_to_a_structure
+#define QJ_AC__TAIL_7(...) 0
 #define QJ_AC__CALL_0(f) f()
 #define QJ_AC__CALL_1(f, ...) f(__VA_ARGS__)
 #define QJ_AC__CALL_2 QJ_AC__CALL_1
@@ -125,6 +131,11 @@ void qj_ac__spread(void *words);
 #define QJ_AC__FIRST(...) QJ_AC__FIRST2(__VA_ARGS__, 0)
 #define QJ_AC__FIRST2(f, ...) f
 
+/* Bytes of what a call returns, which is thrown away. More than two words go to memory that the caller names, and nobody
+ * would. */
+#define QJ_AC__RESULT(call)                                                                                            \
+    sizeof(__builtin_choose_expr(__builtin_types_compatible_p(__typeof__(call), void), 0, (call)))
+
 /* One word, or none, needs no spreading: it goes where every task's argument goes. */
 #define QJ_AC__START(count, function_, ...)                                                                            \
     do {                                                                                                               \
@@ -138,7 +149,9 @@ void qj_ac__spread(void *words);
 
 #define ASYNC_CALL(...)                                                                                                \
     do {                                                                                                               \
-        (void)sizeof((QJ_AC__PASTE(QJ_AC__CALL_, QJ_AC__COUNT(__VA_ARGS__))(__VA_ARGS__)), 0);                         \
+        _Static_assert(QJ_AC__RESULT(QJ_AC__PASTE(QJ_AC__CALL_, QJ_AC__COUNT(__VA_ARGS__))(__VA_ARGS__)) <=            \
+                           2 * sizeof(void *),                                                                         \
+                       "ASYNC_CALL of a function that returns a large structure: let it write to a pointer");          \
         QJ_AC__CHECK_WORDS(__VA_ARGS__);                                                                               \
         QJ_AC__START(QJ_AC__COUNT(__VA_ARGS__), QJ_AC__FIRST(__VA_ARGS__),                                             \
                      QJ_AC__PASTE(QJ_AC__TAIL_, QJ_AC__COUNT(__VA_ARGS__))(__VA_ARGS__));                              \
