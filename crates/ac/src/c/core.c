@@ -496,6 +496,7 @@ void qj_ac__fork_end(void) {
     if (task->finish != task->home) qj_ac__die_left_open(task);
     runtime->current = task->parent;
     if (runtime->slow != 0) qj_ac__watch_before(runtime, task, task->parent, true);
-    qj_ac__stack_give(runtime, task);
+    /* One that was started by a call may be the first of the pool still. */
+    if (runtime->spare != task) qj_ac__stack_give(runtime, task);
     qj_ac__jump(qj_ac__own(context), task->parent);
 }

@@ -335,11 +335,16 @@ static void stop_receiving(void *argument) {
     qj_ac__ready(wait->task);
 }
 
+/* Another would never hear of a request, nor of a cancellation. */
+static void check_no_receiver(const struct qj_ac_channel *channel) {
+    if (channel->receiver != NULL) qj_ac__die("two tasks wait for requests of one channel");
+}
+
 /* Until a request has come, or the peer has gone. */
 static int wait_for_request(struct qj_ac_channel *channel) {
     struct receiver_wait wait = {channel, qj_ac_current()};
     struct qj_ac_cancel_item item;
-    if (channel->receiver != NULL) qj_ac__die("two tasks wait for requests of one channel");
+    check_no_receiver(channel);
     if (qj_ac_cancel_item_add(&item, stop_receiving, &wait) != 0) return QJ_AC_CANCELED;
     watch(channel);
     channel->receiver = wait.task;
@@ -588,6 +593,7 @@ static int wait_for_group(struct qj_ac_group *group) {
     for (struct qj_ac_group_item *member = group->first; member != NULL; member = member->next) {
         member->watched = !member->channel->dead;
         if (!member->watched) continue;
+        check_no_receiver(member->channel);
         watch(member->channel);
         member->channel->receiver = wait.task;
     }

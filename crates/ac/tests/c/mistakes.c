@@ -1,6 +1,6 @@
 /* Every mistake the library names; the argument picks one. None of them may end otherwise. */
 #define _GNU_SOURCE
-#include <quaject/ac.h>
+#include <quaject/ac/ipc.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <signal.h>
@@ -41,6 +41,14 @@ static void fills_a_buffer(void *a) {
     for (int i = 0; i < 512; i++) buffer[i] = (char)i;
     printf("%d", buffer[a != NULL]);
 }
+static struct qj_ac_channel channel;
+static struct qj_ac_group group;
+static void receives(void *a) {
+    struct qj_ac_message request;
+    uint32_t cookie;
+    (void)a, qj_ac_recv(&channel, &request, &cookie);
+}
+static void dispatches(void *a) { (void)a, qj_ac_dispatch(&group); }
 static void yields(void *a) { (void)a, qj_ac_yield(); }
 static void locks_twice(void *a) { (void)a, qj_ac_lock_acquire(&lock), qj_ac_lock_acquire(&lock); }
 static void releases(void *a) { (void)a, qj_ac_lock_release(&lock); }
@@ -153,6 +161,15 @@ static void make(const char *mistake) {
         });
     } else if (strcmp(mistake, "stack-size") == 0) {
         DO_FINISH({ qj_ac_async(yields, NULL); });
+    } else if (strcmp(mistake, "receive-twice") == 0 || strcmp(mistake, "receive-beside-a-group") == 0) {
+        int memory = qj_ac_channel_memory(0);
+        struct qj_ac_group_item item = {.channel = &channel};
+        if (qj_ac_channel_open(&channel, memory, 0, 0) != 0) _exit(1);
+        qj_ac_group_add(&group, &item);
+        DO_FINISH({
+            qj_ac_async(receives, NULL);
+            qj_ac_async(mistake[8] == 't' ? receives : dispatches, NULL);
+        });
     } else if (strcmp(mistake, "ids") == 0) {
         for (int i = 0; i < 65535; i++) {
             if (qj_ac_id_create() == 0) _exit(1);

@@ -28,6 +28,8 @@ const MISTAKES: &[(&str, &str)] = &[
     ("schedule-ended", "was scheduled, but it is not suspended"),
     ("lock-twice", "a task acquires a lock that it holds already"),
     ("release-what-is-not-held", "a task releases a lock that it does not hold"),
+    ("receive-twice", "two tasks wait for requests of one channel"),
+    ("receive-beside-a-group", "two tasks wait for requests of one channel"),
     ("stop-inside", "the thread's tasks are stopped inside a DO_FINISH block"),
     ("stacks-at-most", "out of stacks: 100 tasks wait, and `stacks_at_most` allows no more"),
     ("memory", "out of memory: no stack for another task, "),
