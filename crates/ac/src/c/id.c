@@ -29,7 +29,7 @@ uint32_t qj_ac_id_create(void) {
     if (runtime->current == &qj_ac__nowhere) qj_ac_start();
     if (runtime->slot_mask == 0) make_table(runtime);
     uint32_t index = runtime->free_first;
-    /* Fresh slots first, half a table long; then the one that has rested longest. */
+    /* Fresh slots first, 1,023 of them; then the one that has rested longest. */
     if (runtime->slots_used < QJ_AC_SLOTS && (index == 0 || runtime->slots_used < QJ_AC_SLOTS / 64)) {
         index = runtime->slots_used++;
         runtime->slots[index].id = index;

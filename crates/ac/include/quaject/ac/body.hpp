@@ -1,6 +1,9 @@
 /* DO_FINISH and ASYNC for C++17: a guard that joins however its scope is left, and callables moved onto the task's
  * stack. An exception leaves a task that never waited through the stack switch, as it would leave a call; one that has
- * waited carries it to the end of the block, where the first is thrown again. */
+ * waited carries it to the end of the block, where the first is thrown again.
+ *
+ * The C++ run time keeps one list per thread of the exceptions that are being handled. A task that waits inside a `catch` while
+ * another is in one too mixes theirs up: copy what you need, and wait behind the handler. */
 #ifndef QUAJECT_AC_BODY_HPP
 #define QUAJECT_AC_BODY_HPP
 
