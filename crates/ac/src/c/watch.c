@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 __attribute__((weak)) void __sanitizer_start_switch_fiber(void **save, const void *bottom, size_t size);
@@ -80,6 +81,16 @@ static void trace_open(void) {
     atexit(trace_close);
 }
 
+/* Every thread has tasks of the same numbers: in the trace each is a process of its own, with the number the kernel gives the
+ * thread, which for the first is that of the process. */
+static __thread int traced_as;
+static void trace_thread(void) {
+    traced_as = (int)syscall(SYS_gettid);
+    if (traced_as == getpid()) return;
+    fprintf(trace, ",\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"quaject-ac, thread %d\"}}",
+            traced_as, traced_as);
+}
+
 /* One line per task: a slice for each stretch it runs. */
 static void trace_event(const struct qj_ac_task *task, char phase) {
     uint64_t now = qj_ac__now_ns();
@@ -94,7 +105,7 @@ static void trace_event(const struct qj_ac_task *task, char phase) {
     } else {
         snprintf(name, sizeof name, "task %u", task->number);
     }
-    fprintf(trace, ",\n{\"name\":\"%s\",\"ph\":\"%c\",\"pid\":%d,\"tid\":%u,\"ts\":%llu.%03u}", name, phase, getpid(),
+    fprintf(trace, ",\n{\"name\":\"%s\",\"ph\":\"%c\",\"pid\":%d,\"tid\":%u,\"ts\":%llu.%03u}", name, phase, traced_as,
             task->number, (unsigned long long)(now / 1000), (unsigned)(now % 1000));
 }
 
@@ -112,7 +123,10 @@ uintptr_t qj_ac__watchers(void) {
 
 void qj_ac__watch_root(struct qj_ac_runtime *runtime) {
     if (runtime->slow & QJ_AC_SLOW_TSAN) runtime->root.sanitizer = __tsan_get_current_fiber();
-    if (runtime->slow & QJ_AC_SLOW_TRACE) trace_event(&runtime->root, 'B');
+    if (runtime->slow & QJ_AC_SLOW_TRACE) {
+        trace_thread();
+        trace_event(&runtime->root, 'B');
+    }
 }
 
 void qj_ac__watch_stop(struct qj_ac_runtime *runtime) {

@@ -158,4 +158,29 @@ fn the_trace_is_balanced() {
     let count = |phase: &str| text.matches(&format!("\"ph\":\"{phase}\"")).count();
     assert!(count("B") > 10 && text.contains("\"name\":\"patient\""), "{text}");
     assert!(count("B") - count("E") <= 1, "{text}");
+    slices_do_not_overlap(&text);
+}
+
+/// The tasks of several threads stand on lines of their own, though their numbers are the same.
+#[test]
+fn the_trace_tells_threads_apart() {
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("threads.json");
+    let program = Program::new("gcc", "ipc").flags(&["-O2"]);
+    let program = program.environment("QJ_AC_TRACE", file.to_str().expect("target folders are UTF-8"));
+    let Some(output) = program.output(&["threads"]) else { return };
+    assert!(output.status.success(), "{}", output.status);
+    let text = std::fs::read_to_string(&file).expect("the trace is written");
+    assert!(text.contains("\"name\":\"quaject-ac, thread "), "several threads have tasks");
+    slices_do_not_overlap(&text);
+}
+
+/// On each line of a trace a slice ends before the next begins.
+fn slices_do_not_overlap(trace: &str) {
+    let mut running = std::collections::HashSet::new();
+    for event in trace.lines() {
+        let (Some(start), Some(end)) = (event.find("\"pid\""), event.find(",\"ts\"")) else { continue };
+        let line = &event[start..end];
+        let in_turn = if event.contains("\"ph\":\"B\"") { running.insert(line) } else { running.remove(line) };
+        assert!(in_turn, "{event}");
+    }
 }
