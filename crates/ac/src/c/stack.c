@@ -211,8 +211,15 @@ static void on_fault(int signal, siginfo_t *info, void *context) {
             report_overflow(task, runtime->pool, where);
         }
     }
-    /* Not ours: as if we had never been here. The fault happens again when we return. */
-    sigaction(signal, &before_us, NULL);
+    /* Not ours: as if we had never been here. A program may live with faults of its own, and overflow a stack later. */
+    if (before_us.sa_flags & SA_SIGINFO) {
+        before_us.sa_sigaction(signal, info, context);
+    } else if (before_us.sa_handler != SIG_DFL && before_us.sa_handler != SIG_IGN) {
+        before_us.sa_handler(signal);
+    } else {
+        /* The fault happens again when we return. */
+        sigaction(signal, &before_us, NULL);
+    }
 }
 
 static void install_handler(void) {

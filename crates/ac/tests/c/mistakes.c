@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -35,6 +36,12 @@ static int deep(int n) {
 }
 static void overflows(void *a) { qj_ac_name("digger"), printf("%d", deep(a != NULL)); }
 static void overflows_after_a_wait(void *a) { qj_ac_yield(), overflows(a); }
+/* A program that lives with faults. */
+static volatile char *closed_page;
+static void opens_the_page(int signal, siginfo_t *info, void *context) {
+    (void)signal, (void)info, (void)context;
+    mprotect((void *)closed_page, 4096, PROT_READ | PROT_WRITE);
+}
 /* The frame ends far below the stack. What it touches lies where the next stack would if a page were the whole guard. */
 static void fills_a_buffer(void *a) {
     volatile char buffer[65536 + 1024];
@@ -106,6 +113,13 @@ static void make(const char *mistake) {
         DO_FINISH({ qj_ac_async(overflows, NULL); });
     } else if (strcmp(mistake, "overflow-after-a-wait") == 0) {
         DO_FINISH({ qj_ac_async(overflows_after_a_wait, NULL); });
+    } else if (strcmp(mistake, "overflow-after-a-fault") == 0) {
+        struct sigaction action = {.sa_sigaction = opens_the_page, .sa_flags = SA_SIGINFO};
+        closed_page = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        sigaction(SIGSEGV, &action, NULL);
+        qj_ac_start();
+        *closed_page = 1;
+        DO_FINISH({ qj_ac_async(overflows, NULL); });
     } else if (strcmp(mistake, "overflow-by-a-buffer") == 0) {
         DO_FINISH({
             qj_ac_async(yields, NULL);
@@ -125,6 +139,7 @@ static void make(const char *mistake) {
             qj_ac_schedule(task);
         });
     } else if (strcmp(mistake, "schedule-running") == 0) {
+        qj_ac_name("chief");
         DO_FINISH({ qj_ac_schedule(qj_ac_current()); });
     } else if (strcmp(mistake, "schedule-at-the-end") == 0) {
         DO_FINISH({

@@ -173,7 +173,8 @@ void qj_ac_start(void);
 /* Gives the thread's stacks back. Every block must be closed. */
 void qj_ac_stop(void);
 
-/* Settings of the process; they hold for stacks made later. Environment: QJ_AC_STACK_KIB, QJ_AC_TRACE=FILE. */
+/* Settings of the process, for threads that start later: every thread's stacks are of one size. Environment: QJ_AC_STACK_KIB,
+ * QJ_AC_TRACE=FILE. */
 struct qj_ac_options {
     size_t stack_bytes;    /* usable bytes of a task's stack; 0: 60 KiB */
     size_t stacks_at_most; /* per thread; 0: as many as memory holds */

@@ -279,7 +279,10 @@ QJ_AC_INLINE int qj_ac_yield_to_id_and_save_nodispatch(uint32_t to, uint32_t own
 /* ---- for people ---- */
 
 /* Names the running task in messages, traces and the debugger. The text is not copied. */
-QJ_AC_INLINE void qj_ac_name(const char *name) { qj_ac__thread.current->name = name; }
+QJ_AC_INLINE void qj_ac_name(const char *name) {
+    if (QJ_AC_UNLIKELY(qj_ac__thread.current == &qj_ac__nowhere)) qj_ac_start();
+    qj_ac__thread.current->name = name;
+}
 /* The calling thread's counters. */
 void qj_ac_read_statistics(struct qj_ac_statistics *statistics);
 
