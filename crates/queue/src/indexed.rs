@@ -151,10 +151,33 @@ impl<T, S: Storage<Place<T>>> Drop for Indexed<T, S> {
     fn drop(&mut self) {
         // Pairs with PUBLISH and GIVE_BACK, should the ends have been dropped on other threads.
         let (head, tail) = (self.head.0.load(OBSERVE), self.tail.0.load(OBSERVE));
-        let own = self.own();
-        for position in head..tail {
-            // SAFETY: between head and tail lie items that nobody took, and with `&mut self` nobody will.
-            drop(unsafe { own.cell(position).read() });
+        let mut rest = Rest { own: self.own(), head, tail };
+        while let Some(item) = rest.next() {
+            drop(item);
         }
+    }
+}
+
+/// What nobody took. Dropped with the queue, also when the drop of one item panics.
+struct Rest<T> {
+    own: Lane<T>,
+    head: u64,
+    tail: u64,
+}
+
+impl<T> Rest<T> {
+    fn next(&mut self) -> Option<T> {
+        if self.head == self.tail {
+            return None;
+        }
+        self.head += 1;
+        // SAFETY: between head and tail lie items that nobody took, and nobody else will; this one is counted as taken.
+        Some(unsafe { self.own.cell(self.head - 1).read() })
+    }
+}
+
+impl<T> Drop for Rest<T> {
+    fn drop(&mut self) {
+        while self.next().is_some() {}
     }
 }

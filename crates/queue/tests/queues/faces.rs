@@ -80,6 +80,31 @@ fn a_panic_in_the_middle_of_a_run_loses_the_run_and_nothing_else() {
 }
 
 #[test]
+fn a_panic_in_the_drop_of_one_item_loses_no_other() {
+    struct Panics {
+        _counted: Counted,
+        panics: bool,
+    }
+    impl Drop for Panics {
+        fn drop(&mut self) {
+            assert!(!self.panics, "in the drop of an item");
+        }
+    }
+    fn left<P: Deref<Target: Queue<Item = Panics>>, C: Deref<Target: Queue<Item = Panics>>>(
+        (mut producer, consumer): (Producer<P>, Consumer<C>),
+    ) -> u32 {
+        let drops = Rc::new(Cell::new(0));
+        for number in 0..4 {
+            assert!(producer.push(Panics { _counted: Counted(drops.clone()), panics: number == 1 }).is_ok());
+        }
+        drop(producer);
+        assert!(catch_unwind(AssertUnwindSafe(|| drop(consumer))).is_err());
+        4 - drops.get()
+    }
+    assert_eq!([left(sp_sc(4)), left(mp_mc(4)), left(sp_sc_dense(4))], [0; 3]);
+}
+
+#[test]
 fn an_insert_that_never_fits_is_a_mistake_of_the_caller() {
     let (mut producer, _consumer) = mp_sc(4);
     let result = catch_unwind(AssertUnwindSafe(|| producer.push_slice(&[0; 5])));
