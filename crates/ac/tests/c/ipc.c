@@ -355,11 +355,42 @@ static void gone_at_every_poll(void) {
 
 #ifdef QJ_TEST_STEPS
 static long steps_left = -1, steps_done;
+/* A peer that answers every slot it is given back with one more response that nobody asked for. */
+static struct qj_ring_end *flooder;
+static long flood;
 void qj_test_step(const char *name) {
-    (void)name;
+    if (flooder != NULL && strcmp(name, "sc release") == 0 && flood < 1000000) {
+        struct qj_ring_end *end = flooder;
+        struct qj_ring_message nonsense = {{(uint64_t)99 << 32 | 2}};
+        flooder = NULL; /* its own steps are none of ours */
+        flood += qj_ring_sp_push(end, &nonsense) == QJ_RING_OK;
+        flooder = end;
+    }
     steps_done++;
     if (steps_left > 0 && --steps_left == 0) kill(getpid(), SIGKILL);
 }
+#endif
+
+#ifdef QJ_TEST_STEPS
+static void flooded(void) {
+    int memory = qj_ac_channel_memory(LOG2);
+    struct qj_ac_channel client, liar;
+    CHECK(qj_ac_channel_open(&client, memory, LOG2, 0) == 0 && qj_ac_channel_open(&liar, memory, LOG2, 1) == 0);
+    struct qj_ring_message nonsense = {{(uint64_t)99 << 32 | 2}};
+    for (int i = 0; i < 1 << LOG2; i++) CHECK(qj_ring_sp_push(&liar.out, &nonsense) == QJ_RING_OK);
+    flooder = &liar.out;
+    DO_FINISH_(block, {
+        qj_ac_deadline(block, 5000000);
+        ASYNC_CALL(never_asked, &client);
+    });
+    flooder = NULL;
+    CHECK(flood > 0 && flood < 1000000);
+    printf("cancelled in a flood\n");
+    qj_ac_channel_close(&client), qj_ac_channel_close(&liar);
+    close(memory);
+}
+#else
+static void flooded(void) { printf("1 cancelled in a flood\n"); }
 #endif
 
 enum { GET = 1, PUT = 2 };
@@ -531,6 +562,7 @@ int main(int count, char **arguments) {
     /* ThreadSanitizer cannot follow forks. */
     if (count > 1 && strcmp(arguments[1], "threads") == 0) return 0;
     forked();
+    flooded();
     store();
     long servers = deaths;
     clients();
