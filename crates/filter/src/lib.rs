@@ -28,6 +28,7 @@ mod perfect;
 mod ranges;
 #[cfg(feature = "pcap")]
 pub mod rules;
+mod section;
 mod shape;
 mod stage;
 mod sync;

@@ -9,73 +9,19 @@ use crate::generate::Generator;
 use crate::group::{Change, Graveyard, Group};
 use crate::ir::{Conjunction, Filter, Subject};
 use crate::ranges::{self, Aspect, Ranges, aspects};
+use crate::section::{Kind, MOST_STAGES, RangeSet, Section};
 use crate::shape::{Shape, Values};
 use crate::stage::{Cell, Chunk, Snapshot, Stage};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The most stages of a chunk: what is written again when a shape is added.
-const MOST_STAGES: usize = 16;
-/// Programs of more instructions have chunks of their own.
-const LONG_PROGRAM: usize = 200;
 /// So many new shapes at once are merged by their ranges and prefixes, if they look at the same numbers.
 const LEAST_MERGED: usize = 8;
 /// A shape of more filters is a group of its own in any case.
 const MOST_OF_SHAPE: usize = 4096;
 /// The most sets of shapes that are looked for among those inserted at once.
 const MOST_SETS: usize = 4;
-
-/// Filters of one shape, or one program.
-#[derive(Debug)]
-enum Kind {
-    Group(Box<Group>),
-    Program(Arc<Cell>),
-    Ranges(RangeSet),
-}
-
-/// Filters that differ in ranges and prefixes.
-#[derive(Debug)]
-struct RangeSet {
-    ranges: Arc<Ranges>,
-    /// How many there are still.
-    members: usize,
-    /// None of them has a better rank.
-    best: u64,
-}
-
-#[derive(Debug)]
-struct Section {
-    kind: Kind,
-    chunk: usize,
-}
-
-impl Section {
-    fn best(&self) -> u64 {
-        match &self.kind {
-            Kind::Group(group) => group.best(),
-            // Pairs with nothing: only the writer stores.
-            Kind::Program(cell) => cell.rank.load(Ordering::Relaxed),
-            Kind::Ranges(set) => set.best,
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        match &self.kind {
-            Kind::Group(group) => group.members() == 0,
-            Kind::Program(cell) => cell.rank.load(Ordering::Relaxed) == 0,
-            Kind::Ranges(set) => set.members == 0,
-        }
-    }
-
-    fn stage(&self) -> Stage {
-        match &self.kind {
-            Kind::Group(group) => Stage::Group(Arc::clone(group.data())),
-            Kind::Program(cell) => Stage::Program(Arc::clone(cell)),
-            Kind::Ranges(set) => Stage::Ranges(Arc::clone(&set.ranges)),
-        }
-    }
-}
 
 /// Where a part of a filter is.
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +51,7 @@ enum Garbage {
 #[derive(Debug, Default)]
 struct Plan {
     sections: Vec<u32>,
-    /// Whether no other section may join: ranges with a tree, which is asked before the code.
+    /// Whether no other section may join, see [`Section::closes`].
     closed: bool,
     shown: Option<Arc<Chunk>>,
 }
@@ -138,6 +84,8 @@ pub(crate) struct Writer {
     records: Vec<Option<Record>>,
     ids: Vec<u32>,
     filters: usize,
+    /// Sections that have lost their last filter and got no other, since chunks were laid out.
+    deserted: usize,
     plans: Vec<Plan>,
     dirty: BTreeSet<usize>,
     limbo: Limbo<Garbage>,
@@ -154,6 +102,7 @@ impl Writer {
             records: Vec::new(),
             ids: Vec::new(),
             filters: 0,
+            deserted: 0,
             plans: Vec::new(),
             dirty: BTreeSet::new(),
             limbo: Limbo::default(),
@@ -234,7 +183,7 @@ impl Writer {
         let parts = self.merge(parts, &mut all_places);
         for (shape, Fresh { values, of, .. }) in parts {
             let (group, entries) = Group::new(&shape, &values);
-            let section = self.section(Kind::Group(Box::new(group)), MOST_STAGES);
+            let section = self.section(Kind::Group(Box::new(group)));
             self.by_shape.insert(shape, section);
             for (at, entry) in of.into_iter().zip(entries) {
                 all_places[at].push(Place { section, entry });
@@ -296,12 +245,8 @@ impl Writer {
             };
             for ((ranges, entries), some) in built.into_iter().zip(all.chunks(ranges::MOST)) {
                 let best = some.first().map_or(0, |(_, rank, _)| *rank);
-                let closed = ranges.tree.is_some();
                 let set = RangeSet { ranges: Arc::new(ranges), members: some.len(), best };
-                let section = self.section(Kind::Ranges(set), if closed { 1 } else { MOST_STAGES });
-                if let (true, Some(plan)) = (closed, self.plans.last_mut()) {
-                    plan.closed = true;
-                }
+                let section = self.section(Kind::Ranges(set));
                 for (entry, (_, _, of)) in entries.into_iter().zip(some) {
                     all_places[*of].push(Place { section, entry });
                 }
@@ -315,6 +260,7 @@ impl Writer {
         self.tidy(shared);
         for place in &record.places {
             let Some(section) = &mut self.sections[place.section as usize] else { continue };
+            let was_empty = section.is_empty();
             match &mut section.kind {
                 Kind::Group(group) => group.remove(place.entry, record.rank, &shared.epochs),
                 Kind::Program(cell) => {
@@ -331,6 +277,7 @@ impl Writer {
                     }
                 }
             }
+            self.deserted += usize::from(section.is_empty() && !was_empty);
         }
         self.filters -= 1;
         self.limbo.push(&shared.epochs, Garbage::Id(id.0));
@@ -371,6 +318,7 @@ impl Writer {
             self.last = section;
             self.raise(section, rank);
             if let Some(Section { kind: Kind::Group(group), chunk }) = &mut self.sections[section as usize] {
+                self.deserted = self.deserted.saturating_sub(usize::from(group.members() == 0));
                 let (entry, change) = group.insert(&values, rank, &shared.epochs);
                 if change == Change::Code {
                     self.dirty.insert(*chunk);
@@ -379,7 +327,7 @@ impl Writer {
             }
         }
         let (group, _) = Group::new(&shape, &[(values, rank)]);
-        let section = self.section(Kind::Group(Box::new(group)), MOST_STAGES);
+        let section = self.section(Kind::Group(Box::new(group)));
         self.by_shape.insert(shape, section);
         Place { section, entry: 0 }
     }
@@ -395,37 +343,55 @@ impl Writer {
     }
 
     fn add_program(&mut self, program: &Program, rank: u64) -> Place {
-        let most = if program.operations().len() > LONG_PROGRAM { 1 } else { MOST_STAGES };
         let cell = Arc::new(Cell { program: program.clone(), rank: AtomicU64::new(rank) });
-        Place { section: self.section(Kind::Program(cell), most), entry: 0 }
+        Place { section: self.section(Kind::Program(cell)), entry: 0 }
     }
 
-    /// A new section in a chunk of at most so many.
-    fn section(&mut self, kind: Kind, most: usize) -> u32 {
-        let chunk = match self.plans.last() {
-            Some(plan) if plan.sections.is_empty() || plan.sections.len() < most && !plan.closed => {
-                self.plans.len() - 1
-            }
-            Some(_) | None => {
-                self.plans.push(Plan::default());
-                self.plans.len() - 1
-            }
-        };
-        let section = Section { kind, chunk };
+    /// A new section.
+    fn section(&mut self, kind: Kind) -> u32 {
+        let section = Some(Section { kind, chunk: 0 });
         let at = match self.vacant.pop() {
             Some(at) => {
-                self.sections[at as usize] = Some(section);
+                self.sections[at as usize] = section;
                 at
             }
             None => {
-                self.sections.push(Some(section));
+                self.sections.push(section);
                 self.sections.len() as u32 - 1
             }
         };
-        self.plans[chunk].closed &= !self.plans[chunk].sections.is_empty();
-        self.plans[chunk].sections.push(at);
-        self.dirty.insert(chunk);
+        self.join(at);
         at
+    }
+
+    /// Gives a section a chunk: the last one, or a new one.
+    fn join(&mut self, at: u32) {
+        let Some(section) = &mut self.sections[at as usize] else { return };
+        let has_room = |plan: &Plan| plan.sections.len() < section.most() && !plan.closed;
+        if !self.plans.last().is_some_and(|plan| plan.sections.is_empty() || has_room(plan)) {
+            self.plans.push(Plan::default());
+        }
+        section.chunk = self.plans.len() - 1;
+        let plan = &mut self.plans[section.chunk];
+        plan.sections.push(at);
+        plan.closed = section.closes();
+        self.dirty.insert(section.chunk);
+    }
+
+    /// Lays chunks out anew: their sections have gone one by one, and what is left may be one of each. Done when as many
+    /// have gone as there are, so that it costs each of those that went as much as one section's code.
+    fn lay_out(&mut self, graveyards: &mut Vec<Graveyard>) {
+        let left = self.sections.len() - self.vacant.len();
+        if self.deserted <= left.saturating_sub(self.deserted) + MOST_STAGES {
+            return;
+        }
+        (0..self.plans.len()).for_each(|at| self.sweep(at, graveyards));
+        let mut live: Vec<u32> = self.plans.iter().flat_map(|plan| plan.sections.iter().copied()).collect();
+        live.sort_by_key(|at| std::cmp::Reverse(self.sections[*at as usize].as_ref().map_or(0, Section::best)));
+        self.plans.clear();
+        self.dirty.clear();
+        self.deserted = 0;
+        live.into_iter().for_each(|at| self.join(at));
     }
 
     /// Sees to it that no reader stops before a section that is about to get a filter of this rank.
@@ -448,10 +414,12 @@ impl Writer {
 
     /// Shows readers what has changed, if words in tables were not enough.
     fn show(&mut self, shared: &Shared) {
-        if self.dirty.is_empty() {
+        let mut graveyards = Vec::new();
+        let before = self.plans.len();
+        self.lay_out(&mut graveyards);
+        if self.dirty.is_empty() && self.plans.len() == before {
             return;
         }
-        let mut graveyards = Vec::new();
         while let Some(at) = self.dirty.pop_first() {
             self.sweep(at, &mut graveyards);
             self.regenerate(at);

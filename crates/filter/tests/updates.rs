@@ -232,6 +232,50 @@ fn a_known_shape_needs_no_new_code() {
 }
 
 #[test]
+fn shapes_that_have_gone_leave_nothing_behind() {
+    let live = 40;
+    // Every number has a shape of its own: of its bits, one byte each that must be zero.
+    let shape = |number: usize| {
+        let bytes = (0..12).filter(|byte| number >> byte & 1 != 0);
+        Filter::all(bytes.map(|byte| Test::equal(Field::new(byte, 1), 0)).collect())
+    };
+    for engine in [Engine::Code, Engine::Interpreter] {
+        let classifier = Classifier::with_engine(engine);
+        let mut reader = classifier.reader();
+        let mut there: Vec<(Id, Filter)> = Vec::new();
+        for number in 1..2000 {
+            let filter = shape(number);
+            there.push((classifier.insert(&filter, number as u32 % 3).expect("it is inserted"), filter));
+            if there.len() > live {
+                // Mostly old ones go, but some stay for long.
+                let (gone, _) = there.remove(number % 7);
+                classifier.remove(gone).expect("it was there");
+            }
+            if number % 100 == 0 {
+                for zeros in 0..64_u32 {
+                    let zeros = zeros.wrapping_mul(0x9e37_79b1) >> 20;
+                    let bytes: [u8; 12] = std::array::from_fn(|byte| (zeros >> byte & 1) as u8 ^ 1);
+                    let packet = Packet::new(&bytes);
+                    let mut expected: Vec<Id> =
+                        there.iter().filter(|(_, own)| own.matches(packet)).map(|(id, _)| *id).collect();
+                    let mut found = Vec::new();
+                    reader.pin().matches(packet, &mut found);
+                    let best = found.first().and_then(|own| own.id());
+                    assert_eq!(reader.classify(packet).id(), best, "{engine:?}, {number}");
+                    let mut found: Vec<Id> = found.iter().filter_map(|own| own.id()).collect();
+                    expected.sort_unstable();
+                    found.sort_unstable();
+                    assert_eq!(found, expected, "{engine:?}, {number}");
+                }
+            }
+        }
+        let stats = classifier.stats();
+        assert_eq!((stats.filters, stats.groups), (live, live));
+        assert!(stats.chunks < 16, "chunks are laid out anew: {stats:?}");
+    }
+}
+
+#[test]
 fn alternatives_with_one_key_go_once() {
     let ip = Scope::packet().skip(14);
     let filter = |port: u32| {

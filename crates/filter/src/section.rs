@@ -1,0 +1,78 @@
+//! Sections: what a writer puts together into chunks, one stage each. Knows no classifier.
+
+use crate::group::Group;
+use crate::ranges::Ranges;
+use crate::stage::{Cell, Stage};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The most stages of a chunk: what is written again when a shape is added.
+pub(crate) const MOST_STAGES: usize = 16;
+/// Programs of more instructions have chunks of their own.
+const LONG_PROGRAM: usize = 200;
+
+/// Filters of one shape, or one program.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Group(Box<Group>),
+    Program(Arc<Cell>),
+    Ranges(RangeSet),
+}
+
+/// Filters that differ in ranges and prefixes.
+#[derive(Debug)]
+pub(crate) struct RangeSet {
+    pub(crate) ranges: Arc<Ranges>,
+    /// How many there are still.
+    pub(crate) members: usize,
+    /// None of them has a better rank.
+    pub(crate) best: u64,
+}
+
+/// One stage, as the writer sees it.
+#[derive(Debug)]
+pub(crate) struct Section {
+    pub(crate) kind: Kind,
+    pub(crate) chunk: usize,
+}
+
+impl Section {
+    pub(crate) fn best(&self) -> u64 {
+        match &self.kind {
+            Kind::Group(group) => group.best(),
+            // Pairs with nothing: only the writer stores.
+            Kind::Program(cell) => cell.rank.load(Ordering::Relaxed),
+            Kind::Ranges(set) => set.best,
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        match &self.kind {
+            Kind::Group(group) => group.members() == 0,
+            Kind::Program(cell) => cell.rank.load(Ordering::Relaxed) == 0,
+            Kind::Ranges(set) => set.members == 0,
+        }
+    }
+
+    /// The most stages of a chunk with this one.
+    pub(crate) fn most(&self) -> usize {
+        match &self.kind {
+            Kind::Program(cell) if cell.program.operations().len() > LONG_PROGRAM => 1,
+            Kind::Ranges(set) if set.ranges.tree.is_some() => 1,
+            Kind::Group(_) | Kind::Program(_) | Kind::Ranges(_) => MOST_STAGES,
+        }
+    }
+
+    /// Whether no section may come into its chunk after it: ranges with a tree, which is asked before the code.
+    pub(crate) fn closes(&self) -> bool {
+        matches!(&self.kind, Kind::Ranges(set) if set.ranges.tree.is_some())
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        match &self.kind {
+            Kind::Group(group) => Stage::Group(Arc::clone(group.data())),
+            Kind::Program(cell) => Stage::Program(Arc::clone(cell)),
+            Kind::Ranges(set) => Stage::Ranges(Arc::clone(&set.ranges)),
+        }
+    }
+}
