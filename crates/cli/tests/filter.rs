@@ -195,6 +195,33 @@ help: the syntax is that of `man pcap-filter`
 }
 
 #[test]
+fn what_is_behind_brackets_and_in_long_rules_is_shown_with_the_place() {
+    let Some(folder) = folder() else { return };
+    for (rule, column) in [
+        ("tcp[tcpflags] & tcp-syn != 0 and tcp prot 80", 38),
+        ("ip[2:2] + 3 > 4 and and", 21),
+        ("(tcp[13] = 2 or udp) andd ip", 22),
+        ("tcp[13 + 1 = 2", 12),
+        ("ip[0:3] = 5", 4),
+        ("ip[ip[0] & 0xf] << 33 = 1", 20),
+        ("tcp dst port 80 && src or dst net 10.0.0.0 mask 255.0.0.0 and dst and", 67),
+        ("ip proto 6 or prot 5", 15),
+    ] {
+        std::fs::write(folder.path("w.txt"), format!("{rule}\n")).expect("written");
+        let output = folder.qj("filter -f w.txt").output().expect("qj runs");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains(&format!(" --> w.txt:1:{column}\n")), "{rule}: column {column}\n{said}");
+    }
+    // libpcap's optimizer takes minutes for this one, over and over.
+    let hosts: Vec<String> = (0..400).map(|host| format!("host 10.0.{}.{}", host / 250, host % 250)).collect();
+    std::fs::write(folder.path("w.txt"), format!("{} or tcp prot 80\n", hosts.join(" or "))).expect("written");
+    let output = folder.qj("filter -f w.txt").output().expect("qj runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    let column = hosts.join(" or ").len() + " or tcp ".len() + 1;
+    assert!(said.contains(&format!(" --> w.txt:1:{column}\n")), "{}", &said[..200]);
+}
+
+#[test]
 fn a_rule_that_matches_nothing_is_warned_of() {
     let Some(folder) = folder() else { return };
     std::fs::write(folder.path("n.txt"), "n: tcp and udp\nip\n").expect("written");

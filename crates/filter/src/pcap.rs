@@ -37,6 +37,13 @@ type Filter = unsafe extern "C" fn(*const Instruction, *const u8, c_uint, c_uint
 type Validate = unsafe extern "C" fn(*const Instruction, c_int) -> c_int;
 type Version = unsafe extern "C" fn() -> *const c_char;
 
+/// What `pcap_compile` is to do beyond translating: the number is what it takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Effort {
+    Translate = 0,
+    Optimize = 1,
+}
+
 /// The system's libpcap.
 pub struct Pcap {
     open_dead: OpenDead,
@@ -142,6 +149,25 @@ impl Pcap {
     /// # Errors
     /// [`Refused`] with what libpcap says of the expression.
     pub fn compile(&self, expression: &str, link_type: i32) -> Result<Program, Refused> {
+        self.translate(expression, link_type, Effort::Optimize, |instructions| {
+            Program::new(instructions).map_err(Refused::from)
+        })
+    }
+
+    /// Whether libpcap can read an expression and write code for it. Not asked for an optimized program, which for long
+    /// expressions takes hundreds of times as long.
+    pub(crate) fn understands(&self, expression: &str, link_type: i32) -> bool {
+        self.translate(expression, link_type, Effort::Translate, |_| Ok(())).is_ok()
+    }
+
+    /// Has an expression compiled, and the instructions read.
+    fn translate<T>(
+        &self,
+        expression: &str,
+        link_type: i32,
+        effort: Effort,
+        read: impl FnOnce(&[Instruction]) -> Result<T, Refused>,
+    ) -> Result<T, Refused> {
         let text = CString::new(expression).map_err(|_| Refused("the expression contains a zero byte".to_owned()))?;
         let _alone = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: a handle that was opened is closed once; a program that was compiled is read within its length and
@@ -152,10 +178,9 @@ impl Pcap {
                 return Err(Refused(format!("libpcap knows no packets of link type {link_type}")));
             }
             let mut program = RawProgram { length: 0, instructions: std::ptr::null_mut() };
-            let status = (self.compile)(handle, &mut program, text.as_ptr(), 1, NETMASK_UNKNOWN);
+            let status = (self.compile)(handle, &mut program, text.as_ptr(), effort as c_int, NETMASK_UNKNOWN);
             let result = if status == 0 {
-                let instructions = std::slice::from_raw_parts(program.instructions, program.length as usize);
-                let result = Program::new(instructions).map_err(Refused::from);
+                let result = read(std::slice::from_raw_parts(program.instructions, program.length as usize));
                 (self.free)(&mut program);
                 result
             } else {

@@ -150,48 +150,70 @@ pub fn compile(pcap: &Pcap, rules: &[Rule], link_type: i32) -> (Vec<Compiled>, V
 }
 
 /// What could follow a beginning of an expression, so that it is whole.
-const ENDINGS: [&str; 13] = [
+const ENDINGS: [&str; 16] = [
     "",
     " ip",
     " 1",
+    " = 0",
+    " 1 = 0",
+    "= 0",
     " 1.2.3.4",
     " host 1.2.3.4",
+    " port 1",
     " proto 1",
     " 0:1:2:3:4:5",
     " ::1",
-    "] = 0",
-    "] = 0 ",
-    " = 0",
+    "/8",
     " 1-2",
     " 1/8",
+    " mask 255.0.0.0",
 ];
+/// The same behind a bracket that is still open, before it is closed.
+const ENDINGS_INSIDE: [&str; 3] = ["", " 1", "1"];
+/// So many beginnings one after the other may be without an ending in the list, though nothing is wrong with them.
+const UNLISTED: usize = 3;
 
-/// Where libpcap stops to understand an expression, in characters: the first word with which no beginning of it can be
+/// Where libpcap stops to understand an expression, in characters: the first word behind the longest beginning that can be
 /// completed.
 fn place(pcap: &Pcap, expression: &str, link_type: i32, message: &str) -> usize {
     // Some messages quote what they are about.
     let quoted = message.split(['\'', '"']).nth(1).filter(|word| !word.is_empty());
-    if let Some(at) = quoted.and_then(|word| expression.find(word)) {
+    let words = words(expression);
+    let whole = |quoted: &str| words.iter().find(|own| expression[own.start..own.end] == *quoted).map(|own| own.start);
+    if let Some(at) = quoted.and_then(|word| whole(word).or_else(|| expression.find(word))) {
         return expression[..at].chars().count();
     }
-    let mut good = 0;
-    for word in words(expression) {
-        let beginning = &expression[..word.end];
-        let open = beginning.matches('(').count().saturating_sub(beginning.matches(')').count());
-        let closing = ")".repeat(open);
-        let completes = |ending: &str| {
-            // That nothing matches is known of whole expressions only.
-            match pcap.compile(&format!("{beginning}{ending}{closing}"), link_type) {
-                Ok(_) => true,
-                Err(Refused(message)) => message.contains("rejects all packets"),
-            }
-        };
-        if !ENDINGS.iter().any(|ending| completes(ending)) {
-            return expression[..word.start].chars().count();
-        }
-        good = word.end;
+    // What only the optimizer refuses is wrong as a whole.
+    if pcap.understands(expression, link_type) {
+        return 0;
     }
-    expression[..good].chars().count()
+    let completes = |count: usize| {
+        let Some(last) = count.checked_sub(1).and_then(|last| words.get(last)) else { return true };
+        let beginning = &expression[..last.end];
+        let open = |opens: char, closes: char| {
+            beginning.matches(opens).count().saturating_sub(beginning.matches(closes).count())
+        };
+        let (parentheses, brackets) = (")".repeat(open('(', ')')), "]".repeat(open('[', ']')));
+        let understands = |ending: String| pcap.understands(&format!("{beginning}{ending}{parentheses}"), link_type);
+        if brackets.is_empty() {
+            ENDINGS.iter().any(|ending| understands((*ending).to_owned()))
+        } else {
+            ENDINGS_INSIDE.iter().any(|ending| understands(format!("{ending}{brackets} = 0")))
+        }
+    };
+    // The longest of a beginning and a few after it that can be completed.
+    let near = |count: usize| (count..=(count + UNLISTED).min(words.len())).rev().find(|count| completes(*count));
+    // Up to what is wrong, there is always one; behind it, none. `good` has one, `bad` has none.
+    let (mut good, mut bad) = (0, words.len() + 1);
+    while bad - good > 1 {
+        let middle = good + (bad - good) / 2;
+        match near(middle) {
+            Some(longest) => good = longest,
+            None => bad = middle,
+        }
+    }
+    let at = words.get(good).map_or(expression.len(), |wrong| wrong.start);
+    expression[..at].chars().count()
 }
 
 /// Words and signs, by their bytes.
