@@ -194,6 +194,37 @@ help: the syntax is that of `man pcap-filter`
 "#]]);
 }
 
+/// Files of old versions of Wireshark have packets in blocks of another type; they were taken for no packets.
+#[test]
+fn packets_of_old_pcapng_files_are_read() {
+    let Some(folder) = folder() else { return };
+    for big_endian in [true, false] {
+        let word = |word: u32| if big_endian { word.to_be_bytes() } else { word.to_le_bytes() };
+        let half = |half: u16| if big_endian { half.to_be_bytes() } else { half.to_le_bytes() };
+        let block = |kind: u32, content: &[u8]| {
+            let padding = content.len().next_multiple_of(4) - content.len();
+            let length = word((12 + content.len() + padding) as u32);
+            [&word(kind), &length, content, &vec![0; padding], &length[..]].concat()
+        };
+        let mut file = block(0x0a0d_0d0a, &[&word(0x1a2b_3c4d)[..], &half(1), &half(0), &[255; 8]].concat());
+        // The packets are those of the second interface.
+        file.extend(block(1, &[&half(147)[..], &half(0), &word(0)].concat()));
+        file.extend(block(1, &[&half(1)[..], &half(0), &word(0)].concat()));
+        for packet in packets() {
+            let head = [&half(1)[..], &half(0), &word(0), &word(7), &word(packet.len() as u32), &word(60)].concat();
+            file.extend(block(2, &[head, packet].concat()));
+        }
+        std::fs::write(folder.path("old.pcapng"), &file).expect("written");
+        let counted = folder.qj("filter -f rules.txt -r old.pcapng --count").assert().success();
+        counted.stdout_eq("2  web\n1  dns\n5  line-4\n");
+        let damaged =
+            [&file[..], &block(2, &[&half(1)[..], &half(0), &word(0), &word(7), &word(4), &word(4)].concat())];
+        std::fs::write(folder.path("old.pcapng"), damaged.concat()).expect("written");
+        let output = folder.qj("filter -f rules.txt -r old.pcapng --count").output().expect("qj runs");
+        assert!(String::from_utf8_lossy(&output.stderr).contains("is damaged after packet 6"), "{output:?}");
+    }
+}
+
 #[test]
 fn what_is_behind_brackets_and_in_long_rules_is_shown_with_the_place() {
     let Some(folder) = folder() else { return };

@@ -33,6 +33,44 @@ struct Interface {
     offset: i64,
 }
 
+impl Interface {
+    /// Seconds and nanoseconds of a time in its units.
+    fn time(&self, high: u32, low: u32) -> (u32, u32) {
+        let time = u64::from(high) << 32 | u64::from(low);
+        let (whole, part) = (time / self.resolution, time % self.resolution);
+        let part = u128::from(part) * 1_000_000_000 / u128::from(self.resolution);
+        ((whole as i64).wrapping_add(self.offset) as u32, part as u32)
+    }
+}
+
+/// The type of the block that packets were in before there were enhanced packet blocks.
+const OLD_PACKET: u32 = 2;
+
+/// The fields of such a block, in the section's order of bytes.
+///
+/// ```text
+/// | interface:16 | drops:16 | time:32, 32 | captured:32 | length:32 | data ..
+/// ```
+struct OldPacket<'p> {
+    interface: u16,
+    time: (u32, u32),
+    wire_length: u32,
+    data: &'p [u8],
+}
+
+impl<'p> OldPacket<'p> {
+    fn read(block: &'p [u8], big_endian: bool) -> Option<OldPacket<'p>> {
+        let (head, data) = block.split_at_checked(20)?;
+        let word = |at: usize| {
+            let bytes = [head[at], head[at + 1], head[at + 2], head[at + 3]];
+            if big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) }
+        };
+        let interface = if big_endian { word(0) >> 16 } else { word(0) } as u16;
+        let data = data.get(..word(12) as usize)?;
+        Some(OldPacket { interface, time: (word(4), word(8)), wire_length: word(16), data })
+    }
+}
+
 /// Gives every packet of a capture to `take`. A capture that is cut short gives what there is, and then a trouble.
 pub(crate) fn each(path: &Path, mut take: impl FnMut(Recorded<'_>) -> Result<(), Trouble>) -> Result<(), Trouble> {
     let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
@@ -54,6 +92,7 @@ pub(crate) fn each(path: &Path, mut take: impl FnMut(Recorded<'_>) -> Result<(),
     let mut link_type = 1;
     let mut nanoseconds = false;
     let mut interfaces: Vec<Interface> = Vec::new();
+    let mut big_endian = false;
     loop {
         let broken = |why: &str| {
             Trouble::new(format!("`{name}` {why} after packet {number}"))
@@ -76,8 +115,9 @@ pub(crate) fn each(path: &Path, mut take: impl FnMut(Recorded<'_>) -> Result<(),
                         wire_length: packet.origlen,
                         data: packet.data.get(..packet.caplen as usize).unwrap_or(packet.data),
                     }),
-                    PcapBlockOwned::NG(Block::SectionHeader(_)) => {
+                    PcapBlockOwned::NG(Block::SectionHeader(section)) => {
                         interfaces.clear();
+                        big_endian = section.big_endian();
                         None
                     }
                     PcapBlockOwned::NG(Block::InterfaceDescription(own)) => {
@@ -93,14 +133,12 @@ pub(crate) fn each(path: &Path, mut take: impl FnMut(Recorded<'_>) -> Result<(),
                         let Some(interface) = interfaces.get(packet.if_id as usize) else {
                             return Err(broken("has a packet of an interface that it does not describe"));
                         };
-                        let time = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
-                        let (whole, part) = (time / interface.resolution, time % interface.resolution);
-                        let part = u128::from(part) * 1_000_000_000 / u128::from(interface.resolution);
+                        let (seconds, nanoseconds) = interface.time(packet.ts_high, packet.ts_low);
                         Some(Recorded {
                             number: number + 1,
                             link_type: interface.link_type,
-                            seconds: (whole as i64).wrapping_add(interface.offset) as u32,
-                            nanoseconds: part as u32,
+                            seconds,
+                            nanoseconds,
                             wire_length: packet.origlen,
                             data: packet.data.get(..packet.caplen as usize).unwrap_or(packet.data),
                         })
@@ -121,6 +159,26 @@ pub(crate) fn each(path: &Path, mut take: impl FnMut(Recorded<'_>) -> Result<(),
                             nanoseconds: 0,
                             wire_length: packet.origlen,
                             data: packet.data.get(..length).unwrap_or(packet.data),
+                        })
+                    }
+                    // The type is given as if the least significant byte came first.
+                    PcapBlockOwned::NG(Block::Unknown(block))
+                        if block.block_type == if big_endian { OLD_PACKET.swap_bytes() } else { OLD_PACKET } =>
+                    {
+                        let Some(packet) = OldPacket::read(block.data, big_endian) else {
+                            return Err(broken("is damaged"));
+                        };
+                        let Some(interface) = interfaces.get(usize::from(packet.interface)) else {
+                            return Err(broken("has a packet of an interface that it does not describe"));
+                        };
+                        let (seconds, nanoseconds) = interface.time(packet.time.0, packet.time.1);
+                        Some(Recorded {
+                            number: number + 1,
+                            link_type: interface.link_type,
+                            seconds,
+                            nanoseconds,
+                            wire_length: packet.wire_length,
+                            data: packet.data,
                         })
                     }
                     // Statistics, names and the like.
