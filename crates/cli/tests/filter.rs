@@ -225,6 +225,26 @@ fn packets_of_old_pcapng_files_are_read() {
     }
 }
 
+/// A file for each of many rules: more than a process may have open, unless it asks.
+#[cfg(target_os = "linux")]
+#[test]
+fn more_rules_than_files_may_be_open_can_be_split() {
+    let Some(folder) = folder() else { return };
+    let rules: String = (1..100).map(|port| format!("p{port}: dst port {port}\n")).collect();
+    let packets: Vec<_> = (1..100).map(|port| packet(6, 1000, port)).collect();
+    std::fs::write(folder.path("many.txt"), rules).expect("written");
+    std::fs::write(folder.path("many.pcap"), pcap(&packets)).expect("written");
+    let command = "ulimit -Sn 32 && exec \"$0\" filter -f many.txt -r many.pcap --split out";
+    let output = std::process::Command::new("sh")
+        .current_dir(folder.path(""))
+        .args(["-c", command])
+        .arg(env!("CARGO_BIN_EXE_qj"))
+        .output()
+        .expect("sh runs");
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(std::fs::read_dir(folder.path("out")).expect("it was made").count(), 99);
+}
+
 #[test]
 fn what_is_behind_brackets_and_in_long_rules_is_shown_with_the_place() {
     let Some(folder) = folder() else { return };

@@ -17,6 +17,7 @@ use quaject_filter::fuzz::{Counts, Guard, Kernel, Oracle, fingerprints, one_prog
 use quaject_filter::pcap::{Pcap, Prepared};
 use quaject_filter::rules::{Compiled, Mistake, Rule, Severity, compile, read};
 use quaject_filter::{Classifier, Engine, Id, Packet};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -203,6 +204,7 @@ fn count(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, Stop> {
 fn split(wanted: &mut Wanted<'_>, source: Source<'_>, folder: &Path) -> Result<Status, Stop> {
     let trouble = |error: &std::io::Error| Trouble::file("make", folder.display(), error);
     std::fs::create_dir_all(folder).map_err(|error| Stop::at(trouble(&error)))?;
+    allow_open_files();
     let names: Vec<String> = wanted.rules.iter().map(|rule| rule.name.clone()).collect();
     let mut files: BTreeMap<usize, Writer> = BTreeMap::new();
     // What has passed an interface cannot be read again: it is kept when the interface goes away.
@@ -238,6 +240,13 @@ fn split(wanted: &mut Wanted<'_>, source: Source<'_>, folder: &Path) -> Result<S
     }
     print(text.as_bytes())?;
     outcome.map(|()| Status::Done)
+}
+
+/// Has as many files open at once as the system allows, one for each rule: the limit that is in force may be far lower.
+fn allow_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where even that is refused, the limit there is may do.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn explain(wanted: &mut Wanted<'_>, link_type: i32) -> Result<Status, Stop> {
