@@ -35,6 +35,7 @@ impl From<Error> for Failure {
             Error::Alternatives(_) => 4,
             Error::Unknown(_) => 5,
             Error::Full => 6,
+            Error::Shift(_) => SHIFT,
         };
         Failure(number, format!("{error}\nhelp: {}", error.help()))
     }

@@ -183,7 +183,8 @@ impl Classifier {
     /// become visible one by one before.
     ///
     /// # Errors
-    /// [`Error::Full`] at 2^32 - 1 filters; [`Error::Width`] for a field of a width that loads do not have.
+    /// [`Error::Full`] at 2^32 - 1 filters; [`Error::Width`] for a field of a width that loads do not have; [`Error::Shift`] for
+    /// a base that is shifted by more than 31 bits.
     pub fn insert(&self, filter: &Filter, priority: u32) -> Result<Id, Error> {
         self.writer().insert(&self.shared, filter, priority)
     }

@@ -30,6 +30,8 @@ pub enum Error {
     Unknown(u32),
     /// There are as many filters as can be told apart.
     Full,
+    /// A number that moves a base is shifted by more than 31 bits.
+    Shift(i8),
 }
 
 impl Error {
@@ -42,6 +44,7 @@ impl Error {
             Error::Alternatives(_) => "F0004",
             Error::Unknown(_) => "F0005",
             Error::Full => "F0006",
+            Error::Shift(_) => "F0007",
         }
     }
 
@@ -54,6 +57,7 @@ impl Error {
             Error::Alternatives(_) => "insert the alternatives as filters of their own",
             Error::Unknown(_) => "a filter can be removed once, by the number its insertion gave",
             Error::Full => "remove filters that are not needed any more",
+            Error::Shift(_) => "shift by -31 to 31 bits; headers tell their length in words of 4 or 8 bytes",
         }
     }
 }
@@ -68,6 +72,7 @@ impl fmt::Display for Error {
             Error::Alternatives(count) => write!(f, "an expression of more than {count} alternatives"),
             Error::Unknown(id) => write!(f, "there is no filter {id}"),
             Error::Full => write!(f, "no more filters can be told apart"),
+            Error::Shift(bits) => write!(f, "a shift by {bits} bits"),
         }
     }
 }

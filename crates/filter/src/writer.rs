@@ -550,21 +550,14 @@ impl Writer {
     }
 }
 
-/// Fields have widths that can be loaded.
+/// Fields can be loaded.
 fn check(filter: &Filter) -> Result<(), Error> {
     let Filter::Any(conjunctions) = filter else { return Ok(()) };
     let of = |conjunction: &Conjunction| {
         conjunction.tests().iter().try_for_each(|test| match &test.subject {
-            Subject::Field(field) => check_field(field),
+            Subject::Field(field) => field.check(),
             Subject::Length => Ok(()),
         })
     };
     conjunctions.iter().try_for_each(of)
-}
-
-fn check_field(field: &crate::ir::Field) -> Result<(), Error> {
-    if !(1..=4).contains(&field.width) {
-        return Err(Error::Width(field.width.into()));
-    }
-    field.base.terms().iter().try_for_each(|term| check_field(&term.field))
 }

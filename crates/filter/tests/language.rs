@@ -150,6 +150,12 @@ fn expressions_have_limits() {
     let pairs = Expression::All((0..20).map(|at| Expression::Any(vec![port(at), port(at + 1)])).collect());
     assert_eq!(pairs.filter(), Err(Error::Alternatives(65_536)));
     assert_eq!(Scope::packet().equals(0, 5, 1).filter(), Err(Error::Width(5)));
+    for by in [32, 64, 127, -32, -128] {
+        let moved = Scope::packet().shift(0, 1, 1, by);
+        assert_eq!(moved.equals(0, 1, 0).filter(), Err(Error::Shift(by)));
+        let twice = moved.shift(1, 1, 0x0f, 2).field(0, 1);
+        assert_eq!(Classifier::new().insert(&Filter::all(vec![Test::equal(twice, 0)]), 0), Err(Error::Shift(by)));
+    }
     assert!((port(1) & port(2)).filter().expect("small").is_empty());
     assert!(Scope::packet().equals(0, 2, 0x1_0000).filter().expect("small").is_empty());
 }

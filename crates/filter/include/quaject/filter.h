@@ -36,7 +36,7 @@ enum {
     QJ_FILTER_ABSENT = 8,       /* the system has no libpcap */
     QJ_FILTER_UNFIT = 9,        /* a test is added to a filter that was not made by qj_filter_new() */
     QJ_FILTER_ENCODING = 10,    /* a text is not UTF-8 */
-    QJ_FILTER_SHIFT = 11        /* a shift by more than 31 bits */
+    QJ_FILTER_SHIFT = 11        /* F0007: a shift by more than 31 bits */
 };
 
 /* What the last function of this thread that failed has to say, with the way out: valid until the next one fails. Empty if

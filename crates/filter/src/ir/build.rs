@@ -35,8 +35,8 @@ impl Expression {
     /// The filter of packets for which it holds.
     ///
     /// # Errors
-    /// [`Error::Width`] for a field that is not 1 to 4 bytes wide, [`Error::Alternatives`] for more than
-    /// [`MOST_ALTERNATIVES`].
+    /// [`Error::Width`] for a field that is not 1 to 4 bytes wide, [`Error::Shift`] for a base that is shifted by more than 31
+    /// bits, [`Error::Alternatives`] for more than [`MOST_ALTERNATIVES`].
     pub fn filter(&self) -> Result<Filter, Error> {
         let alternatives = self.alternatives(Sense::Inside)?;
         let mut conjunctions: Vec<Conjunction> = alternatives.into_iter().filter_map(Conjunction::new).collect();
@@ -49,7 +49,9 @@ impl Expression {
     fn alternatives(&self, sense: Sense) -> Result<Vec<Vec<Test>>, Error> {
         match (self, sense) {
             (Expression::Test(test), _) => {
-                check_width(&test.subject)?;
+                if let Subject::Field(field) = &test.subject {
+                    field.check()?;
+                }
                 let test = if sense == Sense::Inside { test.clone() } else { test.clone().negated() };
                 Ok(vec![vec![test]])
             }
@@ -82,14 +84,6 @@ impl Expression {
             }
         }
     }
-}
-
-fn check_width(subject: &Subject) -> Result<(), Error> {
-    let Subject::Field(field) = subject else { return Ok(()) };
-    if !(1..=4).contains(&field.width) {
-        return Err(Error::Width(u32::from(field.width)));
-    }
-    field.base.terms().iter().try_for_each(|term| check_width(&Subject::Field(term.field.clone())))
 }
 
 impl From<Test> for Expression {

@@ -20,6 +20,7 @@ pub use build::{Expression, MOST_ALTERNATIVES, Scope};
 pub use text::parse;
 
 use crate::bpf::Program;
+use crate::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
@@ -100,6 +101,17 @@ impl Field {
     /// The first byte after it.
     pub fn end(&self) -> u64 {
         u64::from(self.offset) + u64::from(self.width)
+    }
+
+    /// Whether it, and what its base is made of, has a width that can be loaded, and is shifted by what a number has bits.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        if !(1..=4).contains(&self.width) {
+            return Err(Error::Width(self.width.into()));
+        }
+        self.base.terms().iter().try_for_each(|term| match term.shift {
+            -31..=31 => term.field.check(),
+            by => Err(Error::Shift(by)),
+        })
     }
 }
 
