@@ -72,6 +72,13 @@ impl Checker {
         }
     }
 
+    fn element(&self, element: Element) -> Result<(), Flaw> {
+        if is_element(element) {
+            return Ok(());
+        }
+        self.flaw(format!("an element of {} bytes", element.bytes), ELEMENT_HELP)
+    }
+
     fn writes(&mut self, register: Register) -> Result<(), Flaw> {
         let number = self.exists(register)?;
         self.written[number] = true;
@@ -103,9 +110,9 @@ impl Checker {
 pub(super) fn step(program: Program, element: Element) -> Result<Checked, Flaw> {
     let mut checker = Checker { at: 0, bytes: element.bytes, written: [false; REGISTERS] };
     checker.written[0] = true;
-    if !matches!(element.bytes, 1 | 2 | 4 | 8) {
+    if !is_element(element) {
         let message = format!("elements of {} bytes", element.bytes);
-        return Err(Flaw { instruction: None, message, help: "an element has 1, 2, 4 or 8 bytes".into() });
+        return Err(Flaw { instruction: None, message, help: ELEMENT_HELP.into() });
     }
     too_long(&program, MOST_STEP_INSTRUCTIONS)?;
     let (mut totals, mut writes) = (None, false);
@@ -180,7 +187,8 @@ pub(crate) fn handler(program: &Program, pipes: usize, buffers: usize) -> Result
             Instruction::Total { .. } => {
                 return checker.flaw("a total is for steps", "add up in a register");
             }
-            Instruction::Load { d, at, element: _ } => {
+            Instruction::Load { d, at, element } => {
+                checker.element(element)?;
                 checker.reads_operand(at)?;
                 checker.writes(d)?;
             }
@@ -202,7 +210,10 @@ pub(crate) fn handler(program: &Program, pipes: usize, buffers: usize) -> Result
             Instruction::Reply { at, length } => {
                 [at, length].into_iter().try_for_each(|operand| checker.reads_operand(operand))?;
             }
-            Instruction::Send { value, element: _ } => checker.reads_operand(value)?,
+            Instruction::Send { value, element } => {
+                checker.element(element)?;
+                checker.reads_operand(value)?;
+            }
             Instruction::Accept | Instruction::Drop => {}
         }
     }
@@ -214,6 +225,12 @@ pub(crate) fn handler(program: &Program, pipes: usize, buffers: usize) -> Result
             help: "end with `accept` or `drop`".into(),
         }),
     }
+}
+
+const ELEMENT_HELP: &str = "an element has 1, 2, 4 or 8 bytes";
+
+fn is_element(element: Element) -> bool {
+    matches!(element.bytes, 1 | 2 | 4 | 8)
 }
 
 fn too_long(program: &Program, most: usize) -> Result<(), Flaw> {

@@ -186,6 +186,16 @@ fn handlers_that_could_go_wrong_are_refused() {
         let flaw = Handler::new(program, vec![compose("copy", &[])], 1).expect_err(text);
         assert_eq!(flaw.to_string(), wanted);
     }
+    for bytes in [0, 3, 9, usize::MAX] {
+        let element = Element { bytes, order: Order::Big };
+        let zero = Operand::Constant(0);
+        let load = Instruction::Load { element, d: Register(1), at: zero };
+        for instruction in [load, Instruction::Send { element, value: zero }] {
+            let program = Program { name: "h".into(), instructions: vec![instruction, Instruction::Drop] };
+            let flaw = Handler::new(program, vec![], 0).expect_err("there are no such numbers");
+            assert_eq!(flaw.to_string(), format!("instruction 0: an element of {bytes} bytes"));
+        }
+    }
     let program = definitions("handler h\n  drop\nend\n").handlers.remove(0);
     let flaw = Handler::new(program, vec![compose("xor stream", &[])], 1).expect_err("a handler has no key stream");
     assert_eq!(flaw.to_string(), "pipe 0 wants a key stream, which a handler has not");
