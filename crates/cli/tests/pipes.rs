@@ -48,6 +48,10 @@ error: bad.pipe:2:11: `r9` is no register
 help: a register is r0 to r7
 ...
 "#]]);
+    std::fs::write(folder.path("a.pipe"), "step a u8\nend\n").expect("a file can be written");
+    pipe("a", "-s a.pipe -s a.pipe -r in")
+        .code(1)
+        .stderr_eq("error: `a.pipe` has a step `a`, as a file before\nhelp: give it another name\n");
     pipe("xor stream", "-r in").code(2).stderr_eq("error: P0203: 0 key files for 1 steps `xor stream`\n...");
     pipe("xor stream", "-r in -k key -w out")
         .code(1)

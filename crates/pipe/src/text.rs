@@ -15,6 +15,11 @@ const STEPS: [(&str, Step); 7] = [
     ("count", Step::Count),
 ];
 
+/// Whether there is such a step, whatever users define.
+pub(crate) fn is_built_in(name: &str) -> bool {
+    name == "xor" || STEPS.iter().any(|(own, _)| *own == name)
+}
+
 /// Reads a pipe. `steps` are the user's, known by their names. Steps that are wrong are left out, and what is wrong with
 /// them is told.
 ///

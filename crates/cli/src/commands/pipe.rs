@@ -55,7 +55,15 @@ fn read_steps(terminal: &Terminal, arguments: &Arguments) -> Result<Option<Vec<S
         let (found, mistakes) = Definitions::read(&text);
         wrong |= !mistakes.is_empty();
         mistakes.iter().for_each(|mistake| show(terminal, &file.display().to_string(), &text, mistake));
-        users.extend(found.steps);
+        for step in found.steps {
+            if users.iter().any(|own| own.name() == step.name()) {
+                let trouble =
+                    Trouble::new(format!("`{}` has a step `{}`, as a file before", file.display(), step.name()));
+                terminal.trouble(&trouble.help("give it another name"));
+                wrong = true;
+            }
+            users.push(step);
+        }
     }
     let (steps, mistakes) = read_pipe(&arguments.pipe, &users);
     mistakes.iter().for_each(|mistake| show(terminal, "PIPE", &arguments.pipe, mistake));

@@ -17,6 +17,7 @@
 
 use super::{Condition, Element, Instruction, Operand, Operation, Order, Program, Register, Total, UserStep};
 use crate::error::TextError;
+use crate::text::is_built_in;
 
 /// What a text holds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -172,7 +173,15 @@ impl<'t> Reader<'t> {
             mistakes: 0,
         };
         let mut outcome = Ok(());
-        if !is_name(name) {
+        let is_taken = match word {
+            "step" => self.found.steps.iter().any(|own| own.name() == name),
+            _ => self.found.handlers.iter().any(|own| own.name == name),
+        };
+        if is_taken {
+            outcome = Err(self.at(name, format!("a second {word} `{name}`"), "give it another name"));
+        } else if word == "step" && is_built_in(name) {
+            outcome = Err(self.at(name, format!("there is a step `{name}` without this"), "give it another name"));
+        } else if !is_name(name) {
             outcome =
                 Err(self.at(name, format!("`{name}` is no name"), "a name is a letter, then letters, digits and _"));
         } else if word == "step" {

@@ -64,6 +64,13 @@ fn what_is_wrong_with_a_text_is_told_with_its_place() {
             "step a u8\n  add r0, r0, 300\nend\n",
             "line 2, column 3: 300 does not fit an element of 8 bits (15); use wider elements, or a smaller number",
         ),
+        ("step copy u8\nend\n", "line 1, column 6: there is a step `copy` without this (4); give it another name"),
+        ("step xor u8\nend\n", "line 1, column 6: there is a step `xor` without this (3); give it another name"),
+        ("step a u8\nend\nstep a u8\nend\n", "line 3, column 6: a second step `a` (1); give it another name"),
+        (
+            "handler h\n  drop\nend\nhandler h\n  drop\nend\n",
+            "line 4, column 9: a second handler `h` (1); give it another name",
+        ),
         ("step a u16le\n  shl r0, r0, 16\nend\n", "line 2, column 3: a shift by 16 of 16 bits (14); shift by 0 to 15"),
         ("step a u16le\n  shl r0, r0, r0\nend\n", "line 2, column 3: a shift by a register (14); shift by a constant"),
         (
