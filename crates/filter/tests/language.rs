@@ -79,6 +79,8 @@ fn tests_as_text_can_be_read_again() {
         "[12:2] & 0xff0 == 0x800 && [14:1] is there",
         "[(([14:1] & 0xf) << 2) + 16:2] in 0x10..=0x20",
         "[(([14:1] & 0xf0) >> 2) + 16:2] not in 0x10..=0x20 && length != 0x3c",
+        // In the book.
+        "[12:2] == 0x800 && [23] == 6 && [(([14] & 0xf) << 2) + 16:2] in 80..=443",
     ];
     for text in texts {
         let filter = parse(text).expect("the text is right");
