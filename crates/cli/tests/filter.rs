@@ -243,6 +243,15 @@ fn more_rules_than_files_may_be_open_can_be_split() {
         .expect("sh runs");
     assert!(output.status.success(), "{output:?}");
     assert_eq!(std::fs::read_dir(folder.path("out")).expect("it was made").count(), 99);
+    let output = std::process::Command::new("sh")
+        .current_dir(folder.path(""))
+        .args(["-c", &command.replace("-Sn 32", "-n 64").replace("out", "fewer")])
+        .arg(env!("CARGO_BIN_EXE_qj"))
+        .output()
+        .expect("sh runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("help: each rule with packets has a file open, and a process may have 64"), "{said}");
+    assert_eq!(std::fs::read_dir(folder.path("fewer")).expect("it was made").count(), 0, "nothing is left half");
 }
 
 #[test]

@@ -74,7 +74,7 @@ enum Source<'s> {
 /// The rules compiled for one link type.
 struct Set {
     compiled: Vec<Compiled>,
-    /// By rule.
+    /// By rule: in order, as a new classifier gives numbers.
     ids: Vec<Id>,
     classifier: Classifier,
 }
@@ -82,7 +82,7 @@ struct Set {
 impl Set {
     /// The rule of a filter.
     fn rule(&self, id: Id) -> Option<usize> {
-        self.ids.iter().position(|own| *own == id)
+        self.ids.binary_search(&id).ok()
     }
 }
 
@@ -204,7 +204,7 @@ fn count(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, Stop> {
 fn split(wanted: &mut Wanted<'_>, source: Source<'_>, folder: &Path) -> Result<Status, Stop> {
     let trouble = |error: &std::io::Error| Trouble::file("make", folder.display(), error);
     std::fs::create_dir_all(folder).map_err(|error| Stop::at(trouble(&error)))?;
-    allow_open_files();
+    let most_open = allow_open_files();
     let names: Vec<String> = wanted.rules.iter().map(|rule| rule.name.clone()).collect();
     let mut files: BTreeMap<usize, Writer> = BTreeMap::new();
     // What has passed an interface cannot be read again: it is kept when the interface goes away.
@@ -214,9 +214,18 @@ fn split(wanted: &mut Wanted<'_>, source: Source<'_>, folder: &Path) -> Result<S
         let found = reader.classify(Packet::captured(packet.data, packet.wire_length));
         let Some(rule) = found.id().and_then(|id| set.rule(id)) else { return Ok(()) };
         let path = folder.join(format!("{}.pcap", names[rule]));
+        let open = files.len() as u64;
+        let explained = |trouble: Trouble| match most_open {
+            Some(most) if open + OTHER_FILES >= most => trouble.help(format!(
+                "each rule with packets has a file open, and a process may have {most}: raise `ulimit -Hn`, or take fewer rules"
+            )),
+            Some(_) | None => trouble,
+        };
         let file = match files.entry(rule) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::btree_map::Entry::Vacant(entry) => entry.insert(Writer::create(&path, packet.link_type)?),
+            std::collections::btree_map::Entry::Vacant(entry) => {
+                entry.insert(Writer::create(&path, packet.link_type).map_err(explained)?)
+            }
         };
         if file.link_type != packet.link_type {
             let number = packet.number;
@@ -242,11 +251,18 @@ fn split(wanted: &mut Wanted<'_>, source: Source<'_>, folder: &Path) -> Result<S
     outcome.map(|()| Status::Done)
 }
 
-/// Has as many files open at once as the system allows, one for each rule: the limit that is in force may be far lower.
-fn allow_open_files() {
+/// What a process has open besides: standard streams, the capture, and some.
+const OTHER_FILES: u64 = 16;
+
+/// May have as many files open at once as the system allows, one for each rule: the limit that is in force may be far lower.
+/// How many that is; none if there is no limit.
+fn allow_open_files() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
     // Where even that is refused, the limit there is may do.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    match setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        Ok(()) => limit.maximum,
+        Err(_) => limit.current,
+    }
 }
 
 fn explain(wanted: &mut Wanted<'_>, link_type: i32) -> Result<Status, Stop> {
