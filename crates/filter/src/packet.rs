@@ -40,6 +40,10 @@ impl<'a> Packet<'a> {
     /// What was captured.
     #[inline]
     pub fn data(self) -> &'a [u8] {
+        // Of packets of C that have no bytes the pointer may be null.
+        if self.length == 0 {
+            return &[];
+        }
         // SAFETY: pointer and length are those of the slice that is borrowed for `'a`, or of its beginning.
         unsafe { std::slice::from_raw_parts(self.data, self.length as usize) }
     }
@@ -64,5 +68,17 @@ impl<'a> From<&'a [u8]> for Packet<'a> {
     #[inline]
     fn from(data: &'a [u8]) -> Packet<'a> {
         Packet::new(data)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_without_bytes_needs_no_pointer() {
+        let packet = Packet { data: std::ptr::null(), length: 0, wire_length: 60, borrow: PhantomData };
+        assert_eq!(packet.data(), []);
+        assert_eq!(packet.load(0, 1), None);
     }
 }

@@ -142,7 +142,7 @@ void qj_reader_free(struct qj_reader *);
 void qj_reader_pin(struct qj_reader *);
 void qj_reader_unpin(struct qj_reader *);
 
-/* The bytes of a packet that were captured, and how many there were on the wire. */
+/* The bytes of a packet that were captured, and how many there were on the wire. Without bytes `data` may be null. */
 struct qj_packet {
     const void *data;
     uint32_t length, wire_length;
