@@ -24,7 +24,7 @@ pub enum Error {
     },
     /// A field is wider than four bytes, or has none.
     Width(u32),
-    /// An expression has more alternatives than are looked at one by one.
+    /// An expression has more alternatives, or more tests in them, than are looked at one by one.
     Alternatives(usize),
     /// There is no such filter.
     Unknown(u32),
@@ -69,7 +69,9 @@ impl fmt::Display for Error {
             Error::Bytecode { at, why } => write!(f, "instruction {at}: {why}"),
             Error::Text { line, column, why } => write!(f, "{line}:{column}: {why}"),
             Error::Width(bytes) => write!(f, "a field of {bytes} bytes"),
-            Error::Alternatives(count) => write!(f, "an expression of more than {count} alternatives"),
+            Error::Alternatives(count) => {
+                write!(f, "an expression of more than {count} alternatives, or with too many tests in them")
+            }
             Error::Unknown(id) => write!(f, "there is no filter {id}"),
             Error::Full => write!(f, "no more filters can be told apart"),
             Error::Shift(bits) => write!(f, "a shift by {bits} bits"),

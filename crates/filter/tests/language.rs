@@ -151,6 +151,13 @@ fn expressions_have_limits() {
     let port = |port| Scope::packet().equals(0, 2, port);
     let pairs = Expression::All((0..20).map(|at| Expression::Any(vec![port(at), port(at + 1)])).collect());
     assert_eq!(pairs.filter(), Err(Error::Alternatives(65_536)));
+    // Each of 65,536 alternatives would have all of these tests, some gigabytes.
+    let pairs = (0..16).map(|at| Expression::Any(vec![port(at), port(at + 1)]));
+    let many = (0..5000).map(|at| Scope::packet().equals(at, 1, 0));
+    assert_eq!(Expression::All(pairs.chain(many).collect()).filter(), Err(Error::Alternatives(65_536)));
+    // What has one alternative may be long.
+    let long = Expression::All((0..100_000).map(|at| Scope::packet().equals(at, 1, 0)).collect());
+    assert!(matches!(long.filter(), Ok(Filter::Any(one)) if one[0].tests().len() == 100_000));
     assert_eq!(Scope::packet().equals(0, 5, 1).filter(), Err(Error::Width(5)));
     for by in [32, 64, 127, -32, -128] {
         let moved = Scope::packet().shift(0, 1, 1, by);

@@ -6,6 +6,8 @@ use std::ops::{BitAnd, BitOr, Not, RangeInclusive};
 
 /// The most alternatives an expression may have once `or` is moved outside.
 pub const MOST_ALTERNATIVES: usize = 65_536;
+/// The most tests that all of them may have together: what is in front of an `or` is in each alternative behind it.
+const MOST_TESTS: usize = 1 << 21;
 
 /// A condition on packets.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -58,10 +60,12 @@ impl Expression {
             (Expression::Not(inner), Sense::Inside) => inner.alternatives(Sense::Outside),
             (Expression::Not(inner), Sense::Outside) => inner.alternatives(Sense::Inside),
             (Expression::Any(parts), Sense::Inside) | (Expression::All(parts), Sense::Outside) => {
-                let mut all = Vec::new();
+                let (mut all, mut many) = (Vec::new(), 0);
                 for part in parts {
-                    all.extend(part.alternatives(sense)?);
-                    if all.len() > MOST_ALTERNATIVES {
+                    let next = part.alternatives(sense)?;
+                    many += tests(&next);
+                    all.extend(next);
+                    if all.len() > MOST_ALTERNATIVES || many > MOST_TESTS {
                         return Err(Error::Alternatives(MOST_ALTERNATIVES));
                     }
                 }
@@ -69,10 +73,17 @@ impl Expression {
             }
             (Expression::All(parts), Sense::Inside) | (Expression::Any(parts), Sense::Outside) => {
                 let mut all = vec![Vec::new()];
+                // How many tests there are in `all`.
+                let mut many = 0;
                 for part in parts {
                     let next = part.alternatives(sense)?;
-                    if all.len().saturating_mul(next.len()) > MOST_ALTERNATIVES {
+                    many = many * next.len() + all.len() * tests(&next);
+                    if all.len().saturating_mul(next.len()) > MOST_ALTERNATIVES || many > MOST_TESTS {
                         return Err(Error::Alternatives(MOST_ALTERNATIVES));
+                    }
+                    if let [only] = &next[..] {
+                        all.iter_mut().for_each(|one| one.extend(only.iter().cloned()));
+                        continue;
                     }
                     let join = |one: &Vec<Test>| {
                         let one = one.clone();
@@ -84,6 +95,11 @@ impl Expression {
             }
         }
     }
+}
+
+/// How many tests alternatives have together.
+fn tests(alternatives: &[Vec<Test>]) -> usize {
+    alternatives.iter().map(Vec::len).sum()
 }
 
 impl From<Test> for Expression {
