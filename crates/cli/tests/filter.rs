@@ -254,6 +254,26 @@ fn more_rules_than_files_may_be_open_can_be_split() {
     assert_eq!(std::fs::read_dir(folder.path("fewer")).expect("it was made").count(), 0, "nothing is left half");
 }
 
+/// A file that cannot be written is found out when all of the capture was read: those before it have no name either.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_file_that_cannot_be_written_leaves_no_file() {
+    let Some(folder) = folder() else { return };
+    let packets: Vec<_> = (0..100).map(|at| packet(6, 1000, if at == 0 { 80 } else { 9 })).collect();
+    std::fs::write(folder.path("large.pcap"), pcap(&packets)).expect("written");
+    // Files of at most 4 KiB; whoever writes more is told, not killed.
+    let command = "ulimit -f 8 && trap '' XFSZ && exec \"$0\" filter -f rules.txt -r large.pcap --split out";
+    let output = std::process::Command::new("sh")
+        .current_dir(folder.path(""))
+        .args(["-c", command])
+        .arg(env!("CARGO_BIN_EXE_qj"))
+        .output()
+        .expect("sh runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("cannot write `") && said.contains("line-4.pcap`"), "{said}");
+    assert_eq!(std::fs::read_dir(folder.path("out")).expect("it was made").count(), 0, "nothing has a name");
+}
+
 #[test]
 fn what_is_behind_brackets_and_in_long_rules_is_shown_with_the_place() {
     let Some(folder) = folder() else { return };

@@ -189,6 +189,7 @@ unsafe extern "C" fn qj_runner_run(
     // SAFETY: the pointers are valid, as the header demands.
     unsafe {
         let own = &mut *runner;
+        own.bytes = 0;
         let status = own.pass(source, target, bytes, options, true);
         if status == OK {
             lend(own.runner.report(), report);

@@ -249,6 +249,8 @@ static void mistakes(void) {
     qj_runner_begin(runner);
     CHECK(qj_runner_piece(runner, data, data, 9, &options) == QJ_PIPE_OK);
     CHECK(qj_runner_piece(runner, data, data, 8, &options) == QJ_PIPE_PIECE && says("after 9 bytes"));
+    CHECK(qj_runner_run(runner, data, data, 32, &options, NULL) == QJ_PIPE_OK);
+    CHECK(qj_runner_piece(runner, data, data, 8, &options) == QJ_PIPE_OK); /* the nine bytes are forgotten */
     struct qj_part parts[] = {{data, 32}}, fewer[] = {{other, 31}};
     CHECK(qj_runner_run_parts(runner, parts, 1, fewer, 1, &options, NULL) == QJ_PIPE_TARGET);
     qj_runner_free(runner);

@@ -262,6 +262,11 @@ impl Writer {
         outcome.map_err(|error| Trouble::file("write", self.file.path().display(), &error))
     }
 
+    /// Writes what has not been written yet.
+    pub(crate) fn flush(&mut self) -> Result<(), Trouble> {
+        self.file.flush().map_err(|error| Trouble::file("write", self.file.path().display(), &error))
+    }
+
     /// Gives the file its name.
     pub(crate) fn finish(self) -> Result<(), Trouble> {
         self.file.finish()

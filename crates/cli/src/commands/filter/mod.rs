@@ -241,7 +241,10 @@ fn split(wanted: &mut Wanted<'_>, source: Source<'_>, folder: &Path) -> Result<S
         Err(stop) if !is_live => return Err(stop),
         outcome => outcome,
     };
-    // Nothing has its name before everything was read.
+    // Nothing has its name before everything was read, and is on its disk.
+    for file in files.values_mut() {
+        file.flush().map_err(Stop::at)?;
+    }
     let mut text = String::new();
     for (rule, file) in files {
         let _ = writeln!(text, "{}  {}.pcap", file.packets, names[rule]);
