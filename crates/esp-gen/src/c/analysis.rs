@@ -5,12 +5,15 @@
 
 mod access;
 mod coalesce;
+mod held;
 mod literal;
 mod overlay;
 
 use crate::layout::{Layouts, View};
 pub(crate) use access::{Access, bound_slots, touched};
 use coalesce::coalesce;
+pub(crate) use held::Held;
+use held::held;
 use literal::literals;
 pub(crate) use overlay::Overlay;
 use quaject_esp_ir::ir::*;
@@ -75,6 +78,8 @@ pub(crate) struct Homes {
     pub(crate) overlay: Overlay,
     /// Per block and branch behind which a path may pause: the locals it keeps.
     pub(crate) paused: BTreeMap<(BlockId, usize), Vec<Value>>,
+    /// What loops hold of the frame.
+    pub(crate) held: Held,
     /// What slots hold that are constants.
     pub(crate) literals: BTreeMap<SlotId, Vec<u8>>,
     /// Blocks reached from the entry without entering a region, in ascending order.
@@ -418,6 +423,7 @@ pub(crate) fn homes(body: &Body, types: &TypeTable, layouts: &Layouts, pins: &Pi
             })
         })
         .collect();
+    let held = if pins.blocks.is_empty() { held(body, &main, &live_in, &values) } else { Held::default() };
     let local = |unit: &Unit| match unit {
         Unit::Value(value) => match values[value.0 as usize] {
             Home::Local(class) => Some(class),
@@ -456,7 +462,7 @@ pub(crate) fn homes(body: &Body, types: &TypeTable, layouts: &Layouts, pins: &Pi
     });
     let overlay = overlay::overlay(&analysis, layouts, &main, &may_share.collect::<Vec<bool>>());
     literals.retain(|slot, _| slots[slot.0 as usize] == SlotHome::Literal);
-    Homes { values, slots, overlay, paused, literals, main }
+    Homes { values, slots, overlay, paused, held, literals, main }
 }
 
 /// The slots that some of these blocks use, or a region of their waits.
@@ -488,5 +494,5 @@ pub(crate) fn local_homes(body: &Body) -> Homes {
     }
     let slots = vec![SlotHome::Local; body.slots.len()];
     let (overlay, paused, literals) = (Overlay::default(), BTreeMap::new(), BTreeMap::new());
-    Homes { values, slots, overlay, paused, literals, main: reachable(body, BlockId(0)) }
+    Homes { values, slots, overlay, paused, held: Held::default(), literals, main: reachable(body, BlockId(0)) }
 }

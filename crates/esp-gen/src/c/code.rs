@@ -33,6 +33,8 @@ pub(crate) struct Code<'p, 'a> {
     pub(crate) results: Results,
     /// The channel that faults of this code name.
     pub(crate) channel: Option<ChannelId>,
+    /// The loop of the process that is being written, if it holds values of the frame in locals.
+    pub(crate) in_loop: Option<usize>,
     /// The path whose function this is, if it is one.
     pub(crate) path: Option<usize>,
     marked: Location,
@@ -107,6 +109,7 @@ impl<'p, 'a> Code<'p, 'a> {
             indent: 1,
             results: Results::Truth,
             channel: None,
+            in_loop: None,
             path: None,
             marked: Location::default(),
         }
@@ -206,6 +209,7 @@ impl<'p, 'a> Code<'p, 'a> {
                         Scope::Process(_) => format!("{}_{}", plan.name, self.plan.version(body, class)),
                         Scope::Region(_) | Scope::Function(_) => self.plan.version(body, value),
                     },
+                    Home::Frame(class) if self.is_held(class) => self.held_name(index, class),
                     Home::Frame(class) => format!("{}{}", self.plan.frame(index), self.plan.version(body, class)),
                     Home::Constant(constant) => self.constant(constant, self.value_type(value)),
                     Home::OwnId => self.own_id(),
@@ -217,6 +221,20 @@ impl<'p, 'a> Code<'p, 'a> {
                 Home::OwnId => self.own_id(),
             },
         }
+    }
+
+    /// Whether the loop that is being written holds this value of the frame in a local.
+    fn is_held(&self, class: Value) -> bool {
+        match (self.scope, self.in_loop) {
+            (Scope::Process(index), Some(loop_)) => self.plan.processes[index].homes.held.holds(loop_, class),
+            (Scope::Process(_), None) | (Scope::Region(_) | Scope::Function(_), _) => false,
+        }
+    }
+
+    /// The local that holds a value of the frame.
+    pub(crate) fn held_name(&self, process: usize, class: Value) -> String {
+        let plan = &self.plan.processes[process];
+        format!("{}_{}", plan.name, self.plan.version(&self.plan.program.processes[process].body, class))
     }
 
     pub(crate) fn constant_of(&self, value: Value) -> Option<i128> {
@@ -552,18 +570,31 @@ impl<'p, 'a> Code<'p, 'a> {
 
     /// Copies an edge's arguments to the target's parameters, all at once.
     pub(crate) fn edge(&mut self, edge: &Edge) {
-        let parameters = self.body().blocks[edge.to.0 as usize].parameters.clone();
-        let moves: Vec<(Value, Value)> = parameters.into_iter().zip(edge.arguments.iter().copied()).collect();
-        self.moves(&moves);
+        self.edge_between(edge, self.in_loop, self.in_loop);
+    }
+
+    /// The same where arguments are where one loop holds them, parameters where another does.
+    pub(crate) fn edge_between(&mut self, edge: &Edge, from: Option<usize>, to: Option<usize>) {
+        let before = self.in_loop;
+        let parameters = &self.body().blocks[edge.to.0 as usize].parameters;
+        self.in_loop = to;
+        let targets: Vec<(String, TypeId)> =
+            parameters.iter().map(|value| (self.value(*value), self.value_type(*value))).collect();
+        self.in_loop = from;
+        let sources = edge.arguments.iter().map(|value| self.value(*value));
+        let moves = targets.into_iter().zip(sources).map(|((to, ty), from)| (to, from, ty)).collect();
+        self.in_loop = before;
+        self.move_texts(moves);
     }
 
     /// Sets values all at once: to, from.
     pub(crate) fn moves(&mut self, moves: &[(Value, Value)]) {
-        let moves: Vec<(String, String, TypeId)> = moves
-            .iter()
-            .map(|(to, from)| (self.value(*to), self.value(*from), self.value_type(*to)))
-            .filter(|(to, from, _)| to != from)
-            .collect();
+        let moves = moves.iter().map(|(to, from)| (self.value(*to), self.value(*from), self.value_type(*to)));
+        self.move_texts(moves.collect());
+    }
+
+    fn move_texts(&mut self, mut moves: Vec<(String, String, TypeId)>) {
+        moves.retain(|(to, from, _)| to != from);
         let clash = moves
             .iter()
             .enumerate()

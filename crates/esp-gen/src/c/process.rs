@@ -61,6 +61,7 @@ pub(crate) fn write(code: &mut Code<'_, '_>, process: usize) {
     line!(code, "{name}_start:");
     write_blocks(code, process, &blocks);
     code.unmark();
+    enter_loops(code, process);
     go_on_paths(code, process);
     stopped(code, process);
     if code.text.contains(&format!("goto {name}_fault;")) {
@@ -75,13 +76,33 @@ pub(crate) fn write_blocks(code: &mut Code<'_, '_>, process: usize, blocks: &[Bl
     let name = &code.plan.processes[process].name;
     for (index, id) in blocks.iter().enumerate() {
         let block = &code.body().blocks[id.0 as usize];
-        line!(code, "{name}_{}:", id.0);
+        code.in_loop = code.plan.processes[process].homes.held.loop_of(*id);
+        let inside = if code.in_loop.is_some() { INSIDE } else { "" };
+        line!(code, "{name}_{}{inside}:", id.0);
         code.line(";");
         for instruction in &block.instructions {
             code.instruction(instruction);
         }
         let next = blocks.get(index + 1).copied();
         terminator(code, process, *id, next);
+    }
+    code.in_loop = None;
+}
+
+/// What the labels of blocks end in where their loop holds what it needs.
+const INSIDE: &str = "_inside";
+
+/// Where loops are entered that hold values of the frame.
+fn enter_loops(code: &mut Code<'_, '_>, process: usize) {
+    let plan = code.plan;
+    let (name, held) = (&plan.processes[process].name, &plan.processes[process].homes.held);
+    for block in held.entered() {
+        line!(code, "{name}_{}:", block.0);
+        for class in held.read_at(block) {
+            let local = code.held_name(process, class);
+            line!(code, "{local} = {};", code.value(class));
+        }
+        line!(code, "goto {name}_{}{INSIDE};", block.0);
     }
 }
 
@@ -97,6 +118,9 @@ pub(crate) fn declare_blocks(code: &mut Code<'_, '_>, process: usize, blocks: &[
                 classes.insert(class);
             }
         }
+    }
+    for class in homes.held.all() {
+        line!(code, "{} {} ESP_UNUSED;", code.c_type(code.value_type(class)), code.held_name(process, class));
     }
     for class in classes.difference(declared) {
         line!(code, "{} {} ESP_UNUSED;", code.c_type(code.value_type(*class)), code.value(*class));
@@ -195,10 +219,27 @@ pub(crate) fn reopen(code: &mut Code<'_, '_>) {
     code.close("}");
 }
 
-fn go(code: &mut Code<'_, '_>, process: usize, edge: &Edge, next: Option<BlockId>) {
-    code.edge(edge);
-    if next != Some(edge.to) {
-        line!(code, "goto {}_{};", code.plan.processes[process].name, edge.to.0);
+fn go(code: &mut Code<'_, '_>, process: usize, from: BlockId, edge: &Edge, next: Option<BlockId>) {
+    let plan = code.plan;
+    let data = &plan.processes[process];
+    let (from_loop, to_loop) = (data.homes.held.loop_of(from), data.homes.held.loop_of(edge.to));
+    if from_loop == to_loop {
+        code.edge(edge);
+        if next != Some(edge.to) {
+            let inside = if to_loop.is_some() { INSIDE } else { "" };
+            line!(code, "goto {}_{}{inside};", data.name, edge.to.0);
+        }
+        return;
+    }
+    if from_loop.is_some() {
+        for class in data.homes.held.written_between(from, edge.to) {
+            let local = code.held_name(process, class);
+            line!(code, "{}{} = {local};", plan.frame(process), plan.version(code.body(), class));
+        }
+    }
+    code.edge_between(edge, from_loop, None);
+    if to_loop.is_some() || next != Some(edge.to) {
+        line!(code, "goto {}_{};", data.name, edge.to.0);
     }
 }
 
@@ -208,15 +249,15 @@ fn terminator(code: &mut Code<'_, '_>, process: usize, id: BlockId, next: Option
     let data = &plan.processes[process];
     code.mark(block.location);
     match &block.terminator {
-        Terminator::Jump(edge) => go(code, process, edge, next),
+        Terminator::Jump(edge) => go(code, process, id, edge, next),
         Terminator::Branch { condition, then, otherwise } => {
             code.open(&format!("if ({}) {{", code.value(*condition)));
-            go(code, process, then, None);
+            go(code, process, id, then, None);
             code.close("}");
-            go(code, process, otherwise, next);
+            go(code, process, id, otherwise, next);
         }
         Terminator::Switch { value, cases, default } => {
-            switch(code, *value, cases, default, &mut |code, edge| go(code, process, edge, None));
+            switch(code, *value, cases, default, &mut |code, edge| go(code, process, id, edge, None));
         }
         Terminator::Yield(edge) => {
             code.edge(edge);
@@ -225,7 +266,7 @@ fn terminator(code: &mut Code<'_, '_>, process: usize, id: BlockId, next: Option
             push_self(code, process);
             code.line("goto dispatch;");
         }
-        Terminator::Enter(enter) => paths::enter(code, process, enter, &mut |code, edge| go(code, process, edge, None)),
+        Terminator::Enter(enter) => paths::enter(code, process, enter, &mut |code, edge| go(code, process, id, edge, None)),
         Terminator::Leave(leave) => paths::leave(code, process, leave),
         Terminator::Exit(value) => {
             line!(code, "t->exit_status = (int32_t)((uint32_t){} & 255u);", code.value(*value));
