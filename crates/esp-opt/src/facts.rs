@@ -72,6 +72,16 @@ impl Fact {
         Fact { low: self.low.max(low), high: self.high.min(high), not: self.not.clone() }.tighten()
     }
 
+    /// What is so of both: an interval around them, which may be wider, without what neither may be.
+    pub(crate) fn or(&self, other: &Fact, low: i128, high: i128) -> Fact {
+        let neither = |value: &i128| low < *value && *value < high && !self.admits(*value) && !other.admits(*value);
+        let mut not: Vec<i128> = self.not.iter().chain(&other.not).copied().filter(neither).collect();
+        not.sort_unstable();
+        not.dedup();
+        not.truncate(MOST_EXCLUDED);
+        Fact { low, high, not }
+    }
+
     /// Moves the ends over excluded values.
     fn tighten(mut self) -> Option<Fact> {
         while self.not.contains(&self.low) {

@@ -223,24 +223,24 @@ impl<'a> Search<'a> {
         let Some(fact) = fact else { return };
         if let Some(back) = &mut self.back {
             let known = &mut back[value.0 as usize];
-            let (low, high) = known.as_ref().map_or((fact.low, fact.high), |known| (known.low, known.high));
-            *known = Some(Fact::between(low.min(fact.low), high.max(fact.high)));
+            *known = Some(known.as_ref().map_or(fact.clone(), |known| joined(known, &fact)));
             return;
         }
         let whole = self.whole(value);
         let lower = |low: i128| self.landmarks.range(..=low).next_back().map_or(whole.low, |end| whole.low.max(*end));
         let higher = |high: i128| self.landmarks.range(high..).next().map_or(whole.high, |end| whole.high.min(*end));
-        let joined = match &self.known[value.0 as usize] {
-            None => Fact::between(fact.low, fact.high),
+        let grown = match &self.known[value.0 as usize] {
+            None => fact,
             Some(old) if fact.implies(old) => return,
             Some(_) if self.round > MOST_ROUNDS[1] => whole,
-            Some(old) if self.round > MOST_ROUNDS[0] => Fact::between(
+            Some(old) if self.round > MOST_ROUNDS[0] => old.or(
+                &fact,
                 if fact.low < old.low { lower(fact.low) } else { old.low },
                 if fact.high > old.high { higher(fact.high) } else { old.high },
             ),
-            Some(old) => Fact::between(old.low.min(fact.low), old.high.max(fact.high)),
+            Some(old) => joined(old, &fact),
         };
-        self.known[value.0 as usize] = Some(joined);
+        self.known[value.0 as usize] = Some(grown);
         self.users[value.0 as usize].iter().for_each(|block| self.is_due[block.0 as usize] = true);
         self.has_changed = true;
     }
@@ -321,7 +321,7 @@ impl<'a> Search<'a> {
             Some(here) => here.0.retain_mut(|(value, old)| match there.get(*value) {
                 Some(fact) if fact.implies(old) => true,
                 Some(fact) if !is_late => {
-                    *old = Fact::between(old.low.min(fact.low), old.high.max(fact.high));
+                    *old = joined(old, fact);
                     has_changed = true;
                     true
                 }
@@ -346,6 +346,11 @@ impl<'a> Search<'a> {
             }
         }
     }
+}
+
+/// What is so where one of two things is.
+fn joined(a: &Fact, b: &Fact) -> Fact {
+    a.or(b, a.low.min(b.low), a.high.max(b.high))
 }
 
 /// Per value: the blocks that compute something from it, compare it, or hand it on.

@@ -251,7 +251,15 @@ fn terminator(code: &mut Code<'_, '_>, process: usize, id: BlockId, next: Option
     match &block.terminator {
         Terminator::Jump(edge) => go(code, process, id, edge, next),
         Terminator::Branch { condition, then, otherwise } => {
-            code.open(&format!("if ({}) {{", code.value(*condition)));
+            let held = &data.homes.held;
+            let stays = |edge: &Edge| held.loop_of(id).is_some() && held.loop_of(edge.to) == held.loop_of(id);
+            let condition = code.value(*condition);
+            // A loop is more often gone on with than left.
+            match (stays(then), stays(otherwise)) {
+                (true, false) => code.open(&format!("if (ESP_LIKELY({condition})) {{")),
+                (false, true) => code.open(&format!("if (ESP_UNLIKELY({condition})) {{")),
+                (true, true) | (false, false) => code.open(&format!("if ({condition}) {{")),
+            }
             go(code, process, id, then, None);
             code.close("}");
             go(code, process, id, otherwise, next);
