@@ -68,15 +68,15 @@ pub(super) fn unify(body: &mut Body) -> bool {
                 return true;
             }
             let replaced = replaces(&mut leaders, result);
-            let merges = merged.remove(&result).filter(|_| !replaced).and_then(|merged| {
+            let merges = merged.remove(&result).filter(|_| !replaced).and_then(|(meeting, merged)| {
                 let arriving = merged.into_iter().map(|(from, number)| match constants.get(&number) {
                     Some(constant) => Some((from, Arriving::Constant(*constant))),
                     None => leaders.find(number, from).map(|value| (from, Arriving::Value(value))),
                 });
-                arriving.collect::<Option<Vec<_>>>()
+                Some((meeting, result, arriving.collect::<Option<Vec<_>>>()?))
             });
             let is_parameter = merges.is_some();
-            parameters.extend(merges.map(|arriving| (*index, result, arriving)));
+            parameters.extend(merges);
             any |= replaced || is_parameter;
             !replaced && !is_parameter
         });
@@ -185,8 +185,8 @@ struct Numbered {
     numbers: Vec<Number>,
     /// The numbers of constants.
     constants: FxHashMap<Number, i128>,
-    /// The results that would be parameters of their blocks: the blocks before, and what would arrive from each.
-    merged: FxHashMap<Value, Vec<(usize, Number)>>,
+    /// The results that would be parameters: of which block, the blocks before, and what would arrive from each.
+    merged: FxHashMap<Value, (usize, Vec<(usize, Number)>)>,
 }
 
 /// Numbers every value, unless it takes too many rounds. Of values that nothing arrives at, some are taken for others.
@@ -202,6 +202,7 @@ fn number(body: &Body, dominators: &Dominators, alike: &FxHashMap<Value, Value>)
         let results = block.instructions.iter().filter_map(|instruction| instruction.result.as_ref());
         block.parameters.iter().chain(results).for_each(|value| defined[value.0 as usize] = *index);
     }
+    let meetings = meetings(body, dominators, &incoming);
     let mut numbers = vec![ANY; body.values.len()];
     let (mut known_before, mut had_changed) = (FxHashMap::default(), true);
     for _ in 0..MOST_ROUNDS {
@@ -209,6 +210,7 @@ fn number(body: &Body, dominators: &Dominators, alike: &FxHashMap<Value, Value>)
         let mut round = Round { body, dominators, defined: &defined, alike, known, known_before, keys };
         let mut changed = false;
         for index in dominators.order() {
+            let edges = incoming[meetings[*index]].len();
             let (block, incoming) = (&body.blocks[*index], &incoming[*index]);
             for (position, parameter) in block.parameters.iter().enumerate() {
                 let arriving = incoming.iter().map(|(_, arguments)| numbers[arguments[position].0 as usize]).collect();
@@ -218,7 +220,7 @@ fn number(body: &Body, dominators: &Dominators, alike: &FxHashMap<Value, Value>)
             for instruction in &block.instructions {
                 let Some(result) = instruction.result else { continue };
                 let literal = bytes.get(&result).copied();
-                let standing = Standing { numbers: &numbers, block: *index, edges: incoming.len() };
+                let standing = Standing { numbers: &numbers, block: meetings[*index], edges };
                 let number = round.result(standing, result, &instruction.op, literal);
                 changed |= std::mem::replace(&mut numbers[result.0 as usize], number) != number;
             }
@@ -233,7 +235,7 @@ fn number(body: &Body, dominators: &Dominators, alike: &FxHashMap<Value, Value>)
                     }
                     Some(Key::Parameter(block, arriving)) => {
                         let from = incoming[block].iter().map(|(from, _)| *from).zip(arriving);
-                        merged.insert(Value(index as u32), from.collect());
+                        merged.insert(Value(index as u32), (block, from.collect()));
                     }
                     _ => {}
                 }
@@ -245,11 +247,36 @@ fn number(body: &Body, dominators: &Dominators, alike: &FxHashMap<Value, Value>)
     None
 }
 
+/// Per block: itself, or the block before it in which several ways have met, if since then ways have only parted.
+fn meetings(body: &Body, dominators: &Dominators, incoming: &[Vec<(usize, Vec<Value>)>]) -> Vec<usize> {
+    let mut meetings: Vec<usize> = (0..body.blocks.len()).collect();
+    for index in dominators.order() {
+        let [(from, _)] = &incoming[*index][..] else { continue };
+        let is_parted = match &body.blocks[*from].terminator {
+            Terminator::Jump(_) | Terminator::Branch { .. } | Terminator::Switch { .. } => true,
+            // What is kept meanwhile would be kept in memory.
+            Terminator::Yield(_) | Terminator::Enter(_) => false,
+            Terminator::Wait(_)
+            | Terminator::Leave(_)
+            | Terminator::Return(_)
+            | Terminator::Result(_)
+            | Terminator::Exit(_)
+            | Terminator::End
+            | Terminator::Fault(_) => unreachable!("these have no edges"),
+        };
+        if is_parted && incoming[meetings[*from]].len() > 1 {
+            meetings[*index] = meetings[*from];
+        }
+    }
+    meetings
+}
+
 /// Where an instruction stands.
 #[derive(Clone, Copy)]
 struct Standing<'n> {
     /// Of all values, as far as they are known.
     numbers: &'n [Number],
+    /// Where several ways have met last.
     block: usize,
     /// How many edges lead there.
     edges: usize,
