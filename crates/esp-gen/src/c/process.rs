@@ -251,8 +251,7 @@ fn terminator(code: &mut Code<'_, '_>, process: usize, id: BlockId, next: Option
     match &block.terminator {
         Terminator::Jump(edge) => go(code, process, id, edge, next),
         Terminator::Branch { condition, then, otherwise } => {
-            let held = &data.homes.held;
-            let stays = |edge: &Edge| held.loop_of(id).is_some() && held.loop_of(edge.to) == held.loop_of(id);
+            let stays = |edge: &Edge| data.homes.held.goes_on(id, edge.to);
             let condition = code.value(*condition);
             // A loop is more often gone on with than left.
             match (stays(then), stays(otherwise)) {

@@ -14,7 +14,7 @@ type Classes = BTreeSet<Value>;
 #[derive(Default)]
 pub(crate) struct Held {
     loops: Vec<Classes>,
-    /// Per block: the loop it is part of, if that holds anything.
+    /// Per block: the loop it is part of.
     of: Vec<Option<usize>>,
     /// Per block: what of it is needed when it begins, but for its parameters, and those.
     needed: Vec<Classes>,
@@ -26,9 +26,15 @@ pub(crate) struct Held {
 }
 
 impl Held {
-    /// The loop that a block is part of.
+    /// The loop that a block is part of, if that holds anything.
     pub(crate) fn loop_of(&self, block: BlockId) -> Option<usize> {
-        self.of.get(block.0 as usize).copied().flatten()
+        self.of.get(block.0 as usize).copied().flatten().filter(|loop_| !self.loops[*loop_].is_empty())
+    }
+
+    /// Whether a loop goes on along an edge between these blocks, whatever it holds.
+    pub(crate) fn goes_on(&self, from: BlockId, to: BlockId) -> bool {
+        let of = |block: BlockId| self.of.get(block.0 as usize).copied().flatten();
+        of(from).is_some() && of(from) == of(to)
     }
 
     /// Whether a loop holds the values of a class.
@@ -41,9 +47,9 @@ impl Held {
         self.loops.iter().flatten().copied().collect()
     }
 
-    /// Blocks of loops to which something leads from elsewhere, in ascending order.
+    /// Blocks of loops that hold something to which something leads from elsewhere, in ascending order.
     pub(crate) fn entered(&self) -> impl Iterator<Item = BlockId> + '_ {
-        self.entered.iter().copied()
+        self.entered.iter().copied().filter(|block| self.loop_of(*block).is_some())
     }
 
     /// What is read where a loop is entered at this block of it.
@@ -69,7 +75,7 @@ pub(super) fn held(body: &Body, main: &[BlockId], live_in: &[Set], homes: &[Home
         Home::Frame(class) => Some(class),
         Home::Local(_) | Home::Constant(_) | Home::OwnId => None,
     };
-    let mut of = loops(body, main);
+    let of = loops(body, main);
     let count = of.iter().flatten().max().map_or(0, |last| last + 1);
     let mut loops = vec![Classes::new(); count];
     let mut defined = vec![Classes::new(); body.blocks.len()];
@@ -91,7 +97,6 @@ pub(super) fn held(body: &Body, main: &[BlockId], live_in: &[Set], homes: &[Home
         loops[loop_].extend(access.values.into_iter().filter_map(framed));
         loops[loop_].extend(&defined[id.0 as usize]);
     }
-    of.iter_mut().for_each(|of| *of = of.filter(|loop_| !loops[*loop_].is_empty()));
     let all: Classes = loops.iter().flatten().copied().collect();
     let mut needed = vec![Classes::new(); body.blocks.len()];
     let mut parameters = needed.clone();
