@@ -316,17 +316,32 @@ fn init(plan: &Plan<'_>, text: &mut String) {
     put!(text, "}}");
 }
 
+/// What the scheduler's variables are declared with. Compilers give a variable one register, or one place in memory, as
+/// long as it lives: also within loops that do not use it, which then have too few. Where one process alone waits, the
+/// scheduler has little to do, and its loops have much: there its variables are in memory from the start.
+fn kept(plan: &Plan<'_>) -> &'static str {
+    let mut waiting = plan.processes.iter().filter(|process| !process.waits.is_empty());
+    match (waiting.next(), waiting.next()) {
+        (Some(process), None) if process.homes.held.entered().next().is_some() => "IN_MEMORY ",
+        _ => "",
+    }
+}
+
 /// The function that holds all processes.
 fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
     let prefix = &plan.prefix;
     let mut code = Code::new(plan, faults, helpers, Scope::Process(0));
     let sans_io = plan.sans_io();
-    code.line("uint32_t head = t->head, tail = t->tail, left = 0, at = 0;");
-    code.line("uint32_t self ESP_UNUSED = 0, where = 0, due ESP_UNUSED = t->due, poll_at ESP_UNUSED = 0, poll_after ESP_UNUSED = 0, put_ ESP_UNUSED = 0;");
-    line!(code, "const uint32_t last = head + {}u;", turns(plan).until_leave);
+    let kept = kept(plan);
+    if !kept.is_empty() {
+        code.text.push_str("#ifdef __OPTIMIZE_SIZE__\n#define IN_MEMORY\n#else\n#define IN_MEMORY volatile\n#endif\n");
+    }
+    line!(code, "{kept}uint32_t head = t->head, tail = t->tail, left = 0, at = 0;");
+    line!(code, "{kept}uint32_t self ESP_UNUSED = 0, where = 0, due ESP_UNUSED = t->due, poll_at ESP_UNUSED = 0, poll_after ESP_UNUSED = 0, put_ ESP_UNUSED = 0;");
+    line!(code, "{kept}const uint32_t last = head + {}u;", turns(plan).until_leave);
     code.line("esp_pid from ESP_UNUSED = 0, to ESP_UNUSED = 0;");
-    code.line("uint32_t to_branch ESP_UNUSED = 0;");
-    code.line("bool polling ESP_UNUSED = false;");
+    line!(code, "{kept}uint32_t to_branch ESP_UNUSED = 0;");
+    line!(code, "{kept}bool polling ESP_UNUSED = false;");
     for (index, channel) in plan.program.channels.iter().enumerate() {
         if channel.boundary == Boundary::Internal || is_sent_out(plan, index) {
             let name = &plan.channels[index].name;
