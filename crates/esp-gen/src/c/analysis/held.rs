@@ -31,10 +31,10 @@ impl Held {
         self.of.get(block.0 as usize).copied().flatten().filter(|loop_| !self.loops[*loop_].is_empty())
     }
 
-    /// Whether a loop goes on along an edge between these blocks, whatever it holds.
+    /// Whether a loop goes on along an edge between these blocks. Nothing is said where no loop holds anything.
     pub(crate) fn goes_on(&self, from: BlockId, to: BlockId) -> bool {
         let of = |block: BlockId| self.of.get(block.0 as usize).copied().flatten();
-        of(from).is_some() && of(from) == of(to)
+        self.loops.iter().any(|held| !held.is_empty()) && of(from).is_some() && of(from) == of(to)
     }
 
     /// Whether a loop holds the values of a class.
