@@ -271,7 +271,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 let data = &member.body.values[value.0 as usize];
                 let parameter = self.out.value(data.ty, data.name.clone());
                 parameters.push(parameter);
-                facts.extend(ranges[value.0 as usize].clone().map(|fact| (parameter, fact)));
+                // What it is not besides would keep states apart.
+                let interval = ranges[value.0 as usize].as_ref().map(|fact| Fact::between(fact.low, fact.high));
+                facts.extend(interval.map(|fact| (parameter, fact)));
                 values.insert(*value, Known::Value(parameter));
             }
             members.push(MemberState { at, values, last: BTreeMap::new(), rests_at: None });
