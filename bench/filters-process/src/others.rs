@@ -117,20 +117,25 @@ pub(super) fn in_band(place: &Path) -> Result<(), Box<dyn Error>> {
         let source = folder.join(format!("program{program}.esp"));
         std::fs::write(&source, in_band)?;
         std::fs::copy(here.join(format!("esp/program{program}.fp")), source.with_extension("fp"))?;
-        // Its end is the length; it takes the number of the program before that of the turns.
-        let wrapper = folder.join(format!("hand{program}.c"));
-        let hand = here.join("hand.c");
-        std::fs::write(
-            &wrapper,
-            format!(
-                "#define main by_program\n#include \"{}\"\n#undef main\nint main(int count, char **arguments)\n\
-                 {{\n    char *all[] = {{arguments[0], \"{program}\", arguments[1], NULL}};\n    \
-                 return by_program(count + 1, all);\n}}\n",
-                hand.display()
-            ),
-        )?;
         let mut refused = Vec::new();
-        let mut forms = vec![Form { name: "hand", folder: folder.clone(), sources: vec![wrapper] }];
+        let mut forms = Vec::new();
+        // By hand with the same end, and with the length for an end. They take the number of the program before that of
+        // the turns.
+        for (name, file) in [("hand", "hand_in_band.c"), ("hand, by length", "hand.c")] {
+            let folder = folder.join(file).with_extension(program.to_string());
+            std::fs::create_dir_all(&folder)?;
+            let wrapper = folder.join("wrapper.c");
+            std::fs::write(
+                &wrapper,
+                format!(
+                    "#define main by_program\n#include \"{}\"\n#undef main\nint main(int count, char **arguments)\n\
+                     {{\n    char *all[] = {{arguments[0], \"{program}\", arguments[1], NULL}};\n    \
+                     return by_program(count + 1, all);\n}}\n",
+                    here.join(file).display()
+                ),
+            )?;
+            forms.push(Form { name, folder, sources: vec![wrapper] });
+        }
         for (name, mode) in [("process", Mode::Process), ("fastpath", Mode::FastPath), ("automata", Mode::Automata)] {
             let folder = place.join(format!("in-band-{name}{program}"));
             refused.extend(translate_as_far(&source, &folder, mode, Batching::Off)?);

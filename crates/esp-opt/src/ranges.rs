@@ -529,6 +529,51 @@ mod tests {
         assert_eq!(known[7], Some(Fact::between(1, 255)));
     }
 
+    /// `while (last != 192) { last = byte; if (byte == 192) break; }`: what goes round is never 192.
+    #[test]
+    fn what_a_loop_goes_round_with_is_not_what_has_ended_it() {
+        let define = |value: u32, op: Op| Instruction { result: Some(Value(value)), op, location: Location::default() };
+        let edge = |to: u32, arguments: Vec<u32>| Edge {
+            to: BlockId(to),
+            arguments: arguments.into_iter().map(Value).collect(),
+        };
+        let block = |parameters: Vec<u32>, instructions: Vec<Instruction>, terminator: Terminator| Block {
+            parameters: parameters.into_iter().map(Value).collect(),
+            instructions,
+            terminator,
+            location: Location::default(),
+        };
+        let mut values: Vec<ValueData> = (0..6).map(|_| ValueData { ty: TypeTable::I32, name: None }).collect();
+        (values[4].ty, values[5].ty) = (TypeTable::BOOL, TypeTable::BOOL);
+        let is_end = |result: u32, value: u32| define(result, Op::Binary(BinaryOp::Equal, Value(value), Value(1)));
+        let known = |first: i128| {
+            let body = Body {
+                values: values.clone(),
+                slots: Vec::new(),
+                blocks: vec![
+                    block(
+                        vec![0],
+                        vec![define(1, Op::Constant(192)), define(2, Op::Constant(first))],
+                        Terminator::Jump(edge(1, vec![2])),
+                    ),
+                    block(
+                        vec![3],
+                        vec![is_end(4, 3), is_end(5, 0)],
+                        Terminator::Branch {
+                            condition: Value(5),
+                            then: edge(2, Vec::new()),
+                            otherwise: edge(1, vec![0]),
+                        },
+                    ),
+                    block(Vec::new(), Vec::new(), Terminator::End),
+                ],
+            };
+            ranges(&body, &TypeTable::new(), false, &[])
+        };
+        assert_eq!(known(0)[4], Some(Fact::constant(0)));
+        assert_eq!(known(192)[4], Some(Fact::between(0, 1)));
+    }
+
     #[test]
     fn a_counter_modulo_eight() {
         let define = |value: u32, op: Op| Instruction { result: Some(Value(value)), op, location: Location::default() };

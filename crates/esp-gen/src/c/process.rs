@@ -273,7 +273,9 @@ fn terminator(code: &mut Code<'_, '_>, process: usize, id: BlockId, next: Option
             push_self(code, process);
             code.line("goto dispatch;");
         }
-        Terminator::Enter(enter) => paths::enter(code, process, enter, &mut |code, edge| go(code, process, id, edge, None)),
+        Terminator::Enter(enter) => {
+            paths::enter(code, process, enter, &mut |code, edge| go(code, process, id, edge, None))
+        }
         Terminator::Leave(leave) => paths::leave(code, process, leave),
         Terminator::Exit(value) => {
             line!(code, "t->exit_status = (int32_t)((uint32_t){} & 255u);", code.value(*value));

@@ -337,7 +337,10 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
         code.text.push_str("#ifdef __OPTIMIZE_SIZE__\n#define IN_MEMORY\n#else\n#define IN_MEMORY volatile\n#endif\n");
     }
     line!(code, "{kept}uint32_t head = t->head, tail = t->tail, left = 0, at = 0;");
-    line!(code, "{kept}uint32_t self ESP_UNUSED = 0, where = 0, due ESP_UNUSED = t->due, poll_at ESP_UNUSED = 0, poll_after ESP_UNUSED = 0, put_ ESP_UNUSED = 0;");
+    line!(
+        code,
+        "{kept}uint32_t self ESP_UNUSED = 0, where = 0, due ESP_UNUSED = t->due, poll_at ESP_UNUSED = 0, poll_after ESP_UNUSED = 0, put_ ESP_UNUSED = 0;"
+    );
     line!(code, "{kept}const uint32_t last = head + {}u;", turns(plan).until_leave);
     code.line("esp_pid from ESP_UNUSED = 0, to ESP_UNUSED = 0;");
     line!(code, "{kept}uint32_t to_branch ESP_UNUSED = 0;");

@@ -249,22 +249,13 @@ fn number(body: &Body, dominators: &Dominators, alike: &FxHashMap<Value, Value>)
 
 /// Per block: itself, or the block before it in which several ways have met, if since then ways have only parted.
 fn meetings(body: &Body, dominators: &Dominators, incoming: &[Vec<(usize, Vec<Value>)>]) -> Vec<usize> {
+    let epochs = epochs(body, dominators);
     let mut meetings: Vec<usize> = (0..body.blocks.len()).collect();
     for index in dominators.order() {
-        let [(from, _)] = &incoming[*index][..] else { continue };
-        let is_parted = match &body.blocks[*from].terminator {
-            Terminator::Jump(_) | Terminator::Branch { .. } | Terminator::Switch { .. } => true,
-            // What is kept meanwhile would be kept in memory.
-            Terminator::Yield(_) | Terminator::Enter(_) => false,
-            Terminator::Wait(_)
-            | Terminator::Leave(_)
-            | Terminator::Return(_)
-            | Terminator::Result(_)
-            | Terminator::Exit(_)
-            | Terminator::End
-            | Terminator::Fault(_) => unreachable!("these have no edges"),
-        };
-        if is_parted && incoming[meetings[*from]].len() > 1 {
+        if let [(from, _)] = &incoming[*index][..]
+            && epochs[*index] == epochs[*from]
+            && incoming[meetings[*from]].len() > 1
+        {
             meetings[*index] = meetings[*from];
         }
     }

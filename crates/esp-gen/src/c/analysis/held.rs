@@ -85,7 +85,9 @@ pub(super) fn held(body: &Body, main: &[BlockId], live_in: &[Set], homes: &[Home
         let terminator = &block(*id).terminator;
         block(*id).instructions.iter().for_each(|instruction| access.op(&instruction.op));
         match terminator {
-            Terminator::Branch { condition: value, .. } | Terminator::Switch { value, .. } => access.values.push(*value),
+            Terminator::Branch { condition: value, .. } | Terminator::Switch { value, .. } => {
+                access.values.push(*value)
+            }
             _ => {}
         }
         // What is only handed out need not be held.
