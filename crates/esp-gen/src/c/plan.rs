@@ -2,7 +2,7 @@
 //! Knows the flow IR and the homes of values; writes nothing.
 
 use super::Options;
-use super::analysis::{Home, Homes, Pins, SlotHome, homes, local_homes};
+use super::analysis::{Held, Home, Homes, Pins, SlotHome, homes, local_homes};
 use super::direct::{Direct, direct};
 use super::header;
 use super::names::{Names, OWN_NAMES};
@@ -186,6 +186,10 @@ impl<'a> Plan<'a> {
             let plan = plan_process(&whole, process, &pins, (name, paths), &mut pc, base);
             base += plan.replicas;
             processes.push(plan);
+        }
+        if processes.iter().filter(|process: &&ProcessPlan| !process.waits.is_empty()).count() > 1 {
+            // Who meets others may come by a loop for each message, and go round it seldom.
+            processes.iter_mut().for_each(|process| process.homes.held = Held::default());
         }
         let mut plan = Plan {
             program,

@@ -9,7 +9,7 @@ use super::helpers::Helpers;
 use super::hooks::hooks;
 use super::meeting::deliver;
 use super::outside::is_sent_out;
-use super::plan::{Plan, WaitPlan};
+use super::plan::{Plan, ProcessPlan, WaitPlan};
 use super::process::{AtTheWorld, at_the_world, declare, dispatch, needs_undo, poll_table, turns, write as process};
 use super::{TraceMode, paths, rest};
 use quaject_esp_ir::ir::*;
@@ -317,14 +317,11 @@ fn init(plan: &Plan<'_>, text: &mut String) {
 }
 
 /// What the scheduler's variables are declared with. Compilers give a variable one register, or one place in memory, as
-/// long as it lives: also within loops that do not use it, which then have too few. Where one process alone waits, the
-/// scheduler has little to do, and its loops have much: there its variables are in memory from the start.
+/// long as it lives: also within loops that do not use it, which then have too few. Where loops hold values, one process
+/// alone waits and the scheduler has little to do: there its variables are in memory from the start.
 fn kept(plan: &Plan<'_>) -> &'static str {
-    let mut waiting = plan.processes.iter().filter(|process| !process.waits.is_empty());
-    match (waiting.next(), waiting.next()) {
-        (Some(process), None) if process.homes.held.entered().next().is_some() => "IN_MEMORY ",
-        _ => "",
-    }
+    let holds = |process: &ProcessPlan| process.homes.held.entered().next().is_some();
+    if plan.processes.iter().any(holds) { "IN_MEMORY " } else { "" }
 }
 
 /// The function that holds all processes.
