@@ -156,3 +156,44 @@ fn the_report_says_what_sizeof_says() {
         }
     }
 }
+
+/// A sum and a count that live as long as the process, and a loop between two messages that changes them; it is left in
+/// the middle, too. What is not changed in the loop is needed behind it.
+const SUMS: &str = "channel inC(int) external out;\nchannel outC(int, int, int) external in;\n\
+    process p {\n  var sum = 0, turns = 0;\n  while {\n    in(inC, $count);\n    for i in 0..count {\n\
+    sum += i * count;\n    if (sum > 100) { sum = 1; break; }\n    turns += 1;\n    }\n\
+    out(outC, sum, turns, count);\n  }\n}\n";
+
+#[test]
+fn loops_that_never_wait_hold_what_survives_waits() {
+    let output = output("sums.esp", SUMS, &Options::default());
+    assert!(output.source.contains("_inside:"), "{}", output.source);
+    check(
+        SUMS,
+        &Options::default(),
+        r#"#include "program.h"
+#include <stdio.h>
+static const int script[] = {0, 1, 2, 3, 9, 2, 0};
+static unsigned at;
+bool inC_ready(void) { return at < 7; }
+void inC_take(inC_message *m) { m->v0 = script[at++]; }
+bool outC_ready(void) { return true; }
+void outC_put(const outC_message *m) { printf("%d %d %d\n", (int)m->v0, (int)m->v1, (int)m->v2); }
+int main(void)
+{
+    static esp_t t;
+    esp_init(&t);
+    printf("status %d\n", (int)esp_step(&t, 0, 0, 0));
+    return 0;
+}
+"#,
+        "0 0 0\n0 1 1\n2 3 2\n11 6 3\n1 10 9\n3 12 2\n3 12 0\nstatus 0\n",
+    );
+}
+
+#[test]
+fn processes_that_meet_others_hold_nothing_in_loops() {
+    let source = format!("{SUMS}channel moreC(int) external out;\nprocess q {{ while {{ in(moreC, $more); }} }}\n");
+    let output = output("sums.esp", &source, &Options::default());
+    assert!(!output.source.contains("_inside:"), "{}", output.source);
+}
