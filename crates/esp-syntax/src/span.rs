@@ -75,7 +75,11 @@ impl SourceFile {
     pub fn line_column(&self, offset: u32) -> LineColumn {
         let offset = offset.min(self.text.len() as u32);
         let line = self.line_starts.partition_point(|start| *start <= offset) - 1;
-        let column = self.characters_before(offset) - self.characters_before(self.line_starts[line]);
+        let start = self.line_starts[line];
+        let column = match self.text.as_bytes().get(start as usize..offset as usize) {
+            Some(before) if before.len() < STRIDE => first_bytes(before),
+            _ => self.characters_before(offset) - self.characters_before(start),
+        };
         LineColumn { line: line as u32 + 1, column: column + 1 }
     }
 
