@@ -9,7 +9,7 @@ use quaject_esp_ir::ir::{
     Base, BinaryOp, Body, Instruction, Op, SlotId, Step, Terminator, TypeId, UnaryOp, Value, ValueData,
 };
 use quaject_esp_ir::visit::{edges_mut, op_slots, op_values, terminator_values, wait_targets};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// Rounds after which a body is left as it is: loops in loops take a few.
 const MOST_ROUNDS: usize = 64;
@@ -206,7 +206,8 @@ fn number(body: &Body, dominators: &Dominators, alike: &FxHashMap<Value, Value>)
     let mut numbers = vec![ANY; body.values.len()];
     let (mut known_before, mut had_changed) = (FxHashMap::default(), true);
     for _ in 0..MOST_ROUNDS {
-        let (known, keys) = (FxHashMap::default(), vec![None; body.values.len()]);
+        let known = FxHashMap::with_capacity_and_hasher(body.values.len(), FxBuildHasher);
+        let keys = vec![None; body.values.len()];
         let mut round = Round { body, dominators, defined: &defined, alike, known, known_before, keys };
         let mut changed = false;
         for index in dominators.order() {

@@ -7,6 +7,10 @@ use quaject_esp_ir::typing::place_type;
 
 /// Removes them; whether there were any.
 pub(super) fn remove(body: &mut Body, types: &TypeTable) -> bool {
+    let mut instructions = body.blocks.iter().flat_map(|block| &block.instructions);
+    if !instructions.any(|instruction| cannot_fail(body, types, &instruction.op)) {
+        return false;
+    }
     let mut unread = unread_writes(body);
     unread.retain(|(block, position)| {
         let op = &body.blocks[*block].instructions[*position].op;
