@@ -8,8 +8,8 @@ use quaject_esp_ir::ir::{BinaryOp, BlockId, Body, Edge, Op, Terminator, Type, Ty
 use quaject_esp_ir::typing::place_type;
 use quaject_esp_ir::visit::edges_mut;
 use rustc_hash::FxHashMap;
-use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 /// How often an interval may grow before its growing end is put to the body's next constant, and before it is given up.
 const MOST_ROUNDS: [usize; 2] = [6, 64];
@@ -47,11 +47,36 @@ impl Narrowed {
     }
 }
 
+/// What is so where a block is left on one way: what is so in it, but for what its condition has narrowed.
+struct Leaving<'n> {
+    here: &'n Rc<Narrowed>,
+    narrower: Option<[(Value, Fact); 2]>,
+}
+
+impl Leaving<'_> {
+    fn get(&self, value: Value) -> Option<&Fact> {
+        self.narrower(value).or_else(|| self.here.get(value))
+    }
+
+    fn narrower(&self, value: Value) -> Option<&Fact> {
+        self.narrower.iter().flatten().rev().find(|(other, _)| *other == value).map(|(_, fact)| fact)
+    }
+
+    /// The same in one piece.
+    fn whole(&self) -> Rc<Narrowed> {
+        let mut whole = self.here.clone();
+        for (value, fact) in self.narrower.iter().flatten() {
+            Rc::make_mut(&mut whole).insert(*value, fact.clone());
+        }
+        whole
+    }
+}
+
 /// What is known of values, everywhere and in one place.
 pub(crate) struct Ranges {
     known: Vec<Option<Fact>>,
     /// Per block: what is narrower in it.
-    at: Vec<Option<Narrowed>>,
+    at: Vec<Option<Rc<Narrowed>>>,
 }
 
 impl Ranges {
@@ -78,15 +103,7 @@ pub(crate) fn ranges_of_receiver(
     checked: bool,
     received: &FxHashMap<Value, Option<Fact>>,
 ) -> Ranges {
-    let search = searched(body, types, checked, &[], received);
-    let (known, mut at) = (search.known, search.at);
-    // What a block computes is not what it computed the last time round.
-    for (block, narrowed) in body.blocks.iter().zip(&mut at) {
-        let Some(narrowed) = narrowed else { continue };
-        block.instructions.iter().filter_map(|instruction| instruction.result).for_each(|result| {
-            narrowed.remove(result);
-        });
-    }
+    let Search { known, at, .. } = searched(body, types, checked, &[], received);
     Ranges { known, at }
 }
 
@@ -147,7 +164,7 @@ struct Search<'a> {
     landmarks: BTreeSet<i128>,
     known: Vec<Option<Fact>>,
     /// Per block: what is narrower when it begins; none as long as nothing leads there.
-    at: Vec<Option<Narrowed>>,
+    at: Vec<Option<Rc<Narrowed>>>,
     round: usize,
     has_changed: bool,
     /// On the way back: what has been computed anew, from what was known.
@@ -188,7 +205,7 @@ impl<'a> Search<'a> {
             others.push(without);
         }
         let mut at = vec![None; body.blocks.len()];
-        at[0] = Some(Narrowed::default());
+        at[0] = Some(Rc::default());
         Search {
             body,
             types,
@@ -215,10 +232,12 @@ impl<'a> Search<'a> {
         Fact::of_type(self.types, self.body.values[value.0 as usize].ty)
     }
 
-    fn fact(&self, here: &Narrowed, value: Value) -> Option<Fact> {
-        here.get(value).or(self.known[value.0 as usize].as_ref()).cloned()
+    /// What is so of a value where it is narrowed to this.
+    fn fact<'f>(&'f self, narrowed: Option<&'f Fact>, value: Value) -> Option<&'f Fact> {
+        narrowed.or(self.known[value.0 as usize].as_ref())
     }
 
+    /// Notes that a value may be what a fact admits, beside what it may be anyway; none, if it is not computed yet.
     fn grow(&mut self, value: Value, fact: Option<Fact>) {
         let Some(fact) = fact else { return };
         if let Some(back) = &mut self.back {
@@ -226,13 +245,13 @@ impl<'a> Search<'a> {
             *known = Some(known.as_ref().map_or(fact.clone(), |known| joined(known, &fact)));
             return;
         }
-        let whole = self.whole(value);
-        let lower = |low: i128| self.landmarks.range(..=low).next_back().map_or(whole.low, |end| whole.low.max(*end));
-        let higher = |high: i128| self.landmarks.range(high..).next().map_or(whole.high, |end| whole.high.min(*end));
+        let whole = || self.whole(value);
+        let lower = |low: i128| self.landmarks.range(..=low).next_back().map_or(whole().low, |end| whole().low.max(*end));
+        let higher = |high: i128| self.landmarks.range(high..).next().map_or(whole().high, |end| whole().high.min(*end));
         let grown = match &self.known[value.0 as usize] {
             None => fact,
             Some(old) if fact.implies(old) => return,
-            Some(_) if self.round > MOST_ROUNDS[1] => whole,
+            Some(_) if self.round > MOST_ROUNDS[1] => whole(),
             Some(old) if self.round > MOST_ROUNDS[0] => old.or(
                 &fact,
                 if fact.low < old.low { lower(fact.low) } else { old.low },
@@ -246,7 +265,7 @@ impl<'a> Search<'a> {
     }
 
     fn block(&mut self, id: BlockId) {
-        let Some(mut here) = self.at[id.0 as usize].clone() else { return };
+        let Some(here) = self.at[id.0 as usize].clone() else { return };
         let body = self.body;
         let block = &body.blocks[id.0 as usize];
         // What a message or a region brings can be anything that is not said.
@@ -260,9 +279,9 @@ impl<'a> Search<'a> {
         }
         for instruction in &block.instructions {
             let Some(result) = instruction.result else { continue };
-            let fact = of(body, self.types, self.checked, &|value| self.fact(&here, value), &instruction.op, result);
+            let known = |value| self.fact(here.get(value), value);
+            let fact = of(body, self.types, self.checked, &known, &instruction.op, result);
             self.grow(result, fact);
-            here.remove(result);
         }
         match &block.terminator {
             Terminator::Branch { condition, then, otherwise } => {
@@ -273,66 +292,77 @@ impl<'a> Search<'a> {
                 }
             }
             _ => {
+                let there = Leaving { here: &here, narrower: None };
                 let (edges, others) =
                     (std::mem::take(&mut self.edges[id.0 as usize]), std::mem::take(&mut self.others[id.0 as usize]));
-                edges.iter().for_each(|edge| self.follow(edge, &here));
-                others.iter().for_each(|to| self.reach(*to, &here));
+                edges.iter().for_each(|edge| self.follow(edge, &there));
+                others.iter().for_each(|to| self.reach(*to, &there));
                 (self.edges[id.0 as usize], self.others[id.0 as usize]) = (edges, others);
             }
         }
     }
 
     /// What is so where a condition has decided the way; none if nobody goes there, as far as is known.
-    fn narrowed<'n>(&self, here: &'n Narrowed, condition: Value, holds: bool) -> Option<Cow<'n, Narrowed>> {
-        let Some((op, a, b)) = self.comparisons[condition.0 as usize] else { return Some(Cow::Borrowed(here)) };
-        let (fact_a, fact_b) = facts::refine(op, holds, &self.fact(here, a)?, &self.fact(here, b)?)?;
-        let mut there = Narrowed(Vec::with_capacity(here.0.len() + 2));
-        there.0.extend_from_slice(&here.0);
-        there.insert(a, fact_a);
-        there.insert(b, fact_b);
-        Some(Cow::Owned(there))
+    fn narrowed<'n>(&self, here: &'n Rc<Narrowed>, condition: Value, holds: bool) -> Option<Leaving<'n>> {
+        let Some((op, a, b)) = self.comparisons[condition.0 as usize] else {
+            return Some(Leaving { here, narrower: None });
+        };
+        let known = |value| self.fact(here.get(value), value);
+        let (fact_a, fact_b) = facts::refine(op, holds, known(a)?, known(b)?)?;
+        Some(Leaving { here, narrower: Some([(a, fact_a), (b, fact_b)]) })
     }
 
     /// Goes along an edge.
-    fn follow(&mut self, edge: &Edge, there: &Narrowed) {
+    fn follow(&mut self, edge: &Edge, there: &Leaving<'_>) {
         for (parameter, argument) in self.body.blocks[edge.to.0 as usize].parameters.iter().zip(&edge.arguments) {
-            let fact = self.fact(there, *argument);
+            let fact = self.fact(there.get(*argument), *argument).cloned();
             self.grow(*parameter, fact);
         }
         self.reach(edge.to, there);
     }
 
     /// Comes to a block: what is so there is so on every way.
-    fn reach(&mut self, to: BlockId, there: &Narrowed) {
+    fn reach(&mut self, to: BlockId, there: &Leaving<'_>) {
         if self.back.is_some() {
             return;
         }
-        let is_late = self.round > MOST_ROUNDS[1];
-        let mut has_changed = false;
         match &mut self.at[to.0 as usize] {
             here @ None => {
-                // What a parameter was the last time round is of no interest.
-                let parameters = &self.body.blocks[to.0 as usize].parameters;
-                let mut first = there.clone();
-                parameters.iter().for_each(|parameter| first.remove(*parameter));
+                // What the block computes is not what it was the last time round.
+                let block = &self.body.blocks[to.0 as usize];
+                let results = block.instructions.iter().filter_map(|instruction| instruction.result);
+                let mut first = there.whole();
+                for value in block.parameters.iter().copied().chain(results) {
+                    if first.get(value).is_some() {
+                        Rc::make_mut(&mut first).remove(value);
+                    }
+                }
                 *here = Some(first);
-                has_changed = true;
             }
-            Some(here) => here.0.retain_mut(|(value, old)| match there.get(*value) {
-                Some(fact) if fact.implies(old) => true,
-                Some(fact) if !is_late => {
-                    *old = joined(old, fact);
-                    has_changed = true;
-                    true
+            Some(here) => {
+                // Both are in order of values.
+                let mut left = there.here.0.iter();
+                let says = |(value, old): &(Value, Fact)| {
+                    let found = left.find(|(other, _)| other >= value).filter(|(other, _)| other == value);
+                    let fact = there.narrower(*value).or(found.map(|(_, fact)| fact));
+                    fact.is_some_and(|fact| fact.implies(old))
+                };
+                if here.0.iter().all(says) {
+                    return;
                 }
-                Some(_) | None => {
-                    has_changed = true;
-                    false
-                }
-            }),
+                let is_late = self.round > MOST_ROUNDS[1];
+                Rc::make_mut(here).0.retain_mut(|(value, old)| match there.get(*value) {
+                    Some(fact) if fact.implies(old) => true,
+                    Some(fact) if !is_late => {
+                        *old = joined(old, fact);
+                        true
+                    }
+                    Some(_) | None => false,
+                });
+            }
         }
-        self.has_changed |= has_changed;
-        self.is_due[to.0 as usize] |= has_changed;
+        self.has_changed = true;
+        self.is_due[to.0 as usize] = true;
     }
 
     /// Takes what has been computed anew where it says more.
@@ -409,11 +439,11 @@ fn order(body: &Body) -> Vec<BlockId> {
 }
 
 /// What is so of a result, if something is of what it is computed from.
-fn of(
+fn of<'f>(
     body: &Body,
     types: &TypeTable,
     checked: bool,
-    fact: &dyn Fn(Value) -> Option<Fact>,
+    fact: &dyn Fn(Value) -> Option<&'f Fact>,
     op: &Op,
     result: Value,
 ) -> Option<Fact> {
@@ -424,13 +454,13 @@ fn of(
         Op::Constant(constant) => Fact::constant(*constant),
         Op::Unary(op, a) => {
             let a = fact(a)?;
-            if checked && *op == UnaryOp::Negate { whole } else { facts::unary(types, ty, *op, &a) }
+            if checked && *op == UnaryOp::Negate { whole } else { facts::unary(types, ty, *op, a) }
         }
         Op::Binary(op, a, b) => {
             let of = body.values[a.0 as usize].ty;
-            facts::binary(types, ty, *op, of, &fact(a)?, &fact(b)?)
+            facts::binary(types, ty, *op, of, fact(a)?, fact(b)?)
         }
-        Op::Convert(a) => facts::convert(types, ty, &fact(a)?),
+        Op::Convert(a) => facts::convert(types, ty, fact(a)?),
         Op::Length(place) => match place_type(types, body, place).map(|ty| types.get(ty)) {
             Some(Type::Bytes { bound }) => Fact::between(0, i128::from(*bound)),
             Some(_) | None => Fact::between(0, whole.high),
