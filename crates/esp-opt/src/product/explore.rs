@@ -13,9 +13,10 @@ mod versions;
 
 use super::course::{Course, Followed, Leaving, NodeEnd, Progress};
 use super::group::Group;
+use super::map::Map;
 use super::path::Path;
 use super::residue::Residue;
-use super::state::{At, Detail, Key, Known, MemberState, Standing, State};
+use super::state::{At, Detail, Key, Known, MemberState, Origin, Standing, State};
 use super::tell::{Left, Rest, Told};
 use crate::facts::Fact;
 use crate::fuse::{Limits, Measure, Refusal};
@@ -29,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 /// What is known of live values of members.
-type Facts = BTreeMap<(usize, Value), Fact>;
+type Facts = BTreeMap<Origin, Fact>;
 
 /// What an exploration gave.
 pub(crate) struct Product {
@@ -69,6 +70,8 @@ pub(super) struct Explorer<'g, 'p> {
     pub(super) vain: BTreeMap<Vec<Left>, (BlockId, Told)>,
     /// What members that are gone may hope for; of the first, nothing.
     pub(super) hopes: Vec<Vec<(ChannelId, Direction)>>,
+    /// Per member: whether a report may tell of it.
+    can_be_told: Vec<bool>,
     /// Whether members that have ended are gone, too, and whether the search begins anew for that.
     merges_ends: bool,
     begins_anew: bool,
@@ -150,11 +153,10 @@ struct End {
 struct Node {
     key: Rc<Key>,
     block: BlockId,
-    parameters: Vec<Value>,
-    /// Which live value of which member each parameter is.
-    origins: Vec<(usize, Value)>,
-    /// The values that are no parameters.
-    constants: Vec<(usize, Value, i128)>,
+    /// The members' live values: parameters of the block, in their order, and constants.
+    values: Map<Origin, Known>,
+    /// What the key says of the parameters.
+    given: Rc<Map<Value, Fact>>,
     /// The members that are gone, and the parameters that say where they are.
     gone: Vec<(usize, Value)>,
     /// On a fast path: the parameter that counts iterations.
@@ -192,7 +194,9 @@ pub(crate) fn explore(group: &Group<'_>, limits: Limits, effort: &mut usize) -> 
         | Refusal::Starves { .. } => refusal,
     })?;
     let yields = if group.has_others { explorer.yields() } else { BTreeSet::new() };
-    let costliest = explorer.costliest();
+    // Less is left of what is emitted.
+    let is_large = explorer.round.size > limits.instructions;
+    let costliest = if is_large { explorer.costliest() } else { None };
     explorer.link(start, &yields);
     let has_lost = explorer.merges_ends;
     Ok(Product { nodes: explorer.round.list.len(), body: explorer.out.body, costliest, has_lost })
@@ -253,6 +257,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             reached: vec![BTreeSet::new(); group.members.len()],
             vain: BTreeMap::new(),
             hopes: vec![Vec::new()],
+            can_be_told: (0..group.members.len()).map(|member| gone::can_be_told(group, member)).collect(),
             merges_ends: false,
             begins_anew: false,
         }
@@ -261,11 +266,11 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// Where a fast path begins. The entry block takes the members' values in order; the constant in it that the count
     /// of iterations begins with, and what is always so of those values.
     fn start(&mut self, course: &Course) -> Result<(End, Value, Vec<Option<Fact>>), Refusal> {
-        let (mut members, mut parameters, mut facts) = (Vec::new(), Vec::new(), BTreeMap::new());
+        let (mut members, mut parameters) = (Vec::new(), Vec::new());
+        let (mut values, mut facts) = (Map::new(), Map::new());
         for (number, member) in self.group.members.iter().enumerate() {
             let (block, _) = course.start(number);
             let at = if number == 0 { At::Running(block) } else { At::Waiting(block) };
-            let mut values = BTreeMap::new();
             let ranges = ranges(member.body, self.group.types(), self.group.checked, &[]);
             for value in &member.live[block.0 as usize].values {
                 let data = &member.body.values[value.0 as usize];
@@ -274,16 +279,16 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 // What it is not besides would keep states apart.
                 let interval = ranges[value.0 as usize].as_ref().map(|fact| Fact::between(fact.low, fact.high));
                 facts.extend(interval.map(|fact| (parameter, fact)));
-                values.insert(*value, Known::Value(parameter));
+                values.insert((number, *value), Known::Value(parameter));
             }
-            members.push(MemberState { at, values, last: BTreeMap::new(), rests_at: None });
+            members.push(MemberState { at, last: Map::new(), rests_at: None });
         }
         let given = parameters.iter().map(|parameter| facts.get(parameter).cloned()).collect();
         let entry = self.out.block(parameters);
         let count = self.out.value(TypeTable::U32, None);
         self.out.emit(entry, Some(count), Op::Constant(0), Location::default());
         let progress = Progress::new(members.len());
-        let state = State { progress, facts, count: Some(count), ..State::new(members) };
+        let state = State { progress, values, facts, count: Some(count), ..State::new(members) };
         Ok((self.end(Path { block: entry, state }), count, given))
     }
 
@@ -314,8 +319,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// The same; nothing if the search has to begin anew.
     fn explore_once(&mut self) -> Result<Option<End>, Refusal> {
         let entry = self.out.block(Vec::new());
-        let member =
-            MemberState { at: At::Running(BlockId(0)), values: BTreeMap::new(), last: BTreeMap::new(), rests_at: None };
+        let member = MemberState { at: At::Running(BlockId(0)), last: Map::new(), rests_at: None };
         let state = State::new(vec![member; self.group.members.len()]);
         let mut start = self.end(Path { block: entry, state });
         loop {
@@ -436,28 +440,17 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// The state at the beginning of a node.
     fn enter(&self, node: usize) -> Path {
-        let Node { key, block, parameters, origins, constants, gone, count, .. } = &self.nodes[node];
+        let Node { key, block, values, given, gone, count, .. } = &self.nodes[node];
         let place = &self.versions[key.place].place;
-        let mut facts = BTreeMap::new();
-        let mut members: Vec<MemberState> = place
-            .members
-            .iter()
-            .map(|(at, last)| MemberState { at: *at, values: BTreeMap::new(), last: last.clone(), rests_at: None })
-            .collect();
-        for (parameter, origin) in parameters.iter().zip(origins) {
-            members[origin.0].values.insert(origin.1, Known::Value(*parameter));
-            if let Some(fact) = key.facts.get(origin) {
-                facts.insert(*parameter, fact.clone());
-            }
-        }
+        let members = place.members.iter();
+        let mut members: Vec<MemberState> =
+            members.map(|(at, last)| MemberState { at: *at, last: last.clone(), rests_at: None }).collect();
         for (member, place) in gone {
             members[*member].rests_at = Some(Known::Value(*place));
         }
-        for (member, value, constant) in constants {
-            members[*member].values.insert(*value, Known::Constant(*constant));
-        }
+        let (values, given) = (values.clone(), given.clone());
         let (tags, refuted, progress) = (key.tags.clone(), key.refuted.clone(), place.progress.clone());
-        let state = State { facts, tags, refuted, progress, count: *count, ..State::new(members) };
+        let state = State { values, given, tags, refuted, progress, count: *count, ..State::new(members) };
         Path { block: *block, state }
     }
 
@@ -469,9 +462,11 @@ impl<'g, 'p> Explorer<'g, 'p> {
         match runner(&path.state) {
             Some((member, block)) => self.run(path, member, block),
             None => {
-                let outside = (0..self.group.members.len()).filter(|member| !self.outside(&path, *member).is_empty());
-                let outside: BTreeSet<usize> = outside.collect();
-                self.seen.outside.extend(outside);
+                for member in 0..self.group.members.len() {
+                    if !self.outside(&path, member).is_empty() {
+                        self.seen.outside.insert(member);
+                    }
+                }
                 self.settle(path)
             }
         }
@@ -533,7 +528,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
         match detail {
             Detail::Full => self.widened(&mut key),
             Detail::Flags | Detail::None => {
-                let origins = end.path.state.origins().filter(|origin| self.is_joined(end.place, *origin)).collect();
+                let origins = end.path.state.values.keys().copied();
+                let origins = origins.filter(|origin| self.is_joined(end.place, *origin)).collect();
                 self.joined(&mut key, origins);
             }
         }
@@ -542,50 +538,43 @@ impl<'g, 'p> Explorer<'g, 'p> {
             None => self.new_node(&end.path.state, key),
         };
         end.to = Some((node, self.versions[end.place].changes));
-        let is_constant =
-            |(member, value): &&(usize, Value)| matches!(self.known(&end.path, *member, *value), Known::Constant(_));
-        end.size = 1 + self.nodes[node].origins.iter().filter(is_constant).count();
+        let state = &end.path.state;
+        let arguments = self.nodes[node].values.iter().zip(state.values.iter());
+        let is_constant = |((_, at_node), (_, known)): &((&Origin, &Known), (&Origin, &Known))| {
+            matches!((at_node, state.settled(**known)), (Known::Value(_), Known::Constant(_)))
+        };
+        end.size = 1 + arguments.filter(is_constant).count();
         node
     }
 
     fn new_node(&mut self, state: &State, key: Key) -> usize {
-        let mut parameters = Vec::new();
-        let mut origins = Vec::new();
-        let mut constants = Vec::new();
-        for (index, member) in state.members.iter().enumerate() {
-            for value in member.values.keys() {
-                match key.facts.get(&(index, *value)).and_then(Fact::as_constant) {
-                    Some(constant) => constants.push((index, *value, constant)),
-                    None => {
-                        let data = &self.group.members[index].body.values[value.0 as usize];
-                        parameters.push(self.out.value(data.ty, data.name.clone()));
-                        origins.push((index, *value));
-                    }
-                }
+        // What the key says, it says of some of these values, in the same order.
+        let mut facts = key.facts.iter().peekable();
+        let mut given = Map::with_capacity(key.facts.len());
+        let values = state.values.keys().map(|origin| {
+            let fact = facts.next_if(|(other, _)| *other == origin).map(|(_, fact)| fact);
+            if let Some(constant) = fact.and_then(Fact::as_constant) {
+                return (*origin, Known::Constant(constant));
             }
-        }
+            let data = &self.group.members[origin.0].body.values[origin.1.0 as usize];
+            let parameter = self.out.value(data.ty, data.name.clone());
+            if let Some(fact) = fact {
+                given.insert(parameter, fact.clone());
+            }
+            (*origin, Known::Value(parameter))
+        });
+        let values: Map<Origin, Known> = values.collect();
+        drop(facts);
         let gone = state.members.iter().enumerate().filter(|(_, member)| matches!(member.at, At::Gone(_)));
         let gone: Vec<(usize, Value)> =
             gone.map(|(member, _)| (member, self.out.value(TypeTable::U32, None))).collect();
         let count = self.course.map(|_| self.out.value(TypeTable::U32, None));
-        let rest = gone.iter().map(|(_, place)| *place).chain(count);
-        let block = self.out.block(parameters.iter().copied().chain(rest).collect());
-        let key = Rc::new(key);
+        let parameters = parameters(&values).map(|(_, parameter)| parameter);
+        let block = self.out.block(parameters.chain(gone.iter().map(|(_, place)| *place)).chain(count).collect());
+        let (key, given) = (Rc::new(key), Rc::new(given));
         self.numbers.insert(key.clone(), self.nodes.len());
         let (walked, round, position, beside) = (None, 0, 0, Vec::new());
-        self.nodes.push(Node {
-            key,
-            block,
-            parameters,
-            origins,
-            constants,
-            gone,
-            count,
-            walked,
-            round,
-            position,
-            beside,
-        });
+        self.nodes.push(Node { key, block, values, given, gone, count, walked, round, position, beside });
         self.nodes.len() - 1
     }
 
@@ -617,7 +606,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
         for End { mut path, to, .. } in ends {
             let (node, _) = to.expect("every way of the last round leads to a node");
-            let (block, origins) = (self.nodes[node].block, self.nodes[node].origins.clone());
+            let block = self.nodes[node].block;
+            let origins: Vec<Origin> = parameters(&self.nodes[node].values).map(|(origin, _)| origin).collect();
             let mut arguments: Vec<Value> =
                 origins.into_iter().map(|(member, value)| self.value(&mut path, member, value)).collect();
             for member in 0..path.state.members.len() {
@@ -656,6 +646,14 @@ impl<'g, 'p> Explorer<'g, 'p> {
     fn left(&self) -> usize {
         self.effort.saturating_sub(self.out.size + self.round.visits * self.group.members.len())
     }
+}
+
+/// Of the live values at a node those that are parameters, and which.
+fn parameters(values: &Map<Origin, Known>) -> impl Iterator<Item = (Origin, Value)> {
+    values.iter().filter_map(|(origin, known)| match known {
+        Known::Value(parameter) => Some((*origin, *parameter)),
+        Known::Constant(_) => None,
+    })
 }
 
 fn runner(state: &State) -> Option<(usize, BlockId)> {

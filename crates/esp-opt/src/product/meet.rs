@@ -5,14 +5,14 @@ use super::course::site;
 use super::explore::Explorer;
 use super::group::{bound_slots, has_effects, holds_boxed};
 use super::path::{Given, Path};
-use super::state::{At, Known, Meeting, Since, State, Turn, Way};
+use super::state::{At, Known, Meeting, Since, State, Way};
 use crate::fuse::Refusal;
 use crate::path::Why;
 use quaject_esp_ir::ir::{
     AltOrder, Base, BinaryOp, Bind, BlockId, Branch, ChannelId, Guard, Location, Op, Operand, Operation, Passed,
     Pattern, Payload, Place, SlotId, Step, Terminator, Transfer, Type, TypeId, TypeTable, Wait,
 };
-use quaject_esp_ir::priority::is_allowed;
+use quaject_esp_ir::priority::{is_allowed, participants};
 use quaject_esp_ir::trace;
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.check_size()?;
         let meetings = self.meetings(&path);
         self.note_enabled(meetings.iter().flat_map(|(writer, _, reader, _)| [*writer, *reader]));
-        self.note_enabled(self.yielding(&path).map(|(member, _)| member).collect::<Vec<_>>());
+        self.note_enabled(path.state.yielding().map(|(member, _)| member));
         if let Some(member) = self.next_after_yield(&path, Since::Others) {
             return self.go_on_after_yield(path, member);
         }
@@ -79,23 +79,24 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// Every rendezvous that is not known to be impossible.
     fn meetings(&mut self, path: &Path) -> Vec<Meeting> {
+        let members = 0..self.group.members.len();
+        let writes: Vec<_> = members.clone().flat_map(|writer| self.writes(path, writer)).collect();
         let mut found = Vec::new();
-        for reader in 0..self.group.members.len() {
+        for reader in members {
             let Some((_, wait)) = self.standing(path, reader) else { continue };
             for (read, branch) in wait.branches.iter().enumerate() {
                 let Operation::In { channel, patterns, .. } = &branch.operation else { continue };
                 if !self.group.is_internal(*channel) || self.open(path, reader, branch.guard) == Open::No {
                     continue;
                 }
-                for writer in (0..self.group.members.len()).filter(|writer| *writer != reader) {
-                    for (written, branch) in self.writes(path, writer, *channel) {
-                        let meeting = (writer, written, reader, read as u32);
-                        if !path.state.refuted.contains(&meeting)
-                            && self.open(path, writer, branch.guard) != Open::No
-                            && !self.is_excluded(path, writer, branch, reader, patterns)
-                        {
-                            found.push(meeting);
-                        }
+                for (writer, written, on, branch) in &writes {
+                    let meeting = (*writer, *written, reader, read as u32);
+                    if on == channel
+                        && *writer != reader
+                        && !path.state.refuted.contains(&meeting)
+                        && !self.is_excluded(path, *writer, branch, reader, patterns)
+                    {
+                        found.push(meeting);
                     }
                 }
             }
@@ -115,13 +116,15 @@ impl<'g, 'p> Explorer<'g, 'p> {
         from == to && !path.state.refuted.contains(&meeting) && !self.is_excluded(path, writer, out, reader, patterns)
     }
 
-    fn writes(&self, path: &Path, member: usize, on: ChannelId) -> Vec<(u32, &'p Branch)> {
-        let Some((_, wait)) = self.standing(path, member) else { return Vec::new() };
-        let branches = wait.branches.iter().enumerate();
-        branches
-            .filter(|(_, branch)| matches!(&branch.operation, Operation::Out { channel, .. } if *channel == on))
-            .map(|(index, branch)| (index as u32, branch))
-            .collect()
+    /// The branches by which a member that waits may write, and where, with the member.
+    fn writes(&self, path: &Path, writer: usize) -> impl Iterator<Item = (usize, u32, ChannelId, &'p Branch)> {
+        let branches = self.standing(path, writer).into_iter().flat_map(|(_, wait)| wait.branches.iter().enumerate());
+        branches.filter_map(move |(index, branch)| match &branch.operation {
+            Operation::Out { channel, .. } if self.open(path, writer, branch.guard) != Open::No => {
+                Some((writer, index as u32, *channel, branch))
+            }
+            Operation::Out { .. } | Operation::In { .. } | Operation::After { .. } => None,
+        })
     }
 
     /// Whether a message is known not to match.
@@ -158,6 +161,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// The rendezvous that comes first: furthest downstream, then by the rotation or priority of both waits.
     fn first(&self, path: &Path, meetings: &[Meeting], preferred: &BTreeSet<usize>) -> Option<Meeting> {
+        let [_, _, ..] = meetings else { return meetings.first().copied() };
         let step = |(writer, written, reader, read): &Meeting| trace::Step::Communicate {
             sender: *writer as u32,
             sender_branch: *written,
@@ -169,7 +173,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
             let (_, wait) = self.standing(path, member as usize).expect("who meets waits");
             wait.order == AltOrder::Priority
         };
-        let allowed = |meeting: &&Meeting| is_allowed(step(meeting), &steps, &is_priority);
+        let has_priority = steps.iter().flat_map(|step| participants(*step)).any(|(member, _)| is_priority(member));
+        let allowed = |meeting: &&Meeting| !has_priority || is_allowed(step(meeting), &steps, &is_priority);
         let rank = |(writer, written, reader, read): &&Meeting| {
             (
                 !preferred.contains(reader) && !preferred.contains(writer),
@@ -209,18 +214,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 }))
     }
 
-    /// Members that have yielded, and when they go on.
-    pub(super) fn yielding(&self, path: &Path) -> impl Iterator<Item = (usize, Turn)> + use<'_, 'g, 'p> {
-        let members: Vec<At> = path.state.members.iter().map(|member| member.at).collect();
-        members.into_iter().enumerate().filter_map(|(member, at)| match at {
-            At::Yielding(_, turn) => Some((member, turn)),
-            At::Running(_) | At::Waiting(_) | At::Ended | At::Gone(_) => None,
-        })
-    }
-
     /// Who goes on next of those that have yielded since when this has happened.
     pub(super) fn next_after_yield(&self, path: &Path, wanted: Since) -> Option<usize> {
-        let members = self.yielding(path).filter(|(_, turn)| turn.since == wanted);
+        let members = path.state.yielding().filter(|(_, turn)| turn.since == wanted);
         members.min_by_key(|(_, turn)| turn.behind).map(|(member, _)| member)
     }
 
@@ -345,8 +341,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let todo = patterns.iter().zip(&given).rev().map(|(pattern, (given, _))| (pattern, given.clone())).collect();
         self.matching(path, reader, branch.location, todo, &mut |explorer, mut path, matches| {
             if !matches {
-                path.state.refuted.insert(meeting);
-                return explorer.settle(path);
+                return explorer.refute(path, meeting);
             }
             let bound = explorer.bind(&mut path, reader, patterns, &given, branch.location);
             let Some(entry) = condition else { return explorer.commit(path, meeting, &bound, &given) };
@@ -355,13 +350,11 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 let Some((Given::Value(holds, _), _)) = result.first() else {
                     unreachable!("a condition's result is a `bool`")
                 };
-                let settle = &mut |explorer: &mut Explorer<'g, 'p>, mut path: Path, holds: bool| {
+                let settle = &mut |explorer: &mut Explorer<'g, 'p>, path: Path, holds: bool| {
                     if holds {
                         return explorer.commit(path, meeting, &bound, &given);
                     }
-                    path.state.refuted.insert(meeting);
-                    (0..explorer.group.members.len()).for_each(|member| path.state.prune(explorer.group, member));
-                    explorer.settle(path)
+                    explorer.refute(path, meeting)
                 };
                 match holds {
                     Known::Constant(holds) => settle(explorer, path, *holds != 0),
@@ -369,6 +362,13 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 }
             })
         })
+    }
+
+    /// The message does not match: what was computed for it is forgotten, and others meet.
+    fn refute(&mut self, mut path: Path, meeting: Meeting) -> Result<(), Refusal> {
+        path.state.refuted.insert(meeting);
+        (0..self.group.members.len()).for_each(|member| path.state.prune(self.group, member));
+        self.settle(path)
     }
 
     /// Matches what is left to match, last first.
@@ -613,7 +613,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     pub(super) fn set_parameters(&self, path: &mut Path, member: usize, block: BlockId, bound: &[(Known, TypeId)]) {
         let parameters = &self.group.members[member].body.blocks[block.0 as usize].parameters;
         for (parameter, (known, _)) in parameters.iter().zip(bound) {
-            path.state.members[member].values.insert(*parameter, *known);
+            path.state.values.insert((member, *parameter), *known);
         }
     }
 

@@ -13,6 +13,7 @@
 //!   word      the words a fast path may spell
 //!   guard     what a fast path tests so that it does not fault
 //!   ranges    what is always so of a member's values, when a path begins
+//!   map       maps of few entries, which states consist of
 //!   explore   nodes, versions, budgets; starvation
 //!   residue   the body that is being emitted
 //! ```
@@ -31,6 +32,7 @@ mod explore;
 mod follow;
 mod group;
 mod guard;
+mod map;
 mod meet;
 mod path;
 mod residue;

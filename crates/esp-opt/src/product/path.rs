@@ -4,7 +4,7 @@
 use super::explore::Explorer;
 use super::residue::to;
 use super::simplify::{Simpler, simpler};
-use super::state::{At, Known, Since, State, TagPlace, Test, Turn};
+use super::state::{At, Known, Origin, Since, State, TagPlace, Test, Turn};
 use crate::facts::{self, Fact};
 use crate::fuse::Refusal;
 use crate::path::Why;
@@ -100,7 +100,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 }
                 Terminator::Yield(edge) => {
                     self.bind_edge(&mut path, member, edge);
-                    let turn = Turn { since: Since::Nothing, behind: self.yielding(&path).count() };
+                    let turn = Turn { since: Since::Nothing, behind: path.state.yielding().count() };
                     path.state.members[member].at = At::Yielding(edge.to, turn);
                     path.state.prune(self.group, member);
                     return self.go_on(path);
@@ -127,11 +127,11 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let to = &self.group.members[member];
         let live = &to.live[edge.to.0 as usize].values;
         let parameters = to.body.blocks[edge.to.0 as usize].parameters.iter().zip(&edge.arguments);
-        let known: Vec<(Value, Known)> = parameters
+        let known: Vec<(Origin, Known)> = parameters
             .filter(|(parameter, _)| live.contains(parameter))
-            .map(|(parameter, argument)| (*parameter, self.known(path, member, *argument)))
+            .map(|(parameter, argument)| ((member, *parameter), self.known(path, member, *argument)))
             .collect();
-        path.state.members[member].values.extend(known);
+        path.state.values.extend(known);
     }
 
     /// Goes both ways of a member's condition, or the only one there is.
@@ -397,7 +397,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             },
         };
         if let Some(result) = instruction.result {
-            path.state.members[member].values.insert(result, known);
+            path.state.values.insert((member, result), known);
         }
     }
 

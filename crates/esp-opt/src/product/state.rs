@@ -3,26 +3,32 @@
 
 use super::course::Progress;
 use super::group::Group;
+use super::map::Map;
 use crate::facts::{Fact, MOST_EXCLUDED, refine};
 use quaject_esp_ir::ir::{BinaryOp, BlockId, SlotId, TypeId, TypeTable, Value};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::rc::Rc;
 
 /// A state on a path through the product.
 #[derive(Clone, Debug)]
 pub(super) struct State {
     pub(super) members: Vec<MemberState>,
-    /// What is known of values of the residue, beyond their types.
-    pub(super) facts: BTreeMap<Value, Fact>,
+    /// What the members' live values are.
+    pub(super) values: Map<Origin, Known>,
+    /// What is known of values of the residue, beyond their types: what was at the node, as its key says it, and what has
+    /// been learned since.
+    pub(super) given: Rc<Map<Value, Fact>>,
+    pub(super) facts: Map<Value, Fact>,
     /// What is known of the tags of unions in memory of the residue.
-    pub(super) tags: BTreeMap<TagPlace, Fact>,
+    pub(super) tags: Map<TagPlace, Fact>,
     /// Lengths of `bytes` in slots of the residue, as far as they are known on this path.
-    pub(super) lengths: BTreeMap<SlotId, i128>,
+    pub(super) lengths: Map<SlotId, i128>,
     /// Values that were read as the tag of a union which has not changed since.
-    pub(super) reads: BTreeMap<Value, TagPlace>,
+    pub(super) reads: Map<Value, TagPlace>,
     /// Comparisons of which the result is a value of the residue.
-    pub(super) tests: BTreeMap<Value, Test>,
+    pub(super) tests: Map<Value, Test>,
     /// Constants that have a value on this path.
-    pub(super) constants: BTreeMap<(TypeId, i128), Value>,
+    pub(super) constants: Map<(TypeId, i128), Value>,
     /// Rendezvous that were tried and do not match.
     pub(super) refuted: BTreeSet<Meeting>,
     /// Members that have gone on since the last node, and members that the world was asked for.
@@ -40,7 +46,7 @@ pub(super) struct State {
 /// Where all members stand, and on a fast path how far it has come.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct Standing {
-    pub(super) members: Vec<(At, BTreeMap<BlockId, Way>)>,
+    pub(super) members: Vec<(At, Map<BlockId, Way>)>,
     pub(super) progress: Progress,
 }
 
@@ -48,10 +54,8 @@ pub(super) struct Standing {
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct MemberState {
     pub(super) at: At,
-    /// What its live values are.
-    pub(super) values: BTreeMap<Value, Known>,
     /// Per fair wait with several ways: the way taken last.
-    pub(super) last: BTreeMap<BlockId, Way>,
+    pub(super) last: Map<BlockId, Way>,
     /// Of a member that is gone: the number of the place, 0 where it has ended.
     pub(super) rests_at: Option<Known>,
 }
@@ -106,6 +110,9 @@ pub(super) type Meeting = (usize, u32, usize, u32);
 /// A union: its slot in the residue and the path into it, fields as even and payloads as odd numbers.
 pub(super) type TagPlace = (SlotId, Vec<u32>);
 
+/// A value of a member.
+pub(super) type Origin = (usize, Value);
+
 /// What a value of a member is in the residue.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) enum Known {
@@ -129,8 +136,8 @@ pub(super) struct Key {
     pub(super) place: usize,
     pub(super) refuted: BTreeSet<Meeting>,
     /// Per member and live value: what is known of it; absent: no more than its type.
-    pub(super) facts: BTreeMap<(usize, Value), Fact>,
-    pub(super) tags: BTreeMap<TagPlace, Fact>,
+    pub(super) facts: Map<Origin, Fact>,
+    pub(super) tags: Map<TagPlace, Fact>,
 }
 
 /// How much of what is known tells nodes apart.
@@ -149,12 +156,14 @@ impl State {
     pub(super) fn new(members: Vec<MemberState>) -> State {
         State {
             members,
-            facts: BTreeMap::new(),
-            tags: BTreeMap::new(),
-            lengths: BTreeMap::new(),
-            reads: BTreeMap::new(),
-            tests: BTreeMap::new(),
-            constants: BTreeMap::new(),
+            values: Map::new(),
+            given: Rc::default(),
+            facts: Map::new(),
+            tags: Map::new(),
+            lengths: Map::new(),
+            reads: Map::new(),
+            tests: Map::new(),
+            constants: Map::new(),
             refuted: BTreeSet::new(),
             moved: BTreeSet::new(),
             polled: BTreeSet::new(),
@@ -165,24 +174,41 @@ impl State {
         }
     }
 
+    /// What is known of a value of the residue, if it is more than its type says.
+    fn learned(&self, value: Value) -> Option<&Fact> {
+        self.facts.get(&value).or_else(|| self.given.get(&value))
+    }
+
     /// What is known of a value of the residue, or of a constant.
     pub(super) fn fact(&self, group: &Group<'_>, known: Known, ty: TypeId) -> Fact {
         match known {
             Known::Constant(value) => Fact::constant(value),
-            Known::Value(value) => self.facts.get(&value).cloned().unwrap_or_else(|| Fact::of_type(group.types(), ty)),
+            Known::Value(value) => self.learned(value).cloned().unwrap_or_else(|| Fact::of_type(group.types(), ty)),
         }
     }
 
     /// What a value of a member is known as.
     pub(super) fn known(&self, member: usize, value: Value) -> Known {
-        let known = *self.members[member].values.get(&value).expect("a live value is known");
+        self.settled(*self.values.get(&(member, value)).expect("a live value is known"))
+    }
+
+    /// The same or, if only one number can be meant, that one.
+    pub(super) fn settled(&self, known: Known) -> Known {
         match known {
             Known::Constant(_) => known,
-            Known::Value(value) => match self.facts.get(&value).and_then(Fact::as_constant) {
+            Known::Value(value) => match self.learned(value).and_then(Fact::as_constant) {
                 Some(constant) => Known::Constant(constant),
                 None => known,
             },
         }
+    }
+
+    /// Members that have yielded, and when they go on.
+    pub(super) fn yielding(&self) -> impl Iterator<Item = (usize, Turn)> {
+        self.members.iter().enumerate().filter_map(|(member, state)| match state.at {
+            At::Yielding(_, turn) => Some((member, turn)),
+            At::Running(_) | At::Waiting(_) | At::Ended | At::Gone(_) => None,
+        })
     }
 
     /// Where everybody stands.
@@ -193,27 +219,20 @@ impl State {
 
     /// The key of the node this state is at: at the place of this number, told apart by so much.
     pub(super) fn key(&self, group: &Group<'_>, place: usize, detail: Detail) -> Key {
-        let mut facts = BTreeMap::new();
-        for (index, member) in self.members.iter().enumerate() {
-            for (value, known) in &member.values {
-                let ty = group.members[index].body.values[value.0 as usize].ty;
-                let fact = group.coarsen(ty, &self.fact(group, *known, ty));
-                if fact != Fact::of_type(group.types(), ty) {
-                    facts.insert((index, *value), fact);
-                }
-            }
-        }
+        let facts = self.values.iter().filter_map(|(origin, known)| {
+            let fact = match known {
+                Known::Constant(value) => &Fact::constant(*value),
+                Known::Value(value) => match self.facts.get(value) {
+                    Some(fact) => fact,
+                    None => return self.given.get(value).map(|fact| (*origin, fact.clone())),
+                },
+            };
+            group.coarsen(*origin, fact).map(|fact| (*origin, fact))
+        });
+        let facts = facts.collect();
         let live = |place: &TagPlace| detail != Detail::None && self.is_live(group, place.0);
         let tags = self.tags.iter().filter(|(place, _)| live(place)).map(|(place, fact)| (place.clone(), fact.clone()));
         Key { place, refuted: self.refuted.clone(), facts, tags: tags.collect() }
-    }
-
-    /// The live values of all members.
-    pub(super) fn origins(&self) -> impl Iterator<Item = (usize, Value)> {
-        self.members
-            .iter()
-            .enumerate()
-            .flat_map(|(index, member)| member.values.keys().map(move |value| (index, *value)))
     }
 
     /// Whether a member may still read a slot.
@@ -240,10 +259,8 @@ impl State {
             At::Waiting(block) => known.at_rest[block.0 as usize].as_ref(),
             At::Ended | At::Gone(_) => None,
         };
-        match live {
-            Some(live) => self.members[member].values.retain(|value, _| live.values.contains(value)),
-            None => self.members[member].values.clear(),
-        }
+        let is_live = |value: &Value| live.is_some_and(|live| live.values.contains(value));
+        self.values.retain(|(other, value), _| *other != member || is_live(value));
     }
 
     /// Forgets the tags of what may have been written.
@@ -284,7 +301,7 @@ impl State {
 
     /// Takes a value of the residue to be as the fact says; whether that can be.
     pub(super) fn learn(&mut self, value: Value, fact: Fact) -> bool {
-        if let Some(known) = self.facts.get(&value)
+        if let Some(known) = self.learned(value)
             && known.as_constant().is_some_and(|known| !fact.admits(known))
         {
             return false;
@@ -299,21 +316,21 @@ impl State {
 
 impl Group<'_> {
     /// Whether a fact is a constant that keeps versions apart.
-    pub(super) fn is_kept(&self, origin: (usize, Value), fact: &Fact) -> bool {
+    pub(super) fn is_kept(&self, origin: Origin, fact: &Fact) -> bool {
         fact.as_constant().is_some_and(|value| self.is_flag(origin) || self.compared.contains(&value))
     }
 
     /// Whether a member's value is a `bool`.
-    pub(super) fn is_flag(&self, origin: (usize, Value)) -> bool {
+    pub(super) fn is_flag(&self, origin: Origin) -> bool {
         self.type_of(origin) == TypeTable::BOOL
     }
 
     /// What the type of a member's value says.
-    pub(super) fn whole(&self, origin: (usize, Value)) -> Fact {
+    pub(super) fn whole(&self, origin: Origin) -> Fact {
         Fact::of_type(self.types(), self.type_of(origin))
     }
 
-    fn type_of(&self, origin: (usize, Value)) -> TypeId {
+    fn type_of(&self, origin: Origin) -> TypeId {
         self.members[origin.0].body.values[origin.1.0 as usize].ty
     }
 
@@ -329,30 +346,28 @@ impl Group<'_> {
         Fact { low, high, not }
     }
 
-    /// What a key says of a fact: few enough values that there are not too many nodes.
-    fn coarsen(&self, ty: TypeId, fact: &Fact) -> Fact {
-        let whole = Fact::of_type(self.types(), ty);
-        match fact.as_constant() {
-            Some(value) if ty == TypeTable::BOOL || self.compared.contains(&value) => return fact.clone(),
-            Some(_) | None => {}
+    /// What a key says of what is known of a value: few enough values that there are not too many nodes. None if it is no
+    /// more than its type says.
+    fn coarsen(&self, origin: Origin, fact: &Fact) -> Option<Fact> {
+        let is_compared = |value: &i128| self.compared.contains(value);
+        if self.is_kept(origin, fact) {
+            return Some(fact.clone());
         }
+        let whole = self.whole(origin);
         let below = self.lows.partition_point(|low| *low <= fact.low);
         let low = below.checked_sub(1).map_or(i128::MIN, |last| self.lows[last]);
         let above = self.highs.partition_point(|high| *high < fact.high);
         let high = self.highs.get(above).copied().unwrap_or(i128::MAX);
-        let mut coarse = Fact::between(low.max(whole.low), high.min(whole.high));
-        coarse.not = self.compared.iter().copied().filter(|value| !fact.admits(*value)).collect();
-        coarse.not.retain(|value| coarse.low < *value && *value < coarse.high);
-        coarse.not.sort_unstable();
-        coarse.not.truncate(MOST_EXCLUDED);
-        for end in self.compared.iter().filter(|value| !fact.admits(**value)) {
-            if coarse.low == *end && coarse.low < coarse.high {
-                coarse.low += 1;
-            }
-            if coarse.high == *end && coarse.low < coarse.high {
-                coarse.high -= 1;
-            }
+        let (mut low, mut high) = (low.max(whole.low), high.min(whole.high));
+        // What is compared with is one of these ends: between them and the fact's there is no other.
+        let is_out = |value: i128| is_compared(&value) && !fact.admits(value);
+        if low < high && is_out(low) {
+            low += 1;
         }
-        coarse
+        if low < high && is_out(high) {
+            high -= 1;
+        }
+        let coarse = Fact { low, high, not: fact.not.iter().copied().filter(is_compared).collect() };
+        (coarse != whole).then_some(coarse)
     }
 }

@@ -4,6 +4,7 @@
 //! Where nobody is ever lost, members that have ended stay what they are. Else the search begins anew with those gone, too:
 //! what is left to do does not depend on which of the others ended and which is lost.
 
+use super::super::group::Group;
 use super::super::meet::Open;
 use super::super::state::{At, Hope, Known, State};
 use super::super::tell::{self, Told};
@@ -37,7 +38,7 @@ impl Explorer<'_, '_> {
         for (member, hope) in hopes.into_iter().enumerate() {
             let place = match state.members[member].at {
                 At::Waiting(block) if lost[member] => self.rest(state, member, block),
-                At::Ended if self.can_be_told(member) => tell::ENDED,
+                At::Ended if self.can_be_told[member] => tell::ENDED,
                 At::Gone(_) => {
                     state.members[member].at = At::Gone(hope);
                     continue;
@@ -160,14 +161,7 @@ impl Explorer<'_, '_> {
             && wait.rest == Rest::Stuck
             && wait.branches.iter().all(|branch| branch.operation.channel_end().is_some_and(is_inside))
             && wait.branches.iter().any(|branch| self.open_in(state, member, branch.guard) == Open::Yes)
-            && self.can_be_told(member)
-    }
-
-    /// Whether its channels have few enough users that a report tells apart which of them have ended.
-    fn can_be_told(&self, member: usize) -> bool {
-        let process = self.group.members[member].process;
-        let mut sites = self.group.program.processes[process.0 as usize].sites.iter();
-        sites.all(|site| self.group.most_users(site.channel) <= MOST_PARTNERS)
+            && self.can_be_told[member]
     }
 
     /// Whether somebody may still meet a member where it waits, if those who may be lost are.
@@ -189,4 +183,11 @@ impl Explorer<'_, '_> {
             })
         })
     }
+}
+
+/// Whether a member's channels have few enough users that a report tells apart which of them have ended.
+pub(super) fn can_be_told(group: &Group<'_>, member: usize) -> bool {
+    let process = group.members[member].process;
+    let mut sites = group.program.processes[process.0 as usize].sites.iter();
+    sites.all(|site| group.most_users(site.channel) <= MOST_PARTNERS)
 }

@@ -1,10 +1,9 @@
 //! How many versions of a place there are: counters that would make more are widened, and where there are too many, all
 //! say what they have in common. Knows keys of nodes, not how they are found.
 
-use super::super::state::{Detail, Key};
-use super::{Explorer, Facts, Node};
+use super::super::state::{Detail, Key, Origin};
+use super::{Explorer, Facts};
 use crate::facts::Fact;
-use quaject_esp_ir::ir::Value;
 
 /// How many versions of one place are kept apart in full, and by flags.
 const FULL_VERSIONS: usize = 8;
@@ -40,7 +39,7 @@ impl Explorer<'_, '_> {
     }
 
     /// Whether all versions of a place say the same of this value.
-    pub(super) fn is_joined(&self, place: usize, origin: (usize, Value)) -> bool {
+    pub(super) fn is_joined(&self, place: usize, origin: Origin) -> bool {
         match self.versions[place].detail {
             Detail::Full => false,
             Detail::Flags => !self.group.is_flag(origin),
@@ -49,7 +48,7 @@ impl Explorer<'_, '_> {
     }
 
     /// Says of these values what all versions of the place have in common; that may become less by this one.
-    pub(super) fn joined(&mut self, key: &mut Key, origins: Vec<(usize, Value)>) {
+    pub(super) fn joined(&mut self, key: &mut Key, origins: Vec<Origin>) {
         let versions = &mut self.versions[key.place];
         let mut has_changed = false;
         for origin in origins {
@@ -70,9 +69,7 @@ impl Explorer<'_, '_> {
 
     /// What the versions of a place have in common, of which this node is one, now that they are not told apart by it.
     fn join_versions(&mut self, node: usize, place: usize) {
-        let Node { origins, constants, .. } = &self.nodes[node];
-        let constants = constants.iter().map(|(member, value, _)| (*member, *value));
-        let origins = origins.iter().copied().chain(constants).filter(|origin| self.is_joined(place, *origin));
+        let origins = self.nodes[node].values.keys().copied().filter(|origin| self.is_joined(place, *origin));
         let joined: Vec<_> = origins
             .map(|origin| {
                 let whole = self.group.whole(origin);
@@ -85,6 +82,26 @@ impl Explorer<'_, '_> {
         self.versions[place].floor.extend(joined);
     }
 
+    /// What a key says more widely than an older one; none if there is another difference.
+    fn wider(&self, old: &Key, new: &Key) -> Option<Vec<(Origin, Fact)>> {
+        let mut wider = Vec::new();
+        let mut facts = new.facts.iter().peekable();
+        for (origin, fact) in old.facts.iter() {
+            let wide = match facts.next_if(|(other, _)| *other == origin) {
+                Some((_, wide)) if wide == fact => continue,
+                Some((_, wide)) => wide.clone(),
+                None => self.group.whole(*origin),
+            };
+            if !fact.implies(&wide) || self.group.is_kept(*origin, fact) {
+                return None;
+            }
+            wider.push((*origin, wide));
+        }
+        // Of something else the new key says more, and the old one nothing.
+        let is_beside = facts.next().is_none() && old.tags == new.tags && old.refuted == new.refuted;
+        is_beside.then_some(wider)
+    }
+
     /// Where a new version says no more than an older one, but for wider ranges, the older one was in vain: both are
     /// widened to the new one from now on.
     fn widen(&mut self, node: usize) {
@@ -93,15 +110,7 @@ impl Explorer<'_, '_> {
         let mut beside = Vec::new();
         for other in self.versions[key.place].here.iter().filter(|other| !self.nodes[node].beside.contains(other)) {
             let old = &self.nodes[*other].key;
-            let same = old.tags == key.tags && old.refuted == key.refuted;
-            let wider = |(origin, fact): (&(usize, Value), &Fact)| {
-                let new = key.facts.get(origin).cloned().unwrap_or_else(|| self.group.whole(*origin));
-                (*fact == new || fact.implies(&new) && !self.group.is_kept(*origin, fact)).then_some((*origin, new))
-            };
-            if same && key.facts.keys().all(|origin| old.facts.contains_key(origin)) {
-                let wider: Option<Vec<_>> = old.facts.iter().map(wider).collect();
-                floor.extend(wider.into_iter().flatten().filter(|(origin, fact)| old.facts[origin] != *fact));
-            }
+            floor.extend(self.wider(old, &key).into_iter().flatten());
             beside.push(*other);
         }
         if floor.is_empty() {
@@ -124,7 +133,7 @@ impl Explorer<'_, '_> {
 }
 
 /// Sets what a key says of a value; nothing, if its type says as much.
-fn set_fact(key: &mut Key, origin: (usize, Value), fact: Fact, whole: &Fact) {
+fn set_fact(key: &mut Key, origin: Origin, fact: Fact, whole: &Fact) {
     if fact == *whole {
         key.facts.remove(&origin);
     } else {
