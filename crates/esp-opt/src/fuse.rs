@@ -17,8 +17,30 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Instructions and ends of blocks that a body is emitted with, for each that is left when it has been cleaned up.
 const EMITTED_PER_KEPT: usize = 10;
 
+/// The same for a product as large as it may become, of those that are worth it: one and a half, of all measured.
+const EMITTED_PER_KEPT_MODESTLY: usize = 2;
+
+/// As how many instructions a wait counts: it stores what is live, is entered again, and asks a channel. Code of gcc `-Os`
+/// is about three bytes an instruction of a state machine, and ninety a wait; with this, the sizes of 36 pipelines are told
+/// to a tenth.
+const WAIT: usize = 30;
+
+/// Steps that may be taken for each instruction of the processes, waits counted as such: what is worth it takes up to 200.
+const STEPS_PER_INSTRUCTION: usize = 256;
+
 /// Processes of fewer instructions may grow as if they had so many: what is small stays so.
 const SMALL: usize = 125;
+
+/// How much more code there may be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Growth {
+    /// So many times as many instructions as on their own, twice as many where some can be left waiting for ever. Who costs
+    /// most is left out until that holds.
+    Times(usize),
+    /// As little as nobody minds who has not asked for speed, and as little time to find out: half as much again, waits
+    /// counted by what code they take. What does not fit is not fused.
+    Modest,
+}
 
 /// How large a product may become, and how long it may take to make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,36 +52,91 @@ pub struct Limits {
     /// Instructions and ends of blocks of what is made.
     pub instructions: usize,
     /// How many times as many instructions the fused process may have as its members' processes together.
-    pub growth: usize,
+    pub growth: Growth,
     /// Work for all products of a program: instructions emitted and places of members noted, in every round.
     pub effort: usize,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { members: 32, nodes: 4096, instructions: 20_000, growth: 8, effort: 8_000_000 }
+        Limits { members: 32, nodes: 4096, instructions: 20_000, growth: Growth::Times(8), effort: 8_000_000 }
     }
 }
 
 impl Limits {
     /// The same for what is emitted before it is cleaned up.
     pub(crate) fn emitted(&self) -> usize {
-        self.instructions.saturating_mul(EMITTED_PER_KEPT)
+        self.instructions.saturating_mul(self.emitted_per_kept())
+    }
+
+    /// As how much a wait counts that is emitted: none is cleaned up.
+    pub(crate) fn emitted_wait(&self) -> usize {
+        match self.growth {
+            Growth::Times(_) => 1,
+            Growth::Modest => WAIT * self.emitted_per_kept(),
+        }
+    }
+
+    fn emitted_per_kept(&self) -> usize {
+        match self.growth {
+            Growth::Times(_) => EMITTED_PER_KEPT,
+            Growth::Modest => EMITTED_PER_KEPT_MODESTLY,
+        }
     }
 
     /// The instructions of what is made. Where members can be lost it may be twice as much: what goes on without them is a
     /// program beside the one in which nobody is.
     fn of_product(&self, has_lost: bool) -> usize {
-        self.instructions.saturating_mul(1 + usize::from(has_lost))
+        match self.growth {
+            Growth::Times(_) => self.instructions.saturating_mul(1 + usize::from(has_lost)),
+            Growth::Modest => self.instructions,
+        }
+    }
+
+    /// What is compared with the limit of instructions.
+    fn measured(&self, body: &Body) -> usize {
+        match self.growth {
+            Growth::Times(_) => size(body),
+            Growth::Modest => size_with_waits(body),
+        }
     }
 
     /// With the growth that these processes may have.
     fn of(mut self, program: &Program, processes: &[ProcessId]) -> Limits {
-        let size = |process: &ProcessId| self::size(&program.processes[process.0 as usize].body);
-        let all: usize = processes.iter().map(size).sum();
-        self.instructions = self.instructions.min(all.max(SMALL).saturating_mul(self.growth));
+        let all: usize = processes.iter().map(|process| self.measured(&program.processes[process.0 as usize].body)).sum();
+        let most = match self.growth {
+            Growth::Times(times) => all.max(SMALL).saturating_mul(times),
+            Growth::Modest => all + all / 2,
+        };
+        self.instructions = self.instructions.min(most);
         self
     }
+
+    /// What there is too much of when there are more instructions than these.
+    pub(crate) fn measure(&self) -> Measure {
+        match self.growth {
+            Growth::Times(_) => Measure::Instructions,
+            Growth::Modest => Measure::Code,
+        }
+    }
+
+    /// How much of what is left of the work may go into fusing these processes; something is left for those that come after.
+    pub(crate) fn share(&self, program: &Program, processes: &[ProcessId], left: usize) -> usize {
+        match self.growth {
+            Growth::Times(_) => left / 4,
+            Growth::Modest => {
+                let size = |process: &ProcessId| size_with_waits(&program.processes[process.0 as usize].body);
+                let all: usize = processes.iter().map(size).sum();
+                left.min(all.saturating_mul(STEPS_PER_INSTRUCTION))
+            }
+        }
+    }
+}
+
+/// The same, with each wait as many as its code.
+fn size_with_waits(body: &Body) -> usize {
+    let waits = body.blocks.iter().filter(|block| matches!(block.terminator, Terminator::Wait(_))).count();
+    size(body) + WAIT * waits
 }
 
 /// Instructions and ends of blocks.
@@ -76,6 +153,8 @@ pub enum Measure {
     States,
     /// Instructions of the fused process.
     Instructions,
+    /// The same, with its waits as many as their code, where it may only be half as much again.
+    Code,
     /// Work of the compiler.
     Effort,
 }
@@ -161,6 +240,7 @@ impl Refusal {
                 Measure::Instances => format!("more than {limit} instances"),
                 Measure::States => format!("more than {limit} states"),
                 Measure::Instructions => format!("more than {limit} instructions"),
+                Measure::Code => "more than half as much code again".to_string(),
                 Measure::Effort => "it would take too long to make".to_string(),
             },
             Refusal::Fused { process } => format!("`{}` is part of a state machine", name(process)),
@@ -225,9 +305,8 @@ pub(crate) fn make(
     let product = explore(&group, limits, effort)?;
     let body = passes::clean(product.body, &program.types, checked);
     let limit = limits.of_product(product.has_lost);
-    if size(&body) > limit {
-        let measure = Measure::Instructions;
-        return Err(Refusal::TooLarge { measure, limit, costliest: product.costliest });
+    if limits.measured(&body) > limit {
+        return Err(Refusal::TooLarge { measure: limits.measure(), limit, costliest: product.costliest });
     }
     let members: Vec<&Process> = group.processes().map(|process| &program.processes[process.0 as usize]).collect();
     let process = Process {

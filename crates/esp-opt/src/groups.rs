@@ -1,7 +1,7 @@
 //! Which processes are fused: every set of them that channels connect; when that is too large or has a process that
 //! cannot be fused, the sets that are left without one. Says for each process what became of it. Knows no states.
 
-use crate::fuse::{Limits, Measure, Refusal, install, make, size};
+use crate::fuse::{Growth, Limits, Measure, Refusal, install, make, size};
 use crate::order::Order;
 use quaject_esp_ir::ir::{Boundary, Direction, ProcessId, Program};
 use std::collections::BTreeSet;
@@ -110,8 +110,7 @@ fn fuse_unless(
     });
     work.reverse();
     while let Some(processes) = work.pop() {
-        // Something is left for those that come after.
-        let mut share = effort / 4;
+        let mut share = limits.share(program, &processes, effort);
         effort -= share;
         let made = make(program, &processes, checked, limits, &mut share);
         effort += share;
@@ -125,12 +124,15 @@ fn fuse_unless(
             }
             Err(refusal) => refusal,
         };
-        if let Some(halves) = halves(program, &processes, &refusal) {
+        if let Some(halves) = halves(program, &processes, &refusal, limits.growth) {
             attempts.push(Attempt { processes, outcome: Outcome::Divided(refusal) });
             work.extend(halves.into_iter().rev());
             continue;
         }
-        let Some(out) = in_the_way(program, &processes, &refusal).filter(|_| processes.len() > 1) else {
+        // Who is in the way is known only after all has been walked in vain.
+        let is_in_vain = limits.growth == Growth::Modest && matches!(refusal, Refusal::TooLarge { .. });
+        let out = in_the_way(program, &processes, &refusal).filter(|_| processes.len() > 1 && !is_in_vain);
+        let Some(out) = out else {
             attempts.push(Attempt { processes, outcome: Outcome::Refused(refusal) });
             continue;
         };
@@ -148,9 +150,16 @@ fn fuse_unless(
 }
 
 /// The groups that are left of the halves, in order of text, of one with too many members.
-fn halves(program: &Program, processes: &[ProcessId], refusal: &Refusal) -> Option<Vec<Vec<ProcessId>>> {
+fn halves(
+    program: &Program,
+    processes: &[ProcessId],
+    refusal: &Refusal,
+    growth: Growth,
+) -> Option<Vec<Vec<ProcessId>>> {
     match refusal {
-        Refusal::TooLarge { measure: Measure::Instances | Measure::Effort, .. } if processes.len() >= 4 => {}
+        Refusal::TooLarge { measure: Measure::Instances, .. } if processes.len() >= 4 => {}
+        Refusal::TooLarge { .. } if growth == Growth::Modest => return None,
+        Refusal::TooLarge { measure: Measure::Effort, .. } if processes.len() >= 4 => {}
         Refusal::TooLarge { .. } if processes.len() >= MANY => {}
         Refusal::TooLarge { .. }
         | Refusal::Shared { .. }

@@ -43,7 +43,13 @@ impl Order {
 
     /// Whether the order in which the processes run cannot be seen.
     pub fn is_unseen(&self) -> bool {
-        self.told.is_none() && self.chosen.iter().all(Option::is_none)
+        self.seen_by_any().is_none()
+    }
+
+    /// Why the order in which any processes of the program run may be seen; none if it cannot.
+    pub fn seen_by_any(&self) -> Option<Refusal> {
+        let chosen = || self.chosen.iter().flatten().next().cloned();
+        self.told.clone().or_else(chosen)
     }
 }
 

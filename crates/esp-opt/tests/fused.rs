@@ -6,8 +6,8 @@ use quaject_esp_ir::ir::{ProcessId, Program};
 use quaject_esp_ir::read::read;
 use quaject_esp_ir::report::Outcome;
 use quaject_esp_ir::{text::print, verify::verify};
-use quaject_esp_opt::fuse::{Limits, Measure, Refusal, fuse};
-use quaject_esp_opt::groups::fuse_all;
+use quaject_esp_opt::fuse::{Growth, Limits, Measure, Refusal, fuse};
+use quaject_esp_opt::groups::{self, fuse_all};
 use quaject_test_world::{Script, act, by_channel, compile};
 use std::path::{Path, PathBuf};
 
@@ -324,7 +324,7 @@ fn chains_of_filters_become_one() {
     for chain in chains {
         let text = filters(&chain);
         // Most stay below eight times their processes, which is what is allowed if nothing is said.
-        let limits = Limits { growth: 40, ..Limits::default() };
+        let limits = Limits { growth: Growth::Times(40), ..Limits::default() };
         for stream in streams {
             let offers: String = stream.iter().chain(&[255]).map(|byte| format!("; offer in0 {byte}\n")).collect();
             let said = groups(&text, &offers, limits);
@@ -346,7 +346,7 @@ fn what_cannot_be_fused_says_why() {
     let instructions = |refusal| matches!(refusal, Refusal::TooLarge { measure: Measure::Instructions, .. });
     assert!(instructions(refusal(&swaps(1), Limits { instructions: 3, ..Limits::default() })));
     assert!(instructions(refusal(&swaps(1), Limits { instructions: 15, ..Limits::default() })));
-    assert!(instructions(refusal(&swaps(1), Limits { growth: 0, ..Limits::default() })));
+    assert!(instructions(refusal(&swaps(1), Limits { growth: Growth::Times(0), ..Limits::default() })));
     let effort = |refusal| matches!(refusal, Refusal::TooLarge { measure: Measure::Effort, .. });
     assert!(effort(refusal(&swaps(1), Limits { effort: 100, ..Limits::default() })));
     let instances = |refusal| matches!(refusal, Refusal::TooLarge { measure: Measure::Instances, limit: 2, .. });
@@ -396,12 +396,42 @@ fn who_costs_most_is_left_out() {
     "#]]
     .assert_eq(&groups(text, OFFERS, Limits::default()));
     // Without a way to tell who is fewest, a smaller group is not fused at all.
-    let limits = Limits { growth: 0, ..Limits::default() };
+    let limits = Limits { growth: Growth::Times(0), ..Limits::default() };
     expect_test::expect![[r#"
         left out: s: together with the others, more than 0 instructions
         not fused: p0, t: more than 0 instructions
     "#]]
     .assert_eq(&groups(&chain(1), OFFERS, limits));
+}
+
+#[test]
+fn what_nobody_has_asked_for_takes_little_code_and_time() {
+    let modest = Limits { growth: Growth::Modest, ..Limits::default() };
+    for stages in [1, 8, 28] {
+        let said = groups(&chain(stages), OFFERS, modest);
+        assert!(said.starts_with("fused: s, p0") && said.lines().count() == 1, "{said}");
+    }
+    // From each state the world is asked in code of its own.
+    let asks = "in(i, $y); ".repeat(3) + "{ " + &"alt { in(i, $z) { out(o, z); } } ".repeat(3) + "} ";
+    let text = format!(
+        "channel i(int) external out; channel j(int) external out; channel o(int) external in; channel c(int);\n\
+         process a {{ while {{ {asks} out(c, y); }} }}\nprocess b {{ while {{ {} in(c, $x); }} }}\n",
+        "in(j, _); ".repeat(4),
+    );
+    let text = text.replace("out(c, y)", "out(c, 1)").replace("in(i, $y)", "in(i, _)");
+    let offers = "; offer i 1\n; offer i 2\n; offer j 1\n";
+    assert_eq!(groups(&text, offers, modest), "not fused: a, b: more than half as much code again\n");
+    assert!(groups(&text, offers, Limits::default()).starts_with("fused: a, b: "));
+    // Nobody is left out, as who it should be is known only after all has been walked.
+    let ring = "channel i(int) external out; channel k(int); channel a(int) shared; channel o(int) external in;\n\
+        process pre { while { in(i, $x); out(k, x + 1); } }\nprocess mid { while { in(k, $x); out(a, x - x); } }\n\
+        process ring[5] { var x = 0; while { alt { in(a, x) { out(o, x); } when (x > 0) out(a, x - 1) { } } } }\n";
+    let program = compile(Path::new("test.esp"), ring);
+    for effort in [usize::MAX, 100] {
+        let (_, attempts) = fuse_all(&program, false, Limits { effort, ..modest });
+        let [attempt] = &attempts[..] else { panic!("{attempts:?}") };
+        assert!(matches!(attempt.outcome, groups::Outcome::Refused(Refusal::TooLarge { .. })), "{attempt:?}");
+    }
 }
 
 #[test]

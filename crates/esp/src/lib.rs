@@ -25,7 +25,7 @@ pub use models::{
 pub use optimise::{Dump, Dumped, Optimiser, PASSES, optimise};
 pub use profile::{Operation, Profile};
 pub use quaject_esp_opt::batch::{Attempt as BatchAttempt, Batched, Reason};
-pub use quaject_esp_opt::fuse::{Limits, Refusal};
+pub use quaject_esp_opt::fuse::{Growth, Limits, Refusal};
 pub use quaject_esp_opt::groups::{Attempt, Outcome};
 pub use quaject_esp_opt::path::{Cuts, Exit, Extraction, Made, Manual, Why};
 pub use quaject_esp_syntax::check::Loader;
@@ -96,8 +96,8 @@ pub enum Mode {
     FastPath,
     /// Processes that channels connect become one, wherever that can be done.
     Automata,
-    /// Likewise, wherever that can be done and the program shows the same; elsewhere, the fast paths that it names run as
-    /// code of one process, and all else as in `Direct` if nobody can tell, or as in `Process`.
+    /// Likewise, wherever that can be done and nobody can tell; elsewhere, the fast paths that the program names run as code
+    /// of one process, and all else as in `Direct`, if nobody can tell, or as in `Process`.
     Auto,
 }
 
@@ -233,7 +233,12 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
     let Some(ir) = lower::lower_within(program, &sources, most_instructions) else {
         return Compiled { sources, diagnostics, outputs: Err(NoOutput::TooLarge { most_instructions }) };
     };
-    let optimiser = match fast_paths.iter().any(|path| path.function.is_some()) {
+    let manual = match options.mode {
+        // Nobody can tell whether they show the same.
+        Mode::Auto => Manual::LeftOut,
+        Mode::Process | Mode::Direct | Mode::FastPath | Mode::Automata => options.manual,
+    };
+    let optimiser = match manual == Manual::Called && fast_paths.iter().any(|path| path.function.is_some()) {
         // C functions know the variables of processes by name.
         true => Optimiser::Off,
         false => options.optimiser,
@@ -246,6 +251,7 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
         Mode::Auto => Some(Order::of(&work.program, checked)),
         Mode::Process | Mode::Direct | Mode::FastPath | Mode::Automata => None,
     };
+    let seen = order.as_ref().and_then(Order::seen_by_any);
     let (mut attempts, mut batches) = (Vec::new(), Vec::new());
     let mut extractions = Vec::new();
     match options.mode {
@@ -272,17 +278,24 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
         Mode::Process | Mode::Direct | Mode::Automata => {}
         Mode::FastPath | Mode::Auto => {
             let specifications = paths::specifications(&fast_paths, &work.program, &sources);
-            let (cuts, manual, limits) = (options.cuts, options.manual, options.limits);
-            let options = path::Options { checked, cuts, manual, limits, back_off: path::BackOff::On };
-            let made = extract(&work.program, &specifications, options);
-            work.program = made.program;
+            // What was asked for by name is not measured against the code of its processes.
+            let limits = Limits { growth: Limits::default().growth, ..options.limits };
+            let (cuts, back_off) = (options.cuts, path::BackOff::On);
+            let options = path::Options { checked, cuts, manual, limits, back_off };
+            extractions = match &seen {
+                Some(refusal) => path::refused(&work.program, &specifications, refusal),
+                None => {
+                    let made = extract(&work.program, &specifications, options);
+                    work.program = made.program;
+                    made.extractions
+                }
+            };
             work.done("paths", 0);
-            extractions = made.extractions;
         }
     }
     work.program.hand_off = match options.mode {
         Mode::Direct => ir::HandOff::Direct,
-        Mode::Auto if order.is_some_and(|order| order.is_unseen()) => ir::HandOff::Direct,
+        Mode::Auto if seen.is_none() => ir::HandOff::Direct,
         Mode::Process | Mode::FastPath | Mode::Automata | Mode::Auto => ir::HandOff::Queued,
     };
     work.last();

@@ -27,9 +27,14 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
         let dump = Dump { passes: arguments.dump.clone() };
         options(emit, &arguments.coding, arguments.checked).map(|options| Options {
             optimiser: Optimiser::On,
-            batching: match arguments.batch {
-                Some(BatchChoice::Off) => Batching::Off,
-                Some(BatchChoice::Auto) | None => Batching::On,
+            batching: match (arguments.batch, arguments.coding.mode) {
+                (Some(BatchChoice::Off), _) => Batching::Off,
+                (Some(BatchChoice::Auto), _) => Batching::On,
+                // They cost more code than `auto` makes unless it is told to, and tables.
+                (None, ModeChoice::Auto) => Batching::Off,
+                (None, ModeChoice::Process | ModeChoice::Direct | ModeChoice::Fastpath | ModeChoice::Automata) => {
+                    Batching::On
+                }
             },
             dump,
             ..options

@@ -3,7 +3,7 @@
 use super::{compile, keep_apart, refused};
 use crate::arguments::{self, Coding, ModeChoice, Run, RunOptions};
 use crate::terminal::{Status, Stop, Terminal, say};
-use quaject_esp::{Compiled, Emit, Limits, Manual, Mode, Optimiser, Options, Outputs, Refusal};
+use quaject_esp::{Compiled, Emit, Growth, Limits, Manual, Mode, Optimiser, Options, Outputs, Refusal};
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_ir::step::Checks;
 use quaject_esp_run::disk::open_program;
@@ -158,8 +158,9 @@ pub(crate) fn options(emit: Emit, coding: &Coding, checked: bool) -> Result<Opti
     };
     let mut limits = Limits::default();
     match (coding.growth, mode) {
-        (None, _) => {}
-        (Some(growth), Mode::Automata | Mode::Auto) => limits.growth = growth,
+        (None, Mode::Auto) => limits.growth = Growth::Modest,
+        (None, Mode::Process | Mode::Direct | Mode::FastPath | Mode::Automata) => {}
+        (Some(times), Mode::Automata | Mode::Auto) => limits.growth = Growth::Times(times),
         (Some(_), Mode::Process | Mode::Direct | Mode::FastPath) => {
             let trouble = Trouble::usage("`--growth` has no meaning here");
             return Err(Stop::at(trouble.help("it is for `--mode automata` and `--mode auto`")));

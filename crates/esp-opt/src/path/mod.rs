@@ -303,6 +303,16 @@ pub fn extract(program: &Program, specifications: &[Specification], options: Opt
     Extracted { program: result, without: source, extractions }
 }
 
+/// What is said of specifications of which none is made, for this reason or as their processes are fused.
+pub fn refused(program: &Program, specifications: &[Specification], refusal: &Refusal) -> Vec<Extraction> {
+    let (specifications, mut extractions) = possible(program, specifications);
+    extractions.extend(specifications.iter().map(|specification| {
+        let members = specification.members.iter().map(|part| program.instance_name(part.instance)).collect();
+        Extraction { name: specification.name.clone(), members, result: Err(refusal.clone()) }
+    }));
+    extractions
+}
+
 /// The specifications of processes that are not parts of others, and what is said of the rest.
 fn possible(program: &Program, specifications: &[Specification]) -> (Vec<Specification>, Vec<Extraction>) {
     let fused: Vec<ProcessId> = program.processes.iter().flat_map(|process| process.members.iter().copied()).collect();

@@ -243,7 +243,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     fn new(group: &'g Group<'p>, course: Option<&'g Course>, limits: Limits, effort: usize) -> Explorer<'g, 'p> {
         Explorer {
             group,
-            out: Residue::new(slots(group)),
+            out: Residue::new(slots(group), limits.emitted_wait()),
             limits,
             effort,
             places: FxHashMap::default(),
@@ -353,7 +353,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// Forgets all that was found, but for what it has cost.
     fn forget_all(&mut self) {
         self.effort = self.left();
-        self.out = Residue::new(slots(self.group));
+        self.out = Residue::new(slots(self.group), self.limits.emitted_wait());
         self.places.clear();
         self.versions.clear();
         self.nodes.clear();
@@ -634,7 +634,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// Refuses what has become too large, or takes too long.
     pub(super) fn check_size(&self) -> Result<(), Refusal> {
         if self.round.size + self.out.size - self.round.before > self.limits.emitted() {
-            return Err(too_large(Measure::Instructions, self.limits.instructions));
+            return Err(too_large(self.limits.measure(), self.limits.instructions));
         }
         if self.left() == 0 {
             return Err(too_large(Measure::Effort, self.limits.effort));

@@ -9,13 +9,15 @@ use smol_str::SmolStr;
 #[derive(Default)]
 pub(super) struct Residue {
     pub(super) body: Body,
-    /// Instructions emitted so far.
+    /// Instructions and ends of blocks emitted so far.
     pub(super) size: usize,
+    /// As how many a wait counts.
+    wait: usize,
 }
 
 impl Residue {
-    pub(super) fn new(slots: Vec<Slot>) -> Residue {
-        Residue { body: Body { values: Vec::new(), slots, blocks: Vec::new() }, size: 0 }
+    pub(super) fn new(slots: Vec<Slot>, wait: usize) -> Residue {
+        Residue { body: Body { values: Vec::new(), slots, blocks: Vec::new() }, size: 0, wait }
     }
 
     pub(super) fn value(&mut self, ty: TypeId, name: Option<SmolStr>) -> Value {
@@ -45,7 +47,7 @@ impl Residue {
     }
 
     pub(super) fn finish(&mut self, block: BlockId, terminator: Terminator, location: Location) {
-        self.size += 1;
+        self.size += if matches!(terminator, Terminator::Wait(_)) { self.wait } else { 1 };
         let block = &mut self.body.blocks[block.0 as usize];
         block.terminator = terminator;
         block.location = location;

@@ -99,7 +99,7 @@ impl Explorer<'_, '_> {
         for told in told {
             size += self.size_of(told);
             if size > most {
-                return Err(too_large(Measure::Instructions, self.limits.instructions));
+                return Err(too_large(self.limits.measure(), self.limits.instructions));
             }
             if size - before >= left {
                 return Err(too_large(Measure::Effort, self.limits.effort));
