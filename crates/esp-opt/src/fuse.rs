@@ -103,7 +103,8 @@ impl Limits {
 
     /// With the growth that these processes may have.
     fn of(mut self, program: &Program, processes: &[ProcessId]) -> Limits {
-        let all: usize = processes.iter().map(|process| self.measured(&program.processes[process.0 as usize].body)).sum();
+        let all: usize =
+            processes.iter().map(|process| self.measured(&program.processes[process.0 as usize].body)).sum();
         let most = match self.growth {
             Growth::Times(times) => all.max(SMALL).saturating_mul(times),
             Growth::Modest => all + all / 2,

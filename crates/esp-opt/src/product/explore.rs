@@ -193,7 +193,7 @@ pub(crate) fn explore(group: &Group<'_>, limits: Limits, effort: &mut usize) -> 
         | Refusal::PassedBy { .. }
         | Refusal::Starves { .. } => refusal,
     })?;
-    let yields = if group.has_others { explorer.yields() } else { BTreeSet::new() };
+    let yields = if group.has_others { explorer.yields() } else { explorer.yields_for_ever() };
     // Less is left of what is emitted.
     let is_large = explorer.round.size > limits.instructions;
     let costliest = if is_large { explorer.costliest() } else { None };

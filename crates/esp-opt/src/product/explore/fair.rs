@@ -53,6 +53,20 @@ impl Explorer<'_, '_> {
         }
     }
 
+    /// Where members that nobody runs beside yield: on a cycle that is never left, by the world or otherwise. What was shown
+    /// before it can be written out, and a signal noticed, as if they met one by one.
+    pub(super) fn yields_for_ever(&self) -> BTreeSet<usize> {
+        let mut yields = BTreeSet::new();
+        for component in components(&self.ways(&|_, _| true)) {
+            let mut ways = component.iter().flat_map(|position| self.targets(self.round.list[*position])).peekable();
+            let is_endless =
+                ways.peek().is_some() && ways.all(|(state, to)| !state.has_rested && component.contains(&to));
+            let first = component.iter().copied().find(|position| self.is_settled(*position));
+            yields.extend(first.filter(|_| is_endless).map(|position| self.round.list[position]));
+        }
+        yields
+    }
+
     /// Who could go on but never does: the order of rendezvous is fixed, so a cycle of others could pass by for ever.
     /// With each, a place on that cycle.
     pub(super) fn starving(&self) -> BTreeSet<(usize, usize)> {
