@@ -246,8 +246,10 @@ impl<'a> Search<'a> {
             return;
         }
         let whole = || self.whole(value);
-        let lower = |low: i128| self.landmarks.range(..=low).next_back().map_or(whole().low, |end| whole().low.max(*end));
-        let higher = |high: i128| self.landmarks.range(high..).next().map_or(whole().high, |end| whole().high.min(*end));
+        let lower =
+            |low: i128| self.landmarks.range(..=low).next_back().map_or(whole().low, |end| whole().low.max(*end));
+        let higher =
+            |high: i128| self.landmarks.range(high..).next().map_or(whole().high, |end| whole().high.min(*end));
         let grown = match &self.known[value.0 as usize] {
             None => fact,
             Some(old) if fact.implies(old) => return,
