@@ -269,6 +269,23 @@ fn what_would_show_another_order_stays_as_it_is_unless_asked_for() {
     }
 }
 
+/// Two senders and two receivers, each of which takes from its own: what is computed for a message that the other does
+/// not take is forgotten with it.
+#[test]
+fn messages_that_one_receiver_does_not_take_are_for_the_other() {
+    let program = "channel i(pid(w), int) external out;\nchannel o(int) external in;\nchannel c(pid(r), int);\n\
+        process w[2] { var bit = 0, used = 0, line = int(@); while { alt {\n\
+        when (used < 2) in(i, @, $x) { used += 1; bit = x; }\n\
+        when (used > 0) out(c, @r[line], bit) { used -= 1; } } } }\n\
+        process r[2] { while { in(c, @, $y); out(o, y); } }\n";
+    let folder = Folder::with(&[("a.esp", program)]);
+    folder
+        .qj("build a.esp --emit c --mode automata --report -o out")
+        .assert()
+        .success()
+        .stdout_eq("left out: r: [..]\nfused: w: [..]\n...\n");
+}
+
 #[test]
 fn auto_knows_that_loops_over_bytes_do_not_fault() {
     let program = "channel i(bytes[<=9]) external out;\nchannel c(int);\nchannel o(int) external in;\n\
