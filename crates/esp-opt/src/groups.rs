@@ -3,7 +3,7 @@
 
 use crate::fuse::{Growth, Limits, Measure, Refusal, install, make, size};
 use crate::order::Order;
-use quaject_esp_ir::ir::{Boundary, Direction, ProcessId, Program};
+use quaject_esp_ir::ir::{Boundary, Direction, Process, ProcessId, Program};
 use std::collections::BTreeSet;
 
 /// Of so many processes, no single one is in the way.
@@ -79,23 +79,35 @@ impl Attempt {
 
 /// Fuses every set of processes that channels connect, without those that are in the way. What is refused runs as it
 /// did. Ends within the limits' effort, for however many processes.
-pub fn fuse_all(program: &Program, checked: bool, limits: Limits) -> (Program, Vec<Attempt>) {
+pub fn fuse_all(program: Program, checked: bool, limits: Limits) -> (Program, Vec<Attempt>) {
     fuse_unless(program, checked, limits, &|_| None)
 }
 
 /// Likewise, but only those sets in which another order of processes cannot be seen: the program shows the same.
-pub fn fuse_unseen(program: &Program, checked: bool, limits: Limits, order: &Order) -> (Program, Vec<Attempt>) {
+pub fn fuse_unseen(program: Program, checked: bool, limits: Limits, order: &Order) -> (Program, Vec<Attempt>) {
     fuse_unless(program, checked, limits, &|processes| order.seen(processes))
 }
 
 fn fuse_unless(
-    program: &Program,
+    mut program: Program,
     checked: bool,
     limits: Limits,
     refused: &dyn Fn(&[ProcessId]) -> Option<Refusal>,
 ) -> (Program, Vec<Attempt>) {
+    let (machines, attempts) = machines(&program, checked, limits, refused);
+    machines.into_iter().for_each(|(processes, machine)| install(&mut program, &processes, machine));
+    (program, attempts)
+}
+
+/// The state machines that sets of processes can be, and what became of all sets.
+fn machines(
+    program: &Program,
+    checked: bool,
+    limits: Limits,
+    refused: &dyn Fn(&[ProcessId]) -> Option<Refusal>,
+) -> (Vec<(Vec<ProcessId>, Process)>, Vec<Attempt>) {
     let all: Vec<ProcessId> = (0..program.processes.len() as u32).map(ProcessId).collect();
-    let mut fused = program.clone();
+    let mut machines = Vec::new();
     let mut attempts = Vec::new();
     let mut effort = limits.effort;
     let mut work = connected(program, &all);
@@ -118,7 +130,7 @@ fn fuse_unless(
             Ok(made) => {
                 let before = processes.iter().map(|process| size(&program.processes[process.0 as usize].body)).sum();
                 let outcome = Outcome::Fused { nodes: made.nodes, instructions: size(&made.process.body), before };
-                install(&mut fused, &processes, made.process);
+                machines.push((processes.clone(), made.process));
                 attempts.push(Attempt { processes, outcome });
                 continue;
             }
@@ -146,7 +158,7 @@ fn fuse_unless(
         rest.reverse();
         work.append(&mut rest);
     }
-    (fused, attempts)
+    (machines, attempts)
 }
 
 /// The groups that are left of the halves, in order of text, of one with too many members.

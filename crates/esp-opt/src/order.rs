@@ -31,7 +31,7 @@ impl Order {
         let chosen: Vec<Option<Refusal>> = all.map(|process| chooses(program, process)).collect();
         let told = several_show(program).or_else(|| frees(program)).or_else(|| takes(program));
         // What may fault takes longest to find.
-        let is_settled = told.is_some() || chosen.iter().all(Option::is_some);
+        let is_settled = told.is_some() || chosen.iter().all(Option::is_some) || is_one(program);
         Order { told: told.or_else(|| if is_settled { None } else { several_tell(program, checked) }), chosen }
     }
 
@@ -51,6 +51,11 @@ impl Order {
         let chosen = || self.chosen.iter().flatten().next().cloned();
         self.told.clone().or_else(chosen)
     }
+}
+
+/// Whether there is nobody but one instance.
+fn is_one(program: &Program) -> bool {
+    program.processes.iter().map(|process| process.replicas).sum::<u32>() <= 1
 }
 
 fn refuse(process: ProcessId, what: &'static str, location: Location) -> Option<Refusal> {

@@ -360,7 +360,7 @@ fn what_cannot_be_fused_says_why() {
 /// What became of the groups of a program, which does the same afterwards.
 fn groups(text: &str, script: &str, limits: Limits) -> String {
     let program = compile(Path::new("test.esp"), text);
-    let (fused, attempts) = fuse_all(&program, false, limits);
+    let (fused, attempts) = fuse_all(program.clone(), false, limits);
     assert_eq!(verify(&fused), [], "{}", print(&fused));
     let ((log, outcome), (fused_log, fused_outcome)) = (run(&program, script), run(&fused, script));
     assert_eq!((by_channel(&fused_log), fused_outcome), (by_channel(&log), outcome), "{}", print(&fused));
@@ -428,7 +428,7 @@ fn what_nobody_has_asked_for_takes_little_code_and_time() {
         process ring[5] { var x = 0; while { alt { in(a, x) { out(o, x); } when (x > 0) out(a, x - 1) { } } } }\n";
     let program = compile(Path::new("test.esp"), ring);
     for effort in [usize::MAX, 100] {
-        let (_, attempts) = fuse_all(&program, false, Limits { effort, ..modest });
+        let (_, attempts) = fuse_all(program.clone(), false, Limits { effort, ..modest });
         let [attempt] = &attempts[..] else { panic!("{attempts:?}") };
         assert!(matches!(attempt.outcome, groups::Outcome::Refused(Refusal::TooLarge { .. })), "{attempt:?}");
     }

@@ -259,8 +259,8 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
         Mode::Automata | Mode::Auto => {
             let alone = work.program.processes.len();
             (work.program, attempts) = match &order {
-                Some(order) => fuse_unseen(&work.program, checked, options.limits, order),
-                None => fuse_all(&work.program, checked, options.limits),
+                Some(order) => fuse_unseen(work.program, checked, options.limits, order),
+                None => fuse_all(work.program, checked, options.limits),
             };
             work.done("fuse", 0);
             work.each(alone);

@@ -48,20 +48,22 @@ pub fn transform(seed: u64, program: &Program, mode: Mode) -> Result<Option<Prog
         }
         Mode::Automata => {
             let before = before(seed, program);
-            let (mut made, attempts) = fuse_all(&before, false, limits());
+            let alone = before.processes.len();
+            let (mut made, attempts) = fuse_all(before, false, limits());
             let is_fused = attempts.iter().any(|attempt| attempt.is_fused());
             // Bodies are batched as they come, and after the passes.
             if !seed.is_multiple_of(3) {
-                batch(&mut made, before.processes.len(), false);
+                batch(&mut made, alone, false);
             }
             is_fused.then_some(made)
         }
         Mode::Auto => {
             let before = before(seed, program);
             let order = Order::of(&before, false);
-            let (mut made, attempts) = fuse_unseen(&before, false, limits(), &order);
+            let alone = before.processes.len();
+            let (mut made, attempts) = fuse_unseen(before, false, limits(), &order);
             if !seed.is_multiple_of(3) {
-                batch(&mut made, before.processes.len(), false);
+                batch(&mut made, alone, false);
             }
             made.hand_off = if order.is_unseen() { HandOff::Direct } else { HandOff::Queued };
             (order.is_unseen() || attempts.iter().any(|attempt| attempt.is_fused())).then_some(made)

@@ -45,7 +45,7 @@ fn check_both(sample: &Sample) -> Result<(), String> {
     let program = compile(sample)?;
     check(sample, &program)?;
     check_optimised(sample, &program).map_err(|error| format!("optimised: {error}"))?;
-    let (fused, attempts) = fuse_all(&program, false, Limits { nodes: 1000, instructions: 2_000, ..Limits::default() });
+    let (fused, attempts) = fuse_all(program, false, Limits { nodes: 1000, instructions: 2_000, ..Limits::default() });
     if attempts.iter().any(|attempt| attempt.is_fused()) {
         check(sample, &fused).map_err(|error| format!("fused: {error}"))?;
     }

@@ -69,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let analysis = analyze(&mut sources, root, &mut Folder(folder));
     let whole = Instant::now();
     let program = lower(&analysis.program.ok_or("the program has mistakes")?, &sources);
-    let (program, _) = fuse_all(&program, false, Limits::default());
+    let (program, _) = fuse_all(program, false, Limits::default());
     let begin = Instant::now();
     let code = MachineCode::compile(&program, Checks::Off).map_err(|trouble| format!("{trouble:?}"))?;
     let compiled = begin.elapsed();
