@@ -8,6 +8,7 @@ pub mod facts;
 pub mod fuse;
 pub mod groups;
 mod loops;
+mod map;
 mod marked;
 mod messages;
 mod moments;

@@ -3,6 +3,7 @@
 //! intervals are put to). So a path begins with more than types know. Knows one body at a time.
 
 use crate::facts::{self, Fact};
+use crate::map::Map;
 use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::{BinaryOp, BlockId, Body, Edge, Op, Terminator, Type, TypeTable, UnaryOp, Value};
 use quaject_esp_ir::typing::place_type;
@@ -20,29 +21,17 @@ const MOST_NARROWED: usize = 64;
 
 /// What is so in one place of values of which it is not so everywhere: a few, in order of values.
 #[derive(Clone, Default)]
-struct Narrowed(Vec<(Value, Fact)>);
+struct Narrowed(Map<Value, Fact>);
 
 impl Narrowed {
-    fn position(&self, value: Value) -> Result<usize, usize> {
-        self.0.binary_search_by_key(&value, |(other, _)| *other)
-    }
-
     fn get(&self, value: Value) -> Option<&Fact> {
-        self.position(value).ok().map(|position| &self.0[position].1)
-    }
-
-    fn remove(&mut self, value: Value) {
-        if let Ok(position) = self.position(value) {
-            self.0.remove(position);
-        }
+        self.0.get(&value)
     }
 
     /// Says it of a value, if there is room.
     fn insert(&mut self, value: Value, fact: Fact) {
-        match self.position(value) {
-            Ok(position) => self.0[position].1 = fact,
-            Err(position) if self.0.len() < MOST_NARROWED => self.0.insert(position, (value, fact)),
-            Err(_) => {}
+        if self.0.len() < MOST_NARROWED || self.0.get(&value).is_some() {
+            self.0.insert(value, fact);
         }
     }
 }
@@ -336,7 +325,7 @@ impl<'a> Search<'a> {
                 let mut first = there.whole();
                 for value in block.parameters.iter().copied().chain(results) {
                     if first.get(value).is_some() {
-                        Rc::make_mut(&mut first).remove(value);
+                        Rc::make_mut(&mut first).0.remove(&value);
                     }
                 }
                 *here = Some(first);
@@ -344,8 +333,8 @@ impl<'a> Search<'a> {
             Some(here) => {
                 // Both are in order of values.
                 let mut left = there.here.0.iter();
-                let says = |(value, old): &(Value, Fact)| {
-                    let found = left.find(|(other, _)| other >= value).filter(|(other, _)| other == value);
+                let says = |(value, old): (&Value, &Fact)| {
+                    let found = left.find(|(other, _)| *other >= value).filter(|(other, _)| *other == value);
                     let fact = there.narrower(*value).or(found.map(|(_, fact)| fact));
                     fact.is_some_and(|fact| fact.implies(old))
                 };
@@ -353,7 +342,7 @@ impl<'a> Search<'a> {
                     return;
                 }
                 let is_late = self.round > MOST_ROUNDS[1];
-                Rc::make_mut(here).0.retain_mut(|(value, old)| match there.get(*value) {
+                Rc::make_mut(here).0.retain(|value, old| match there.get(*value) {
                     Some(fact) if fact.implies(old) => true,
                     Some(fact) if !is_late => {
                         *old = joined(old, fact);

@@ -161,6 +161,12 @@ typedef struct esp_library {
 #else
 #define ESP_IN_ORDER ESP_APART
 #endif
+/* A variable that is to take no register from the loops around it; where size counts, it may. */
+#ifdef __OPTIMIZE_SIZE__
+#define ESP_IN_MEMORY
+#else
+#define ESP_IN_MEMORY volatile
+#endif
 #define ESP_UNUSED __attribute__((unused))
 #define ESP_WEAK __attribute__((weak))
 #define ESP_EXPORT __attribute__((visibility("default")))
@@ -175,6 +181,7 @@ typedef struct esp_library {
 #define ESP_OUTLINE static
 #define ESP_APART static
 #define ESP_IN_ORDER static
+#define ESP_IN_MEMORY
 #define ESP_UNUSED
 #define ESP_WEAK
 #define ESP_EXPORT

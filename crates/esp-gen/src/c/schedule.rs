@@ -321,7 +321,7 @@ fn init(plan: &Plan<'_>, text: &mut String) {
 /// alone waits and the scheduler has little to do: there its variables are in memory from the start.
 fn kept(plan: &Plan<'_>) -> &'static str {
     let holds = |process: &ProcessPlan| process.homes.held.entered().next().is_some();
-    if plan.processes.iter().any(holds) { "IN_MEMORY " } else { "" }
+    if plan.processes.iter().any(holds) { "ESP_IN_MEMORY " } else { "" }
 }
 
 /// The function that holds all processes.
@@ -330,9 +330,6 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
     let mut code = Code::new(plan, faults, helpers, Scope::Process(0));
     let sans_io = plan.sans_io();
     let kept = kept(plan);
-    if !kept.is_empty() {
-        code.text.push_str("#ifdef __OPTIMIZE_SIZE__\n#define IN_MEMORY\n#else\n#define IN_MEMORY volatile\n#endif\n");
-    }
     line!(code, "{kept}uint32_t head = t->head, tail = t->tail, left = 0, at = 0;");
     line!(
         code,

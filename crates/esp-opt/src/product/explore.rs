@@ -13,13 +13,13 @@ mod versions;
 
 use super::course::{Course, Followed, Leaving, NodeEnd, Progress};
 use super::group::Group;
-use super::map::Map;
 use super::path::Path;
 use super::residue::Residue;
 use super::state::{At, Detail, Key, Known, MemberState, Origin, Standing, State};
 use super::tell::{Left, Rest, Told};
 use crate::facts::Fact;
 use crate::fuse::{Limits, Measure, Refusal};
+use crate::map::Map;
 use crate::path::{Exit, Point};
 use crate::ranges::ranges;
 use quaject_esp_ir::ir::{

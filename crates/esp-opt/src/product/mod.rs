@@ -32,7 +32,6 @@ mod explore;
 mod follow;
 mod group;
 mod guard;
-mod map;
 mod meet;
 mod path;
 mod residue;

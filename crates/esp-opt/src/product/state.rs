@@ -3,8 +3,8 @@
 
 use super::course::Progress;
 use super::group::Group;
-use super::map::Map;
 use crate::facts::{Fact, MOST_EXCLUDED, refine};
+use crate::map::Map;
 use quaject_esp_ir::ir::{BinaryOp, BlockId, SlotId, TypeId, TypeTable, Value};
 use std::collections::BTreeSet;
 use std::rc::Rc;

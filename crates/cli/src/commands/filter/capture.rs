@@ -98,6 +98,12 @@ pub(crate) fn each(path: &Path, mut take: impl FnMut(Recorded<'_>) -> Result<(),
             Trouble::new(format!("`{name}` {why} after packet {number}"))
                 .help("the packets before were read; `editcap` and `pcapfix` repair captures")
         };
+        let undescribed = || broken("has a packet of an interface that it does not describe");
+        let timed = |interface: &Interface, (high, low): (u32, u32), wire_length, data| {
+            let (seconds, nanoseconds) = interface.time(high, low);
+            let (number, link_type) = (number + 1, interface.link_type);
+            Some(Recorded { number, link_type, seconds, nanoseconds, wire_length, data })
+        };
         match reader.next() {
             Ok((used, block)) => {
                 let recorded = match block {
@@ -130,23 +136,12 @@ pub(crate) fn each(path: &Path, mut take: impl FnMut(Recorded<'_>) -> Result<(),
                         None
                     }
                     PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
-                        let Some(interface) = interfaces.get(packet.if_id as usize) else {
-                            return Err(broken("has a packet of an interface that it does not describe"));
-                        };
-                        let (seconds, nanoseconds) = interface.time(packet.ts_high, packet.ts_low);
-                        Some(Recorded {
-                            number: number + 1,
-                            link_type: interface.link_type,
-                            seconds,
-                            nanoseconds,
-                            wire_length: packet.origlen,
-                            data: packet.data.get(..packet.caplen as usize).unwrap_or(packet.data),
-                        })
+                        let interface = interfaces.get(packet.if_id as usize).ok_or_else(undescribed)?;
+                        let data = packet.data.get(..packet.caplen as usize).unwrap_or(packet.data);
+                        timed(interface, (packet.ts_high, packet.ts_low), packet.origlen, data)
                     }
                     PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
-                        let Some(interface) = interfaces.first() else {
-                            return Err(broken("has a packet of an interface that it does not describe"));
-                        };
+                        let interface = interfaces.first().ok_or_else(undescribed)?;
                         let most = match interface.snapshot_length {
                             0 => u32::MAX,
                             length => length,
@@ -165,21 +160,9 @@ pub(crate) fn each(path: &Path, mut take: impl FnMut(Recorded<'_>) -> Result<(),
                     PcapBlockOwned::NG(Block::Unknown(block))
                         if block.block_type == if big_endian { OLD_PACKET.swap_bytes() } else { OLD_PACKET } =>
                     {
-                        let Some(packet) = OldPacket::read(block.data, big_endian) else {
-                            return Err(broken("is damaged"));
-                        };
-                        let Some(interface) = interfaces.get(usize::from(packet.interface)) else {
-                            return Err(broken("has a packet of an interface that it does not describe"));
-                        };
-                        let (seconds, nanoseconds) = interface.time(packet.time.0, packet.time.1);
-                        Some(Recorded {
-                            number: number + 1,
-                            link_type: interface.link_type,
-                            seconds,
-                            nanoseconds,
-                            wire_length: packet.wire_length,
-                            data: packet.data,
-                        })
+                        let packet = OldPacket::read(block.data, big_endian).ok_or_else(|| broken("is damaged"))?;
+                        let interface = interfaces.get(usize::from(packet.interface)).ok_or_else(undescribed)?;
+                        timed(interface, packet.time, packet.wire_length, packet.data)
                     }
                     // Statistics, names and the like.
                     PcapBlockOwned::NG(_) => None,

@@ -4,6 +4,7 @@
 //! flow IR and liveness; knows no C.
 
 use super::{Access, Home, Set, Unit, edges, successors};
+use quaject_esp_ir::graph::components;
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeSet;
 
@@ -138,55 +139,19 @@ pub(super) fn held(body: &Body, main: &[BlockId], live_in: &[Set], homes: &[Home
 
 /// Per block: the number of the loop it is part of, if it can be reached from itself without waiting.
 fn loops(body: &Body, main: &[BlockId]) -> Vec<Option<usize>> {
-    let next = |block: usize| -> Vec<usize> {
-        let terminator = &body.blocks[block].terminator;
-        match terminator {
-            Terminator::Wait(_) | Terminator::Yield(_) => Vec::new(),
-            _ => successors(terminator).into_iter().map(|block| block.0 as usize).collect(),
+    let mut next = vec![Vec::new(); body.blocks.len()];
+    for id in main {
+        let terminator = &body.blocks[id.0 as usize].terminator;
+        if !matches!(terminator, Terminator::Wait(_) | Terminator::Yield(_)) {
+            next[id.0 as usize] = successors(terminator).into_iter().map(|block| block.0 as usize).collect();
         }
-    };
+    }
     let mut of = vec![None; body.blocks.len()];
-    let mut loops = 0;
-    // Tarjan's algorithm: the least number on the stack that a block reaches.
-    let (mut number, mut low) = (vec![usize::MAX; body.blocks.len()], vec![usize::MAX; body.blocks.len()]);
-    let mut on_stack = vec![false; body.blocks.len()];
-    let (mut stack, mut count) = (Vec::new(), 0);
-    for root in main.iter().map(|block| block.0 as usize) {
-        if number[root] != usize::MAX {
-            continue;
-        }
-        let mut calls = vec![(root, next(root), 0)];
-        (number[root], low[root], on_stack[root]) = (count, count, true);
-        stack.push(root);
-        count += 1;
-        while let Some((block, ways, at)) = calls.last_mut() {
-            if let Some(to) = ways.get(*at).copied() {
-                *at += 1;
-                if number[to] == usize::MAX {
-                    (number[to], low[to], on_stack[to]) = (count, count, true);
-                    stack.push(to);
-                    count += 1;
-                    calls.push((to, next(to), 0));
-                } else if on_stack[to] {
-                    low[*block] = low[*block].min(number[to]);
-                }
-                continue;
-            }
-            let (block, leads_to_itself) = (*block, ways.contains(block));
-            calls.pop();
-            if let Some((caller, _, _)) = calls.last() {
-                low[*caller] = low[*caller].min(low[block]);
-            }
-            if low[block] == number[block] {
-                let first = stack.iter().rposition(|other| *other == block).expect("it is on the stack");
-                let is_loop = stack.len() - first > 1 || leads_to_itself;
-                for other in stack.drain(first..) {
-                    on_stack[other] = false;
-                    of[other] = is_loop.then_some(loops);
-                }
-                loops += usize::from(is_loop);
-            }
-        }
+    let goes_round = |component: &BTreeSet<usize>| {
+        component.iter().any(|block| next[*block].iter().any(|to| component.contains(to)))
+    };
+    for (number, blocks) in components(&next).into_iter().filter(goes_round).enumerate() {
+        blocks.into_iter().for_each(|block| of[block] = Some(number));
     }
     of
 }

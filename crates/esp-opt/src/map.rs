@@ -1,20 +1,20 @@
-//! A map of few entries, in the order of their keys, in one piece: states are copied for every way that a path may go,
-//! which a tree of the same entries makes several times as dear.
+//! A map of few entries, in the order of their keys, in one piece: what is known in a place is copied for every way that
+//! leads on, which a tree of the same entries makes several times as dear.
 
 /// Keys and what they are mapped to, by key.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(super) struct Map<K, V>(Vec<(K, V)>);
+pub(crate) struct Map<K, V>(Vec<(K, V)>);
 
 impl<K: Ord, V> Map<K, V> {
-    pub(super) const fn new() -> Map<K, V> {
+    pub(crate) const fn new() -> Map<K, V> {
         Map(Vec::new())
     }
 
-    pub(super) fn with_capacity(entries: usize) -> Map<K, V> {
+    pub(crate) fn with_capacity(entries: usize) -> Map<K, V> {
         Map(Vec::with_capacity(entries))
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
@@ -26,36 +26,36 @@ impl<K: Ord, V> Map<K, V> {
         }
     }
 
-    pub(super) fn get(&self, key: &K) -> Option<&V> {
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
         self.position(key).ok().map(|position| &self.0[position].1)
     }
 
-    pub(super) fn insert(&mut self, key: K, value: V) {
+    pub(crate) fn insert(&mut self, key: K, value: V) {
         match self.position(&key) {
             Ok(position) => self.0[position].1 = value,
             Err(position) => self.0.insert(position, (key, value)),
         }
     }
 
-    pub(super) fn remove(&mut self, key: &K) {
+    pub(crate) fn remove(&mut self, key: &K) {
         if let Ok(position) = self.position(key) {
             self.0.remove(position);
         }
     }
 
-    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(&K, &V) -> bool) {
-        self.0.retain(|(key, value)| is_kept(key, value));
+    pub(crate) fn retain(&mut self, mut is_kept: impl FnMut(&K, &mut V) -> bool) {
+        self.0.retain_mut(|(key, value)| is_kept(key, value));
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = (&K, &V)> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (&K, &V)> {
         self.0.iter().map(|(key, value)| (key, value))
     }
 
-    pub(super) fn keys(&self) -> impl DoubleEndedIterator<Item = &K> {
+    pub(crate) fn keys(&self) -> impl DoubleEndedIterator<Item = &K> {
         self.0.iter().map(|(key, _)| key)
     }
 }
