@@ -1,12 +1,12 @@
 //! Random programs whose local code runs as machine code: every choice, every message and the end are those of the
-//! interpreter, whole and in small parts, with and without checks, as processes, after the optimiser's passes, and fused.
+//! interpreter, whole and in small parts, with and without checks, as processes, after the optimiser's passes, fused, with
+//! several turns of loops at once, handed over without a ready list, and with random fast paths.
 
 use quaject_differential::generate::{Sample, generate};
 use quaject_differential::interpret::{Local, compile, run_locally};
+use quaject_differential::modes::{Mode, transform};
 use quaject_esp_ir::ir::Program;
 use quaject_esp_ir::step::Checks;
-use quaject_esp_opt::fuse::Limits;
-use quaject_esp_opt::groups::fuse_all;
 use quaject_test_support::Effort;
 
 /// IR steps at a time: all, and so few that loops are left and entered again and again.
@@ -45,9 +45,10 @@ fn check_both(sample: &Sample) -> Result<(), String> {
     let program = compile(sample)?;
     check(sample, &program)?;
     check_optimised(sample, &program).map_err(|error| format!("optimised: {error}"))?;
-    let (fused, attempts) = fuse_all(program, false, Limits { nodes: 1000, instructions: 2_000, ..Limits::default() });
-    if attempts.iter().any(|attempt| attempt.is_fused()) {
-        check(sample, &fused).map_err(|error| format!("fused: {error}"))?;
+    for mode in [Mode::Automata, Mode::Auto, Mode::FastPath] {
+        if let Some(made) = transform(sample.seed, &program, mode)? {
+            check(sample, &made).map_err(|error| format!("{mode:?}: {error}"))?;
+        }
     }
     Ok(())
 }
