@@ -151,7 +151,8 @@ pub(crate) struct Check {
     qj run sender.esp --extern help.c --engine c\n  \
     qj run race.esp --seed 7               another order of execution\n  \
     qj run server.esp --adaptive --report  fast paths found while it runs\n  \
-    qj run server.esp --record run.qjr     then: qj replay run.qjr"
+    qj run server.esp --record run.qjr     then: qj replay run.qjr\n  \
+    gdb --args qj run pairs.esp --debug-info gdb   then: break pairs.esp:7"
 )]
 pub(crate) struct Run {
     /// The program; `-` is standard input
@@ -176,6 +177,17 @@ pub(crate) struct Run {
     /// Write everything the program learns from outside to FILE, for `qj replay` (engines interp, jit; mode process)
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) record: Option<PathBuf>,
+    /// Let a debugger or profiler see processes and lines of the program in machine code (engine jit)
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) debug_info: Option<DebugTool>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum DebugTool {
+    /// Breakpoints by process and by line, steps, stacks: `gdb --args qj run ...`
+    Gdb,
+    /// Samples by process and by line: `perf record -k mono`, `perf inject --jit`
+    Perf,
 }
 
 #[derive(Args, Clone, Debug, Default)]

@@ -1,6 +1,7 @@
 //! The engine `jit`: machine code in memory for what processes do by themselves, called where the interpreter stands at
 //! one of its entries. What the code cannot do it leaves to the interpreter.
 
+use crate::debug_info::DebugInfo;
 use crate::run::{Engine, Settings};
 use crate::trouble::Trouble;
 use quaject_esp_ir::ir::Program;
@@ -12,6 +13,7 @@ mod here {
     use quaject_esp_gen::{c, jit};
     use quaject_esp_ir::ir::ProcessId;
     use quaject_esp_ir::native::{Cell, Extents, Native, NativeFrame};
+    use quaject_vcode::debug::gdb::Registered;
     use quaject_vcode::{Memory, Workspace};
 
     /// The longest code of one process, in bytes.
@@ -25,6 +27,8 @@ mod here {
     #[derive(Debug)]
     pub struct MachineCode {
         processes: Vec<Unit>,
+        /// What GDB knows of it, for as long as it is there.
+        _registered: Vec<Registered>,
         /// Holds the code that `processes` point to.
         _memory: Memory,
     }
@@ -46,14 +50,15 @@ mod here {
         /// Compiles the processes of a verified program. One that is too large is left to the interpreter.
         ///
         /// # Errors
-        /// There is no memory for code.
-        pub fn compile(program: &Program, checks: Checks) -> Result<MachineCode, Trouble> {
+        /// There is no memory for code, or whoever wants debug information cannot be told.
+        pub fn compile(program: &Program, checks: Checks, debug_info: DebugInfo) -> Result<MachineCode, Trouble> {
             let no_memory = |error: quaject_vcode::Error| {
                 Trouble::new(format!("there is no room for machine code: {error}")).help("use `--engine interp`")
             };
             // Pages that are never written take no memory.
             let bytes = program.processes.len().saturating_mul(MOST_BYTES).min(MOST_BYTES_IN_ALL);
-            let memory = Memory::new(bytes).map_err(no_memory)?;
+            let memory = debug_info.memory(bytes).map_err(no_memory)?;
+            let mut registered = Vec::new();
             let extents = Extents::new(program);
             let checks = match checks {
                 Checks::On => c::Checks::Overflow,
@@ -69,9 +74,10 @@ mod here {
                     continue;
                 };
                 let installed = memory.install(&buffer, &code.code).map_err(no_memory)?;
+                registered.extend(debug_info.tell((program, process), installed.entry, (&code, &buffer))?);
                 processes.push(Unit::new(installed.entry, &code, process.body.values.len()));
             }
-            Ok(MachineCode { processes, _memory: memory })
+            Ok(MachineCode { processes, _registered: registered, _memory: memory })
         }
     }
 
@@ -133,7 +139,7 @@ mod here {
 
     impl MachineCode {
         /// Says that there is none.
-        pub fn compile(_program: &Program, _checks: Checks) -> Result<MachineCode, Trouble> {
+        pub fn compile(_program: &Program, _checks: Checks, _debug_info: DebugInfo) -> Result<MachineCode, Trouble> {
             Err(Trouble::usage("engine `jit` has no code generator for this machine").help("use `--engine interp`"))
         }
     }
@@ -159,8 +165,8 @@ impl MachineCode {
     pub(crate) fn of_engine(program: &Program, settings: &Settings) -> Result<Option<MachineCode>, Trouble> {
         match settings.engine {
             Engine::Interpreter | Engine::C => Ok(None),
-            Engine::Jit => MachineCode::compile(program, settings.checks).map(Some),
-            Engine::Best => Ok(MachineCode::compile(program, settings.checks).ok()),
+            Engine::Jit => MachineCode::compile(program, settings.checks, settings.debug_info).map(Some),
+            Engine::Best => Ok(MachineCode::compile(program, settings.checks, settings.debug_info).ok()),
         }
     }
 }

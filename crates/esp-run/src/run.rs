@@ -3,6 +3,7 @@
 use crate::binding::Binding;
 use crate::clock::Time;
 use crate::compiled::{HEADER_NAME, Library};
+use crate::debug_info::DebugInfo;
 use crate::externs::Externs;
 use crate::faults::Faults;
 use crate::machine_code::MachineCode;
@@ -59,6 +60,8 @@ pub struct Settings {
     pub time: Time,
     /// How many bytes the program's data may take.
     pub memory: Memory,
+    /// Who is told of machine code.
+    pub debug_info: DebugInfo,
 }
 
 /// How many bytes a program's data may take.

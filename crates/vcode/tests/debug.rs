@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use quaject_vcode::debug::{Described, gdb, perf, prologue_bytes};
+use quaject_vcode::debug::{Described, Line, gdb, perf, prologue_bytes};
 use quaject_vcode::{Argument, Asm, Class, Core, Kind, Memory, Native, Param, Target, Type, Workspace};
 
 /// Called by generated code with more arguments than there are registers for them.
@@ -28,7 +28,7 @@ struct Generated {
     entry: usize,
     bytes: Vec<u8>,
     prologue: usize,
-    lines: Vec<(usize, usize)>,
+    lines: Vec<Line>,
 }
 
 impl Generated {
@@ -38,7 +38,10 @@ impl Generated {
             entry: self.entry,
             code: &self.bytes,
             prologue: self.prologue,
-            source: concat!(env!("CARGO_MANIFEST_DIR"), "/tests/debug.vcode"),
+            sources: &[
+                concat!(env!("CARGO_MANIFEST_DIR"), "/tests/debug.vcode"),
+                concat!(env!("CARGO_MANIFEST_DIR"), "/tests/debug_end.vcode"),
+            ],
             lines: &self.lines,
         }
     }
@@ -67,12 +70,17 @@ fn generate() -> Generated {
         .expect("eight longs are eight longs");
     mark(&asm, 4);
     asm.addl(kept, kept, asm.result());
-    mark(&asm, 5);
+    mark(&asm, 1);
     asm.retl(kept);
     let code = asm.end().expect("the function is right");
     let installed = memory.install(&buffer, &code).expect("a page holds it");
-    let mut lines = vec![(0, 1)];
-    lines.extend(marks.iter().map(|(position, line)| (position - code.offset, *line)));
+    // The last one is of another file.
+    let mut lines = vec![Line { offset: 0, source: 0, line: 1 }];
+    lines.extend(marks.iter().enumerate().map(|(number, (position, line))| Line {
+        offset: position - code.offset,
+        source: usize::from(number + 1 == marks.len()),
+        line: *line,
+    }));
     Generated {
         memory,
         entry: installed.entry,
@@ -115,6 +123,7 @@ fn gdb_breaks_steps_and_shows_the_stack() {
         "finish",
         "next",
         "backtrace 2",
+        "next",
         "info symbol $rip",
         "delete",
         "continue",
@@ -146,6 +155,7 @@ fn gdb_breaks_steps_and_shows_the_stack() {
     // Returned into and stepped on.
     expect("4\t  addl kept, kept, result");
     assert!(stack[3].contains("generated_sum () at ") && stack[4].contains("debugged_process"), "{text}");
+    expect("1\t  retl kept, in another file");
     expect("in section .text of <in-memory");
     expect("exited normally");
 }

@@ -42,7 +42,7 @@ where
         entry: code.entry,
         code: &bytes[code.offset..code.offset + code.instructions],
         prologue: prologue_bytes::<M>(&code),
-        source: "generated",
+        sources: &["generated"],
         lines: &[],
     };
     let frames = call_frames::<M>(&described).expect("it is known how frames of the machine are unwound");

@@ -10,7 +10,7 @@ use quaject_esp_ir::profile::Profile;
 use quaject_esp_ir::report::Outcome;
 use quaject_esp_ir::step::{Checks, Control, Step};
 use quaject_esp_ir::verify::verify;
-use quaject_esp_run::MachineCode;
+use quaject_esp_run::{DebugInfo, MachineCode};
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::diagnostics::Severity;
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
@@ -122,7 +122,7 @@ pub fn run_locally(
     };
     match local {
         Local::Interpreted => {}
-        Local::Native => match MachineCode::compile(program, checks) {
+        Local::Native => match MachineCode::compile(program, checks, DebugInfo::None) {
             Ok(code) => interpreter.use_native(Box::new(code)),
             Err(trouble) => return (Err(format!("{trouble:?}")), Vec::new()),
         },
@@ -157,7 +157,7 @@ pub fn run_changing<'p>(
     ) {
         Ok(Some(mut moved)) => {
             if local == Local::Native {
-                match MachineCode::compile(to, Checks::Off) {
+                match MachineCode::compile(to, Checks::Off, DebugInfo::None) {
                     Ok(code) => moved.use_native(Box::new(code)),
                     Err(error) => trouble = Some(format!("{error:?}")),
                 }

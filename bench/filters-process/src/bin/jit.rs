@@ -11,7 +11,7 @@ use quaject_esp_ir::step::Checks;
 use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
 use quaject_esp_opt::fuse::Limits;
 use quaject_esp_opt::groups::fuse_all;
-use quaject_esp_run::MachineCode;
+use quaject_esp_run::{DebugInfo, MachineCode};
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
 use std::error::Error;
@@ -71,7 +71,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let program = lower(&analysis.program.ok_or("the program has mistakes")?, &sources);
     let (program, _) = fuse_all(program, false, Limits::default());
     let begin = Instant::now();
-    let code = MachineCode::compile(&program, Checks::Off).map_err(|trouble| format!("{trouble:?}"))?;
+    let code = MachineCode::compile(&program, Checks::Off, DebugInfo::None).map_err(|trouble| format!("{trouble:?}"))?;
     let compiled = begin.elapsed();
     let whole = whole.elapsed();
     let mut interpreter = Interpreter::new(&program, Checks::Off)?;

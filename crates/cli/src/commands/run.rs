@@ -1,14 +1,14 @@
 //! `qj run`, and what it shares with `qj replay`: how a run's end is told.
 
 use super::{compile, keep_apart, refused};
-use crate::arguments::{self, Coding, ModeChoice, Run, RunOptions};
+use crate::arguments::{self, Coding, DebugTool, ModeChoice, Run, RunOptions};
 use crate::terminal::{Status, Stop, Terminal, say};
 use quaject_esp::{Compiled, Emit, Growth, Limits, Manual, Mode, Optimiser, Options, Outputs, Refusal};
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_ir::step::Checks;
 use quaject_esp_run::disk::open_program;
 use quaject_esp_run::files::NewFile;
-use quaject_esp_run::{Ended, Ending, Engine, Header, Settings, Trouble, die_of, render_fault};
+use quaject_esp_run::{DebugInfo, Ended, Ending, Engine, Header, Settings, Trouble, die_of, render_fault};
 use quaject_esp_syntax::span::SourceMap;
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
     if arguments.adaptive {
         return adaptive(terminal, &arguments);
     }
-    let settings = settings(&arguments.options, arguments.engine);
+    let settings = run_settings(&arguments)?;
     let has_paths = matches!(arguments.coding.mode, ModeChoice::Fastpath | ModeChoice::Auto);
     if arguments.report && !(has_paths && settings.engine != Engine::C) {
         let trouble = Trouble::usage("`--report` has no meaning here");
@@ -74,7 +74,7 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
 /// A run that finds its fast paths itself.
 fn adaptive(terminal: &Terminal, arguments: &Run) -> Result<Status, Stop> {
     only_adaptive(arguments).map_err(Stop::at)?;
-    let settings = settings(&arguments.options, arguments.engine);
+    let settings = run_settings(arguments)?;
     let (source, mut disk) = open_program(&arguments.file, &[]).map_err(Stop::at)?;
     let options = options(Emit::Ir, &arguments.coding, arguments.options.checked)?;
     let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source.clone(), &mut disk, &options);
@@ -173,6 +173,22 @@ pub(crate) fn checks(checked: bool) -> Checks {
     if checked { Checks::On } else { Checks::Off }
 }
 
+/// What is decided about a run.
+fn run_settings(arguments: &Run) -> Result<Settings, Stop> {
+    let settings = settings(&arguments.options, arguments.engine);
+    let debug_info = match (arguments.debug_info, settings.engine) {
+        (None, _) => return Ok(settings),
+        (Some(_), Engine::Interpreter | Engine::C) => {
+            let trouble = Trouble::usage("`--debug-info` has no meaning here");
+            let help = "it is for machine code in memory: leave out `--engine`; generated C names lines by itself";
+            return Err(Stop::at(trouble.help(help)));
+        }
+        (Some(DebugTool::Gdb), Engine::Jit | Engine::Best) => DebugInfo::Gdb,
+        (Some(DebugTool::Perf), Engine::Jit | Engine::Best) => DebugInfo::Perf,
+    };
+    Ok(Settings { engine: Engine::Jit, debug_info, ..settings })
+}
+
 /// `engine`: none asks for the best there is.
 pub(super) fn settings(options: &RunOptions, engine: Option<arguments::Engine>) -> Settings {
     Settings {
@@ -189,6 +205,7 @@ pub(super) fn settings(options: &RunOptions, engine: Option<arguments::Engine>) 
         checks: checks(options.checked),
         time: options.clock.time(),
         memory: options.memory,
+        debug_info: DebugInfo::None,
     }
 }
 

@@ -9,7 +9,7 @@ use quaject_esp_ir::report::Outcome;
 use quaject_esp_ir::step::Checks;
 use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
 use quaject_esp_run::disk::open_program;
-use quaject_esp_run::{Driver, MachineCode};
+use quaject_esp_run::{DebugInfo, Driver, MachineCode};
 use std::collections::VecDeque;
 use std::path::Path;
 
@@ -79,7 +79,7 @@ impl<'p> Node<'p> {
         match engine {
             Engine::Interpreter => {}
             Engine::Best => {
-                if let Ok(code) = MachineCode::compile(program, Checks::Off) {
+                if let Ok(code) = MachineCode::compile(program, Checks::Off, DebugInfo::None) {
                     interpreter.use_native(Box::new(code));
                 }
             }

@@ -8,7 +8,6 @@
 //!   ways in                    constant slots, variables from the frame, jump to a block
 //! ```
 
-use super::Code;
 use super::allocate::{Home, Homes};
 use super::constant_slots::ConstantSlots;
 use super::edges::Stub;
@@ -18,8 +17,9 @@ use super::live::Live;
 use super::operate::Type;
 use super::ranges::Range;
 use super::values::{Form, Values, wrap};
+use super::{Code, Origin};
 use crate::c::Checks;
-use quaject_esp_ir::ir::{BinaryOp, BlockId, Edge, Instruction, Program, Terminator, Value};
+use quaject_esp_ir::ir::{BinaryOp, BlockId, Edge, Instruction, Location, Program, Terminator, Value};
 use quaject_esp_ir::native::Extents;
 use quaject_vcode::{Asm, Class, Core, Error, Extension, Label, Machine, Param, Region, Workspace};
 
@@ -67,6 +67,7 @@ pub(super) struct Emitter<'e, 'a, M: Machine> {
     pub(super) exits: Vec<(Point, Label)>,
     pub(super) entries: Vec<(Point, Label)>,
     pub(super) stubs: Vec<Stub>,
+    origins: Vec<Origin>,
     /// The instruction at hand, the registers that hold something for it, the one of its result.
     pub(super) point: Point,
     pub(super) busy: u32,
@@ -111,6 +112,7 @@ where
         exits: Vec::new(),
         entries: Vec::new(),
         stubs: Vec::new(),
+        origins: Vec::new(),
         point: 0,
         busy: 0,
         result: None,
@@ -121,14 +123,16 @@ where
     for (index, block) in order.iter().enumerate() {
         emitter.block(*block, order.get(index + 1).copied());
     }
+    emitter.comes_from(Location::default());
     emitter.write_stubs();
     emitter.write_exits();
     let entries = emitter.write_entries();
     if let Some(point) = emitter.shortage {
         return Err(Failure::Shortage(point));
     }
+    let origins = emitter.origins;
     let code = emitter.asm.end().map_err(Failure::Error)?;
-    Ok(Code { code, entries })
+    Ok(Code { code, entries, origins })
 }
 
 impl<'e, M: Machine> Emitter<'e, '_, M>
@@ -186,6 +190,7 @@ where
         }
         for (point, instruction) in points.clone().zip(&flow.body.blocks[block.0 as usize].instructions) {
             self.begin(point, instruction.result);
+            self.comes_from(instruction.location);
             if self.instruction(instruction) == Written::Nothing {
                 self.leave(point);
                 let label = self.asm.label();
@@ -194,7 +199,19 @@ where
             }
         }
         self.begin(points.end - 1, None);
+        self.comes_from(flow.body.blocks[block.0 as usize].location);
         self.terminator(block, next);
+    }
+
+    /// What is written from here on stands for this place in the text.
+    fn comes_from(&mut self, location: Location) {
+        let line = |location: Location| (location.file, location.line);
+        let offset = self.asm.position();
+        // Whatever has become no code has no line: nobody would come by.
+        self.origins.pop_if(|last| last.offset == offset);
+        if self.origins.last().is_none_or(|last| line(last.location) != line(location)) {
+            self.origins.push(Origin { offset, location });
+        }
     }
 
     pub(super) fn begin(&mut self, point: Point, result: Option<Value>) {

@@ -27,7 +27,7 @@ use emit::{Failure, Known, emit, register_count};
 use flow::Flow;
 use guards::{Guards, Lengths};
 use live::Live;
-use quaject_esp_ir::ir::{Process, Program};
+use quaject_esp_ir::ir::{Location, Process, Program};
 use quaject_esp_ir::native::Extents;
 use quaject_vcode::{Asm, Core, Error, Extension, Machine};
 use values::Values;
@@ -49,6 +49,17 @@ pub struct Code {
     pub code: quaject_vcode::Code,
     /// The ways in.
     pub entries: Vec<Entry>,
+    /// Where instructions came from, those up to the next one's, by offset.
+    pub origins: Vec<Origin>,
+}
+
+/// Where machine code came from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Origin {
+    /// Bytes from the start of the buffer.
+    pub offset: usize,
+    /// The place in the text; line 0 for what stands for none.
+    pub location: Location,
 }
 
 /// Why a process has no machine code.

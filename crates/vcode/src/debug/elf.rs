@@ -4,8 +4,8 @@
 use std::vec;
 use std::vec::Vec;
 
-use super::Described;
 use super::unwind::eh_frame;
+use super::{Described, Line};
 
 /// Adds four bytes.
 pub(super) fn put_u32(out: &mut Vec<u8>, value: u32) {
@@ -181,8 +181,8 @@ fn information(described: &Described<'_>) -> Vec<u8> {
     put_u32(&mut body, 0); // abbreviations
     body.push(8);
     put_uleb(&mut body, 1);
-    put_text(&mut body, described.source);
-    put_text(&mut body, folder(described.source));
+    put_text(&mut body, described.source(0));
+    put_text(&mut body, folder(described.source(0)));
     body.push(0x0c); // a language in which names stand for themselves: C
     put_u64(&mut body, entry);
     put_u64(&mut body, end);
@@ -207,21 +207,30 @@ fn lines(described: &Described<'_>) -> Vec<u8> {
     const COPY: u8 = 1;
     const ADVANCE_ADDRESS: u8 = 2;
     const ADVANCE_LINE: u8 = 3;
+    const SET_FILE: u8 = 4;
     let mut header = vec![1, 1, 0xfb, 14, 10, 0, 1, 1, 1, 1, 0, 0, 0, 1];
     header.push(0); // no folders
-    put_text(&mut header, described.source);
-    header.extend([0, 0, 0, 0]); // folder, time, size; end of the files
+    for source in described.sources {
+        put_text(&mut header, source);
+        header.extend([0, 0, 0]); // folder, time, size
+    }
+    header.push(0); // end of the files
     let mut program = vec![0, 9, 2];
     put_u64(&mut program, described.entry as u64);
-    let (mut at, mut line) = (0, 1_i64);
-    for (offset, number) in described.lines {
-        let offset = (*offset).clamp(at, described.code.len());
+    let (mut at, mut file, mut number) = (0, 0, 1_i64);
+    for Line { offset, source, line } in described.lines.iter().copied() {
+        let offset = offset.clamp(at, described.code.len());
         program.push(ADVANCE_ADDRESS);
         put_uleb(&mut program, (offset - at) as u64);
+        if source != file && source < described.sources.len() {
+            program.push(SET_FILE);
+            put_uleb(&mut program, source as u64 + 1);
+            file = source;
+        }
         program.push(ADVANCE_LINE);
-        put_sleb(&mut program, *number as i64 - line);
+        put_sleb(&mut program, line as i64 - number);
         program.push(COPY);
-        (at, line) = (offset, *number as i64);
+        (at, number) = (offset, line as i64);
     }
     program.push(ADVANCE_ADDRESS);
     put_uleb(&mut program, (described.code.len() - at) as u64);

@@ -23,11 +23,28 @@ pub struct Described<'a> {
     pub code: &'a [u8],
     /// How many of them are prologue: [`prologue_bytes`].
     pub prologue: usize,
-    /// The file that lines are of; whatever the instructions came from.
-    pub source: &'a str,
-    /// Offsets in the code and the line each came from, by offset. [`Asm::position`](crate::Asm::position) tells them,
-    /// less the offset of the [`Code`].
-    pub lines: &'a [(usize, usize)],
+    /// The files that lines are of, by their paths, at least one: that of the function comes first.
+    pub sources: &'a [&'a str],
+    /// Where the instructions came from, by offset.
+    pub lines: &'a [Line],
+}
+
+impl Described<'_> {
+    /// The path of a file; of the function's if there is no such file.
+    fn source(&self, number: usize) -> &str {
+        self.sources.get(number).or(self.sources.first()).copied().unwrap_or_default()
+    }
+}
+
+/// Where instructions came from, those up to the next one's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line {
+    /// Bytes from the function's start: what [`Asm::position`](crate::Asm::position) tells, less the offset of the [`Code`].
+    pub offset: usize,
+    /// Which of the sources.
+    pub source: usize,
+    /// The line in it, from 1; 0 for what stands for no line.
+    pub line: usize,
 }
 
 /// How many bytes of a function for machine `M`, of its own calling convention, come before its body.

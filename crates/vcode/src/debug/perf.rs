@@ -1,7 +1,7 @@
-//! What `perf` reads of code made at run time: the map of symbols, and jitdump files with bytes and lines.
+//! What `perf` reads of code made at run time: the map of symbols, and jitdump files with bytes and lines. `perf` asks the
+//! map for names in anonymous memory alone, which that of [`Memory`](crate::Memory) is not: its code wants a jitdump file.
 //!
 //! ```text
-//! perf record ./program                        the map is enough for names
 //! perf record -k mono ./program; perf inject --jit -i perf.data -o perf.jit; perf annotate -i perf.jit
 //! ```
 
@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 use std::vec::Vec;
 
-use super::Described;
 use super::elf::machine;
+use super::{Described, Line};
 use crate::memory::{MAP_PRIVATE, PAGE, PROT_EXEC, PROT_READ, mmap, munmap};
 
 /// The file of symbols that `perf` looks for: address, length and name of each function.
@@ -108,11 +108,11 @@ impl Dump {
         let mut lines = Vec::new();
         lines.extend(entry.to_ne_bytes());
         lines.extend((described.lines.len() as u64).to_ne_bytes());
-        for (offset, line) in described.lines {
+        for Line { offset, source, line } in described.lines {
             lines.extend((entry + *offset as u64).to_ne_bytes());
             put_native(&mut lines, *line as u32);
             put_native(&mut lines, 0);
-            lines.extend(described.source.bytes().filter(|byte| *byte != 0));
+            lines.extend(described.source(*source).bytes().filter(|byte| *byte != 0));
             lines.push(0);
         }
         let mut load = Vec::new();

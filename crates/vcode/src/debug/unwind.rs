@@ -302,7 +302,7 @@ mod tests {
     fn what_follows_an_epilogue_is_in_the_body() {
         let epilogue = [0x48, 0x81, 0xc4, 0x18, 0, 0, 0, 0xc3];
         let code = [&[0x48, 0x81, 0xec, 0x18, 0, 0, 0][..], &epilogue, &epilogue].concat();
-        let described = Described { name: "f", entry: 0, code: &code, prologue: 7, source: "f", lines: &[] };
+        let described = Described { name: "f", entry: 0, code: &code, prologue: 7, sources: &["f"], lines: &[] };
         let frames = Frames::of("x86_64").expect("it has code memory");
         assert_eq!(
             changes(&frames, &described),

@@ -1,0 +1,110 @@
+//! Tells debuggers and profilers what machine code of processes is: each process's code is a function of its name, with the
+//! lines of the program's files. Whoever does not ask pays nothing.
+
+/// Who is told of machine code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum DebugInfo {
+    /// Nobody.
+    #[default]
+    None,
+    /// GDB, by its interface for code made at run time. It may set breakpoints, so code is in pages of its own.
+    Gdb,
+    /// `perf inject --jit`, by `jit-PID.dump` in the folder for temporary files.
+    Perf,
+}
+
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+mod here {
+    use super::DebugInfo;
+    use crate::trouble::Trouble;
+    use quaject_esp_gen::jit;
+    use quaject_esp_ir::ir::{Process, Program};
+    use quaject_vcode::debug::gdb::{self, Registered};
+    use quaject_vcode::debug::{Described, Line, perf, prologue_bytes};
+    use quaject_vcode::{Memory, Native};
+    use std::io;
+    use std::path::Path;
+    use std::sync::{Mutex, PoisonError};
+
+    /// The file that `perf` reads, of which a system process has one. `perf record` knows of it by its mapping.
+    static DUMP: Mutex<Option<perf::Dump>> = Mutex::new(None);
+
+    impl DebugInfo {
+        /// Memory for code.
+        ///
+        /// # Errors
+        /// Those of [`Memory`].
+        pub(crate) fn memory(self, bytes: usize) -> Result<Memory, quaject_vcode::Error> {
+            match self {
+                DebugInfo::None | DebugInfo::Perf => Memory::new(bytes),
+                DebugInfo::Gdb => Memory::debuggable(bytes),
+            }
+        }
+
+        /// Tells of the code of a process, which `buffer` holds, installed at `entry`. What is returned is kept as long as the
+        /// code.
+        ///
+        /// # Errors
+        /// A file for `perf` cannot be written.
+        pub(crate) fn tell(
+            self,
+            (program, process): (&Program, &Process),
+            entry: usize,
+            (code, buffer): (&jit::Code, &[u8]),
+        ) -> Result<Option<Registered>, Trouble> {
+            if self == DebugInfo::None {
+                return Ok(None);
+            }
+            let paths: Vec<String> = program.files.iter().map(|file| absolute(file)).collect();
+            // The process's file comes first.
+            let file = process.location.file as usize;
+            let others = paths.iter().enumerate().filter(|(number, _)| *number != file);
+            let order: Vec<usize> = std::iter::once(file).chain(others.map(|(number, _)| number)).collect();
+            let sources: Vec<&str> = order.iter().filter_map(|number| paths.get(*number)).map(String::as_str).collect();
+            let start = code.code.offset;
+            let prologue = prologue_bytes::<Native>(&code.code);
+            let line = |offset: usize, file: u16, line: u32| Line {
+                offset,
+                source: order.iter().position(|number| *number == usize::from(file)).unwrap_or(0),
+                line: line as usize,
+            };
+            // A debugger stops where the second line begins, when it is told a name.
+            let head = [0, prologue].map(|offset| line(offset, process.location.file, process.location.line));
+            let of = |origin: &jit::Origin| line(origin.offset - start, origin.location.file, origin.location.line);
+            let lines: Vec<Line> = head.into_iter().chain(code.origins.iter().map(of)).collect();
+            let described = Described {
+                name: &process.name,
+                entry,
+                code: &buffer[start..start + code.code.instructions],
+                prologue,
+                sources: &sources,
+                lines: &lines,
+            };
+            match self {
+                DebugInfo::None => Ok(None),
+                DebugInfo::Gdb => Ok(Some(gdb::register(&described))),
+                DebugInfo::Perf => tell_perf(&described).map(|()| None).map_err(|error| {
+                    Trouble::new(format!("cannot write what `perf` reads: {error}")).help(format!(
+                        "it is written to `{}`; `TMPDIR` says where else",
+                        std::env::temp_dir().display()
+                    ))
+                }),
+            }
+        }
+    }
+
+    fn tell_perf(described: &Described<'_>) -> io::Result<()> {
+        let mut dump = DUMP.lock().unwrap_or_else(PoisonError::into_inner);
+        let dump = match &mut *dump {
+            Some(dump) => dump,
+            none => none.insert(perf::Dump::create(&std::env::temp_dir())?),
+        };
+        dump.add(described)
+    }
+
+    /// The path by which a debugger that was started elsewhere finds a file.
+    fn absolute(file: &str) -> String {
+        std::path::absolute(Path::new(file))
+            .map_or_else(|_| file.to_string(), |path| path.to_string_lossy().into_owned())
+    }
+}
