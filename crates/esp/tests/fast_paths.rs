@@ -15,6 +15,9 @@ use quaject_test_world::{Script, act, by_channel};
 
 const BUDGET: u64 = 1_000_000;
 
+/// Places in a row that are not part of a path, after which there are no more.
+const MOST_WALKED_AGAIN: u32 = 200;
+
 struct NoImports;
 
 impl Loader for NoImports {
@@ -100,6 +103,38 @@ fn same(program: &str, paths: &str, scripts: &[String], bounds: u32, uses: Uses)
             assert_eq!(found, expected, "{name}: {script}\n{paths}\n{}", fast.extractions[0].text(&fast.ir));
         }
     }
+}
+
+/// A path that is left for no reason, at each of the places where it looks whether it goes on, one after the other: whoever
+/// runs from there shows what it shows without the path. At how many it was left.
+fn left_anywhere(program: &str, paths: &str, scripts: &[String]) -> usize {
+    let slow = compiled(program, "", Mode::Process, Cuts::Loops).ir;
+    let expected: Vec<_> = scripts.iter().map(|script| run(&slow, script).0).collect();
+    let (mut left, mut without) = (0, 0);
+    for place in 0.. {
+        let fast = compiled(program, paths, Mode::FastPath, Cuts::Forced(place));
+        let extraction = &fast.extractions[0];
+        let is_left = match &extraction.result {
+            Ok(made) => made.exits.iter().any(|exit| matches!(exit.why, Why::Forced(_))),
+            // What is left of it does nothing, or never comes to its end.
+            Err(_) => false,
+        };
+        // Places of what the exploration has walked again are not part of the path.
+        without = if is_left { 0 } else { without + 1 };
+        left += usize::from(is_left);
+        if without == MOST_WALKED_AGAIN {
+            break;
+        }
+        for (script, expected) in scripts.iter().zip(&expected) {
+            assert_eq!(
+                run(&fast.ir, script).0,
+                *expected,
+                "place {place}: {script}\n{paths}\n{}",
+                extraction.text(&fast.ir)
+            );
+        }
+    }
+    left
 }
 
 /// Scripts that offer the first of these messages, from none to all, then close the channel.
@@ -508,6 +543,18 @@ fn every_exit_and_abort_is_replayed() {
         }
     }
     assert!(runs > 20, "the path of filters was entered {runs} times only");
+}
+
+#[test]
+fn a_path_can_be_left_at_every_place() {
+    let rest = "; extern translationUnavailable 0\n; extern translate 7\n; extern preparePacket 9\n";
+    let requests = inputs("hostSendRequestC", &["0 4096", "4096 8192", "1 1"], rest);
+    let left = left_anywhere(FIGURE_2, FIGURE_5, &requests);
+    assert!(left > 20, "Figure 5's is left at {left} places only");
+    let texts = ["", "a", "aa", "ab", "abc", "aabbbc"];
+    let scripts: Vec<String> = texts.iter().map(|text| format!("; offer inputC {text:?}\n; close inputC\n")).collect();
+    let left = left_anywhere(FILTERS, STREAM, &scripts);
+    assert!(left > 20, "that of filters is left at {left} places only");
 }
 
 const CHOICES: &str = r#"

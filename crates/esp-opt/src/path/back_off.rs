@@ -54,7 +54,9 @@ pub(super) fn note(body: &mut Body, ty: TypeId, leaves: &[Leaving], ends: &[Node
             Why::Normal | Why::Bound => None,
             // The path goes on as soon as it can, so that one iteration is enough.
             Why::World(_) | Why::Stuck => Some((leaving.count, PAID - 1)),
-            Why::Deviation(_) | Why::Predicate(_) | Why::Stops(_) | Why::Unequal => Some((leaving.count, 0)),
+            Why::Deviation(_) | Why::Predicate(_) | Why::Stops(_) | Why::Unequal | Why::Forced(_) => {
+                Some((leaving.count, 0))
+            }
         };
         (leaving.block, count)
     });

@@ -18,6 +18,9 @@ pub enum Cuts {
     Loops,
     /// At every node, so that tests can have a path left anywhere.
     Everywhere,
+    /// Where loops begin; and of the places where the exploration asks whether a path goes on, in its order, the path is
+    /// left at this one whatever the answer is. Everybody has to go on from there as if there were no path.
+    Forced(u32),
 }
 
 /// Of this many iterations one is kept for loops within others that have begun when no more are left: it is better to leave
@@ -35,7 +38,7 @@ struct Head {
 /// as well: some iterations may be kept for loops within others.
 pub(super) fn bound(mut body: Body, ends: &[NodeEnd], types: &TypeTable, bound: u32, cuts: Cuts) -> (Body, u32) {
     let heads = match cuts {
-        Cuts::Loops => loop_heads(&body, ends, types),
+        Cuts::Loops | Cuts::Forced(_) => loop_heads(&body, ends, types),
         Cuts::Everywhere => ends.iter().map(|end| Head { block: end.block.0 as usize, inside: None }).collect(),
     };
     let kept = bound / KEPT;

@@ -157,6 +157,8 @@ pub enum Why {
     Stops(usize),
     /// Nobody can run.
     Stuck,
+    /// It was asked for where this member goes on: [`Cuts::Forced`].
+    Forced(usize),
     /// Values that would have stayed equal differ where the path begins.
     Unequal,
     /// It has gone as many iterations as it may.
@@ -173,6 +175,7 @@ impl Why {
             Why::World(member) => format!("abort: the world is not ready for {}", names[member]),
             Why::Stops(member) => format!("abort: {} faults, yields or ends", names[member]),
             Why::Stuck => "abort: nobody can run".to_string(),
+            Why::Forced(member) => format!("abort: asked for, at {}", names[member]),
             Why::Unequal => "abort: values differ that the path takes for equal".to_string(),
             Why::Bound => "abort: the bound is reached".to_string(),
         }
@@ -345,7 +348,7 @@ fn one(
     if let Some(function) = &of.function {
         return manual(source, result, &group, &course, of, function, options.manual);
     }
-    let mut followed = follow(&group, &course, options.limits)?;
+    let mut followed = follow(&group, &course, options.limits, options.cuts)?;
     // What is known of messages cuts code off behind the exploration, which would walk more states that differ.
     followed.given = given(&group, &course, known);
     let starts = starts(source, &group, &course);

@@ -20,7 +20,7 @@ use super::tell::{Left, Rest, Told};
 use crate::facts::Fact;
 use crate::fuse::{Limits, Measure, Refusal};
 use crate::map::Map;
-use crate::path::{Exit, Point};
+use crate::path::{Cuts, Exit, Point};
 use crate::ranges::ranges;
 use quaject_esp_ir::ir::{
     BlockId, Body, ChannelId, Direction, Edge, Location, Op, ProcessId, Slot, Terminator, TypeTable, Value,
@@ -75,6 +75,8 @@ pub(super) struct Explorer<'g, 'p> {
     /// Whether members that have ended are gone, too, and whether the search begins anew for that.
     merges_ends: bool,
     begins_anew: bool,
+    /// How many more places a path goes on from before it is left for no reason, if it is.
+    pub(super) until_forced: Option<u32>,
 }
 
 /// A place, and what earlier rounds have learned of it.
@@ -203,8 +205,12 @@ pub(crate) fn explore(group: &Group<'_>, limits: Limits, effort: &mut usize) -> 
 }
 
 /// Explores the product of a group along a fast path. Ends within the limits' effort.
-pub(crate) fn follow(group: &Group<'_>, course: &Course, limits: Limits) -> Result<Followed, Refusal> {
+pub(crate) fn follow(group: &Group<'_>, course: &Course, limits: Limits, cuts: Cuts) -> Result<Followed, Refusal> {
     let mut explorer = Explorer::new(group, Some(course), limits, limits.effort);
+    explorer.until_forced = match cuts {
+        Cuts::Loops | Cuts::Everywhere => None,
+        Cuts::Forced(place) => Some(place),
+    };
     explorer.check_size()?;
     let (mut start, first_count, given) = explorer.start(course)?;
     explorer.learn(&mut start)?;
@@ -260,6 +266,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             can_be_told: (0..group.members.len()).map(|member| gone::can_be_told(group, member)).collect(),
             merges_ends: false,
             begins_anew: false,
+            until_forced: None,
         }
     }
 

@@ -64,6 +64,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
         block: BlockId,
     ) -> Result<Option<Path>, Refusal> {
         path.state.members[member].at = At::Running(block);
+        if self.is_forced() {
+            return self.leave_course(path, Why::Forced(member)).map(|()| None);
+        }
         let source = &self.group.members[member].body.blocks[block.0 as usize];
         if let Some(first) = source.instructions.first() {
             if let Op::Mark(label) = first.op {
@@ -96,6 +99,16 @@ impl<'g, 'p> Explorer<'g, 'p> {
             | Terminator::Enter(_)
             | Terminator::Leave(_) => Ok(Some(path)),
         }
+    }
+
+    /// Whether this is the place where the path is left for no reason.
+    fn is_forced(&mut self) -> bool {
+        let Some(places) = &mut self.until_forced else { return false };
+        match places.checked_sub(1) {
+            Some(left) => *places = left,
+            None => self.until_forced = None,
+        }
+        self.until_forced.is_none()
     }
 
     /// What a statement means for a member's word, which goes on with it if it can.
@@ -219,6 +232,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
     pub(super) fn arrive(&mut self, mut path: Path, member: usize, block: BlockId) -> Result<(), Refusal> {
         path.state.members[member].at = At::Waiting(block);
         path.state.prune(self.group, member);
+        if self.is_forced() {
+            return self.leave_course(path, Why::Forced(member));
+        }
         let wait = self.group.wait(member, block);
         let part = self.part_of(member);
         if path.state.progress.members[member].has_started {
