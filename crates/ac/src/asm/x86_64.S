@@ -131,7 +131,7 @@ qj_ac__take_over:
         jmp     *(%rsp)
         .size   qj_ac__take_over, . - qj_ac__take_over
 
-// A task's first wait. Two more words, where its own life begins and the task, lie on the context.
+// A task's first wait. Two more words lie on the context: where its own life begins, and one that keeps the stack aligned.
         .p2align 5
         .globl  qj_ac__switch_first
         .hidden qj_ac__switch_first
@@ -146,7 +146,7 @@ qj_ac__switch_first:                    // rdi = task, rsi = record, rdx = where
         push    %r15
         lea     qj_ac__resume(%rip), %rax
         push    %rax
-        push    %rdi
+        sub     $8, %rsp
         lea     qj_ac__ended(%rip), %rax
         mov     %rax, -8(%rdi)
         lea     qj_ac__base(%rip), %rax
@@ -164,14 +164,13 @@ qj_ac__switch_first:                    // rdi = task, rsi = record, rdx = where
         .globl  qj_ac__ended
         .hidden qj_ac__ended
         .type   qj_ac__base, @function
-qj_ac__base:
+qj_ac__base:                            // rdx = task
         .cfi_startproc
         .cfi_def_cfa %rsp, 0
         .cfi_undefined %rip
         endbr64
-        mov     8(%rsp), %rdi           // above this very address
-        lea     16(%rsp), %rcx          // the context proper
-        mov     %rdi, %rsp
+        lea     16(%rsp), %rcx          // the context proper, above this very address
+        mov     %rdx, %rsp
         call    1f
 qj_ac__ended:
         mov     %rsp, %rdi

@@ -187,6 +187,7 @@ int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capac
     uint32_t epoch = __atomic_load_n(&channel->shared->epoch[side], __ATOMIC_RELAXED) + 1;
     for (uint32_t index = 0; index < count; index++) {
         channel->calls[index].cookie = (epoch * 0x2545u & 0x7fff) << 16 | index;
+        channel->calls[index].channel = channel;
         channel->calls[index].next_free = index + 1 < count ? index + 1 : UINT32_MAX;
     }
     QJ_RING_STEP("epoch");

@@ -6,14 +6,21 @@
 
 #include <quaject/ac/ipc.h>
 
-enum record_state { RECORD_FREE, RECORD_OUT, RECORD_ARRIVED, RECORD_BROKEN, RECORD_ABANDONED };
+/* RECORD_OUT is the type of the message that a record waits for: record and message are then compared as a whole. */
+enum record_state { RECORD_FREE, RECORD_ARRIVED, RECORD_OUT, RECORD_BROKEN, RECORD_ABANDONED };
 
 /* One request that is out. A line of the cache, and one for a response that comes before somebody waits for it. */
 struct qj_ac_call_record {
-    _Alignas(64) uint32_t cookie; /* generation << 16 | index */
-    enum record_state state;
+    union {
+        uint64_t head; /* both, as in the first word of a message */
+        struct {
+            enum record_state state;
+            uint32_t cookie; /* generation << 16 | index */
+        };
+    };
     struct qj_ac_task *task;        /* that waits, or has waited, for the response */
     struct qj_ac_message *response; /* where it belongs: the waiting task's, or `early` */
+    struct qj_ac_channel *channel;
     uint32_t next_free;
     _Alignas(64) struct qj_ac_message early;
 };

@@ -61,12 +61,12 @@ void qj_ac__numbers_stop(struct qj_ac_runtime *runtime);
 /* ---- finish.c ---- */
 /* Makes the block findable from those around it. */
 void qj_ac__link_up(struct qj_ac_finish *block);
-/* qj_ac_cancel_item_add() for who knows that `block`, the innermost one if any, is not cancelled. */
+/* qj_ac_cancel_item_add() for who knows that `block`, the innermost one if any, is not cancelled, and does not ask whether
+ * the item ran. */
 QJ_AC_INLINE void qj_ac__item_add(struct qj_ac_finish *block, struct qj_ac_cancel_item *item, void (*run)(void *argument),
                                   void *argument) {
     item->run = run;
     item->argument = argument;
-    item->ran = 0;
     if (QJ_AC_UNLIKELY(block == NULL)) {
         item->link = NULL;
         return;

@@ -12,7 +12,7 @@
 /* How often a waiting side looks whether its peer lives. */
 #define LOOK_EVERY_NS 20000000u
 
-enum { REQUEST = 1, RESPONSE = 2 };
+enum { REQUEST = 1, RESPONSE = RECORD_OUT };
 
 /* ---- doorbells without a fence ----
  *
@@ -34,12 +34,10 @@ QJ_AC_INLINE void ring_bell(uint32_t *bell) {
     if (QJ_AC_UNLIKELY(__atomic_load_n(bell, __ATOMIC_RELAXED) != 0)) wake_sleeper(bell);
 }
 
-/* Slots so far ahead are asked for, to be written: of the ring out, which the peer has given back, and in a sweep of the
- * ring in, which will be given back. One that the peer has not written yet is ours anyway. */
+/* In a sweep slots so far ahead are asked for. One that the peer has not written yet is ours anyway. Not those that are to
+ * be written next: a peer that waits for a message looks at its slot all the time and takes it back, so that it has to be
+ * fetched twice. */
 #define SLOTS_AHEAD 8
-QJ_AC_INLINE void ask_for_slot(const struct qj_ring_end *end) {
-    __builtin_prefetch(qj_ring__slot(end, end->position + SLOTS_AHEAD), 1);
-}
 
 /* ---- taking messages in ---- */
 
@@ -64,7 +62,7 @@ QJ_AC_INLINE struct qj_ac_task *deliver(struct qj_ac_channel *channel, const str
     uint64_t head = qj_ring_word(slot, 0);
     uint32_t cookie = (uint32_t)(head >> 32);
     struct qj_ac_call_record *record = &channel->calls[cookie & channel->inbox_mask];
-    if (QJ_AC_UNLIKELY((uint32_t)head != RESPONSE || record->cookie != cookie || record->state != RECORD_OUT)) {
+    if (QJ_AC_UNLIKELY((uint32_t)head != RESPONSE || record->head != head)) {
         if ((uint32_t)head == REQUEST) {
             keep_request(channel, slot);
         } else {
@@ -139,23 +137,24 @@ static void look_now_and_then(struct qj_ac_channel *channel) {
 
 /* Takes in responses up to the first request, and runs the tasks that wait for them, one after the other; we go on as soon
  * as the last has ended or waits. */
-static __attribute__((noinline)) void take_in_and_run(struct qj_ac_channel *channel) {
+QJ_AC_INLINE void take_in_and_run(struct qj_ac_channel *channel) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_task *self = runtime->current, *first = NULL;
     /* Those that follow `first` stand at the front of the queue, then we, then the rest. */
     struct qj_ac_task *end = &runtime->queue, *rest = end->next, *last = end;
+    /* A copy, which no store to shared memory makes the compiler read again. */
+    const struct qj_ring_end in = channel->in;
+    uint64_t position = in.position;
     const struct qj_ring_slot *slot;
-    uint32_t passed = 0;
-    while (passed < MOST_AT_ONCE && qj_ring_sc_peek(&channel->in, &slot) == QJ_RING_OK) {
-        ask_for_slot(&channel->in);
+    while (position - in.position < MOST_AT_ONCE && qj_ring_sc_ready(&in, position, &slot)) {
+        __builtin_prefetch(qj_ring__slot(&in, position + SLOTS_AHEAD));
         struct qj_ac_task *task = deliver(channel, slot);
-        qj_ring_sc_pass(&channel->in);
-        passed++;
+        position++;
         if (task == NULL) {
             if (channel->inbox_count != 0) break;
         } else if (QJ_AC_UNLIKELY(task->prev != NULL)) {
             /* Stands in the queue: somebody has scheduled it for something else. */
-        } else if (self->parent_sp != NULL) {
+        } else if (QJ_AC_UNLIKELY(self->parent_sp != NULL)) {
             qj_ac__to_queue(task);
             qj_ac__push_back(runtime, task);
         } else if (first == NULL) {
@@ -167,7 +166,8 @@ static __attribute__((noinline)) void take_in_and_run(struct qj_ac_channel *chan
             last = task;
         }
     }
-    channel->passed = passed;
+    channel->passed = (uint32_t)(position - in.position);
+    channel->in.position = position;
     /* A request would be asked again of our successor: its slot must not wait until we have answered. */
     if (channel->inbox_count != 0) give_back(channel);
     if (first == NULL) return;
@@ -175,7 +175,16 @@ static __attribute__((noinline)) void take_in_and_run(struct qj_ac_channel *chan
     self->prev = last;
     self->next = rest;
     rest->prev = self;
-    qj_ac__go(runtime, first);
+    if (QJ_AC_UNLIKELY(runtime->slow != 0)) {
+        qj_ac__go(runtime, first);
+        return;
+    }
+    /* As `qj_ac__go` of a task that stands in the queue. */
+    void *context = first->sp != NULL ? first->sp : first->queued_sp;
+    runtime->current = first;
+    runtime->statistics.switches++;
+    self->sp = NULL;
+    qj_ac__switch_queued(self, context, first);
 }
 
 static int poll_once(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
@@ -229,15 +238,31 @@ static __attribute__((noinline)) int poll_in_full(struct qj_ac_channel *channel,
 /* Of so many looks into an empty channel one is a poll in full. */
 #define QUICK_POLLS 64
 
-int qj_ac_poll_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
-    const struct qj_ac_runtime *runtime = &qj_ac__thread;
+/* Whether nobody can run but the poller, if there is one. */
+QJ_AC_INLINE bool alone(const struct qj_ac_runtime *runtime) {
     const struct qj_ac_task *next = runtime->queue.next;
+    return next == runtime->poller ? next == NULL || next->next == &runtime->queue : next == &runtime->queue;
+}
+/* Whether there is nothing to do but to look at the slot that comes next. */
+QJ_AC_INLINE bool nothing_else(const struct qj_ac_channel *channel) {
+    return (channel->inbox_count | (uint32_t)channel->dead) == 0 && alone(&qj_ac__thread);
+}
+
+static __attribute__((noinline)) int run_responses(struct qj_ac_channel *channel, struct qj_ac_message *request,
+                                                   uint32_t *cookie) {
+    take_in_and_run(channel);
+    return QJ_AC_LIKELY(nothing_else(channel)) ? -EWOULDBLOCK : poll_in_full(channel, request, cookie);
+}
+
+/* As `poll_in_full` for the usual cases, without its frame: nothing has come, or responses alone. */
+int qj_ac_poll_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
     const struct qj_ring_slot *slot;
-    /* Nothing in the channel, nobody to run but the poller, if there is one: as `poll_in_full`, without its frame. */
-    bool idle = next == runtime->poller ? next == NULL || next->next == &runtime->queue : next == &runtime->queue;
-    if ((channel->inbox_count | channel->passed | (uint32_t)channel->dead) == 0 && idle &&
-        ++channel->looks % QUICK_POLLS != 0 && qj_ring_sc_peek(&channel->in, &slot) == QJ_RING_NOT_READY) {
-        return -EWOULDBLOCK;
+    if (QJ_AC_LIKELY(channel->passed == 0 && nothing_else(channel) && ++channel->looks % QUICK_POLLS != 0)) {
+        enum qj_ring_result result = qj_ring_sc_peek(&channel->in, &slot);
+        if (result == QJ_RING_NOT_READY) return -EWOULDBLOCK;
+        if (QJ_AC_LIKELY(result == QJ_RING_OK && (uint32_t)qj_ring_word(slot, 0) != REQUEST)) {
+            return run_responses(channel, request, cookie);
+        }
     }
     return poll_in_full(channel, request, cookie);
 }
@@ -401,7 +426,6 @@ QJ_AC_INLINE void write_message(struct qj_ac_channel *channel, struct qj_ring_sl
 #pragma GCC unroll 6
     for (unsigned i = 0; i < QJ_AC_MESSAGE_WORDS; i++) qj_ring_set_word(slot, i + 1, message->words[i]);
     qj_ring_sp_publish(&channel->out, slot);
-    ask_for_slot(&channel->out);
     ring_bell(&channel->out.ring->consumer_bell);
 }
 
@@ -416,9 +440,10 @@ static __attribute__((noinline)) int why_not(struct qj_ac_channel *channel) {
     return channel->free_call == UINT32_MAX ? -EAGAIN : 0;
 }
 
-/* Sends a request and makes its record, whose response goes to `response`, or is kept when that is null. */
+/* Sends a request and makes its record, whose response goes to `response`, or is kept when that is null. `task` is going to
+ * wait for it; null: nobody yet. */
 QJ_AC_INLINE int send(struct qj_ac_channel *channel, const struct qj_ac_message *request, struct qj_ac_message *response,
-                      struct qj_ac_call_record **out) {
+                      struct qj_ac_task *task, struct qj_ac_call_record **out) {
     struct qj_ring_slot *slot;
     bool room = qj_ring_sp_reserve(&channel->out, &slot) == QJ_RING_OK;
     if (QJ_AC_UNLIKELY(!room || channel->dead || channel->free_call == UINT32_MAX ||
@@ -428,20 +453,19 @@ QJ_AC_INLINE int send(struct qj_ac_channel *channel, const struct qj_ac_message 
         qj_ring_sp_reserve(&channel->out, &slot);
     }
     struct qj_ac_call_record *record = &channel->calls[channel->free_call];
-    uint32_t cookie = record->cookie + (1u << 16);
+    uint64_t cookie = (uint64_t)(record->cookie + (1u << 16)) << 32;
     channel->free_call = record->next_free;
-    record->cookie = cookie;
-    record->state = RECORD_OUT;
-    record->task = NULL;
+    record->head = cookie | RECORD_OUT;
+    record->task = task;
     record->response = response != NULL ? response : &record->early;
     *out = record;
-    write_message(channel, slot, (uint64_t)cookie << 32 | REQUEST, request);
+    write_message(channel, slot, cookie | REQUEST, request);
     return 0;
 }
 
 int qj_ac_send_request(struct qj_ac_channel *channel, const struct qj_ac_message *request, uint32_t *cookie) {
     struct qj_ac_call_record *record;
-    int result = send(channel, request, NULL, &record);
+    int result = send(channel, request, NULL, NULL, &record);
     if (result == 0) *cookie = record->cookie;
     return result;
 }
@@ -453,30 +477,23 @@ static void stop_waiting(void *argument) {
     qj_ac__ready(record->task);
 }
 
-/* What lies on the stack of a task that waits for a response. Whatever it needs afterwards it reads from here: gcc keeps
- * in memory, and not in registers, what lives across a switch. */
-struct response_wait {
-    struct qj_ac_cancel_item item; /* its argument is the record */
-    struct qj_ac_channel *channel;
-};
-
-/* Until the response has come, or never will. The block is not cancelled yet. */
-QJ_AC_INLINE void wait_for_response(struct response_wait *wait, struct qj_ac_channel *channel,
+/* Until the response has come, or never will. The block is not cancelled yet. Afterwards everything is read from the item
+ * and from the record, its argument: gcc keeps in memory, and not in registers, what lives across a switch. */
+QJ_AC_INLINE void wait_for_response(struct qj_ac_cancel_item *item, struct qj_ac_channel *channel,
                                     struct qj_ac_call_record *record) {
-    struct qj_ac_task *task = qj_ac_current();
-    record->task = task;
-    wait->channel = channel;
-    qj_ac__item_add(task->finish, &wait->item, stop_waiting, record);
+    qj_ac__item_add(record->task->finish, item, stop_waiting, record);
     watch(channel);
     do {
         qj_ac_suspend();
-    } while (QJ_AC_UNLIKELY(((struct qj_ac_call_record *)wait->item.argument)->state == RECORD_OUT));
-    unwatch(wait->channel);
-    qj_ac__item_remove(&wait->item);
+        record = item->argument;
+    } while (QJ_AC_UNLIKELY(record->state == RECORD_OUT));
+    unwatch(record->channel);
+    qj_ac__item_remove(item);
 }
 
 /* How the wait has ended. */
-QJ_AC_INLINE int outcome(struct qj_ac_channel *channel, struct qj_ac_call_record *record) {
+QJ_AC_INLINE int outcome(struct qj_ac_call_record *record) {
+    struct qj_ac_channel *channel = record->channel;
     enum record_state state = record->state;
     if (QJ_AC_LIKELY(state == RECORD_ARRIVED)) {
         free_record(channel, record);
@@ -502,23 +519,24 @@ int qj_ac_recv_response(struct qj_ac_channel *channel, uint32_t cookie, struct q
         }
     }
     if (record->state == RECORD_OUT) {
-        struct response_wait wait;
+        struct qj_ac_cancel_item item;
         record->response = response;
-        wait_for_response(&wait, channel, record);
+        record->task = qj_ac_current();
+        wait_for_response(&item, channel, record);
     } else if (record->state == RECORD_ARRIVED) {
         *response = record->early;
     }
-    return outcome(channel, record);
+    return outcome(record);
 }
 
 QJ_AC__RETURNS_BY_JUMP
 int qj_ac_call(struct qj_ac_channel *channel, const struct qj_ac_message *request, struct qj_ac_message *response) {
     struct qj_ac_call_record *record;
-    struct response_wait wait;
-    int result = send(channel, request, response, &record);
+    struct qj_ac_cancel_item item;
+    int result = send(channel, request, response, qj_ac_current(), &record);
     if (QJ_AC_UNLIKELY(result != 0)) return result;
-    wait_for_response(&wait, channel, record);
-    return outcome(wait.channel, wait.item.argument);
+    wait_for_response(&item, channel, record);
+    return outcome(item.argument);
 }
 
 int qj_ac_reply(struct qj_ac_channel *channel, uint32_t cookie, const struct qj_ac_message *response) {

@@ -350,6 +350,11 @@ QJ_RING__SPECIALISED enum qj_ring_result qj_ring_sc_peek(struct qj_ring_end *end
     if (found == full) return QJ_RING_OK;
     return qj_ring__empty(end, found, position);
 }
+/* Whether a message lies at `position`, from end->position on, that was not passed yet: to look at several before any is. */
+QJ_RING__SPECIALISED int qj_ring_sc_ready(const struct qj_ring_end *end, uint64_t position, const struct qj_ring_slot **slot) {
+    *slot = qj_ring__slot(end, position);
+    return qj_ring__get_state(end, position) == qj_ring__rest(end, position, QJ_RING_FULL);
+}
 /* A word of it. A peer that breaks the rules may change it: what is checked and then used is read once. */
 QJ_RING__SPECIALISED uint64_t qj_ring_word(const struct qj_ring_slot *slot, unsigned index) {
     return __atomic_load_n(&slot->words[index], __ATOMIC_RELAXED);
