@@ -44,7 +44,31 @@ void qj_ac__look_at_peer(struct qj_ac_channel *channel);
 /* A barrier on every processor that runs a process with channels; false where the kernel refuses. */
 bool qj_ac__barrier_everywhere(void);
 
+/* ---- waiting for a channel ---- */
+/* Makes the thread's poller look into it. */
+QJ_AC_INLINE void qj_ac__await(struct qj_ac_channel *channel) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    channel->waiting++;
+    if (QJ_AC_LIKELY(channel->watched)) return;
+    channel->watched = 1;
+    channel->next = runtime->channels;
+    runtime->channels = channel;
+    qj_ac__poller_wanted(runtime);
+}
+
+/* The channel stays among the thread's until the poller comes by: most are waited for again before that. */
+QJ_AC_INLINE void qj_ac__await_no_more(struct qj_ac_channel *channel) { channel->waiting--; }
+
+/* Another would never hear of a request, nor of a cancellation. */
+QJ_AC_INLINE void qj_ac__check_no_receiver(const struct qj_ac_channel *channel) {
+    if (channel->receiver != NULL) qj_ac__die("two tasks wait for requests of one channel");
+}
+
 /* ---- ipc.c ---- */
+/* Takes a request, or runs the tasks whose responses have come: 0, -EWOULDBLOCK, -EPIPE. Lets nobody else run. */
+int qj_ac__poll_once(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie);
+/* A loop that only polls, as the paper's does, must not starve the tasks that its messages have woken. */
+void qj_ac__let_others_run(void);
 /* Takes in what has come: requests into the inbox, responses to their tasks, which run later. */
 void qj_ac__take_all_in(struct qj_ac_channel *channel);
 

@@ -203,7 +203,7 @@ QJ_AC_INLINE void take_in_and_run(struct qj_ac_channel *channel) {
     qj_ac__switch_queued(self, context, first);
 }
 
-static int poll_once(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
+int qj_ac__poll_once(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
     if (channel->inbox_count == 0) {
         const struct qj_ring_slot *slot;
         give_back(channel);
@@ -233,8 +233,7 @@ static int poll_once(struct qj_ac_channel *channel, struct qj_ac_message *reques
 /* Of so many polls in full one lets the poller look at timers, I/O and other channels though nobody else can run. */
 #define POLLS_PER_ROUND 16
 
-/* A loop that only polls, as the paper's does, must not starve the tasks that its messages have woken. */
-static void let_others_run(void) {
+void qj_ac__let_others_run(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     static __thread unsigned polls;
     struct qj_ac_task *next = runtime->queue.next;
@@ -245,8 +244,8 @@ static void let_others_run(void) {
 
 static __attribute__((noinline)) int poll_in_full(struct qj_ac_channel *channel, struct qj_ac_message *request,
                                                   uint32_t *cookie) {
-    int result = poll_once(channel, request, cookie);
-    if (result == -EWOULDBLOCK) let_others_run();
+    int result = qj_ac__poll_once(channel, request, cookie);
+    if (result == -EWOULDBLOCK) qj_ac__let_others_run();
     return result;
 }
 
@@ -283,19 +282,6 @@ int qj_ac_poll_recv(struct qj_ac_channel *channel, struct qj_ac_message *request
 }
 
 /* ---- waiting ---- */
-
-QJ_AC_INLINE void watch(struct qj_ac_channel *channel) {
-    struct qj_ac_runtime *runtime = &qj_ac__thread;
-    channel->waiting++;
-    if (QJ_AC_LIKELY(channel->watched)) return;
-    channel->watched = 1;
-    channel->next = runtime->channels;
-    runtime->channels = channel;
-    qj_ac__poller_wanted(runtime);
-}
-
-/* The channel stays among the thread's until the poller comes by: most are waited for again before that. */
-QJ_AC_INLINE void unwatch(struct qj_ac_channel *channel) { channel->waiting--; }
 
 void qj_ac__unwatch(struct qj_ac_channel *channel) {
     struct qj_ac_channel **link = &qj_ac__thread.channels;
@@ -376,21 +362,16 @@ static void stop_receiving(void *argument) {
     qj_ac__ready(wait->task);
 }
 
-/* Another would never hear of a request, nor of a cancellation. */
-static void check_no_receiver(const struct qj_ac_channel *channel) {
-    if (channel->receiver != NULL) qj_ac__die("two tasks wait for requests of one channel");
-}
-
 /* Until a request has come, or the peer has gone. */
 static int wait_for_request(struct qj_ac_channel *channel) {
     struct receiver_wait wait = {channel, qj_ac_current()};
     struct qj_ac_cancel_item item;
-    check_no_receiver(channel);
+    qj_ac__check_no_receiver(channel);
     if (qj_ac_cancel_item_add(&item, stop_receiving, &wait) != 0) return QJ_AC_CANCELED;
-    watch(channel);
+    qj_ac__await(channel);
     channel->receiver = wait.task;
     while (channel->receiver == wait.task) qj_ac_suspend();
-    unwatch(channel);
+    qj_ac__await_no_more(channel);
     qj_ac_cancel_item_remove(&item);
     return item.ran ? QJ_AC_CANCELED : 0;
 }
@@ -398,7 +379,7 @@ static int wait_for_request(struct qj_ac_channel *channel) {
 int qj_ac_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
     if (qj_ac__thread.current == &qj_ac__nowhere) qj_ac_start();
     for (;;) {
-        int result = poll_once(channel, request, cookie);
+        int result = qj_ac__poll_once(channel, request, cookie);
         if (result != -EWOULDBLOCK) return result;
         result = wait_for_request(channel);
         if (result != 0) return result;
@@ -505,12 +486,12 @@ static void stop_waiting(void *argument) {
 QJ_AC_INLINE void wait_for_response(struct qj_ac_cancel_item *item, struct qj_ac_channel *channel,
                                     struct qj_ac_call_record *record) {
     qj_ac__item_add(record->task->finish, item, stop_waiting, record);
-    watch(channel);
+    qj_ac__await(channel);
     do {
         qj_ac_suspend();
         record = item->argument;
     } while (QJ_AC_UNLIKELY(record->state == RECORD_OUT));
-    unwatch(record->channel);
+    qj_ac__await_no_more(record->channel);
     qj_ac__item_remove(item);
 }
 
@@ -572,105 +553,4 @@ int qj_ac_reply(struct qj_ac_channel *channel, uint32_t cookie, const struct qj_
     }
     write_message(channel, &out, (uint64_t)cookie << 32 | RESPONSE, response);
     return 0;
-}
-
-/* ---- groups ---- */
-
-void qj_ac_group_add(struct qj_ac_group *group, struct qj_ac_group_item *item) {
-    item->next = group->first;
-    group->first = item;
-}
-
-int qj_ac_poll_recv_group(struct qj_ac_group *group, struct qj_ac_group_item **found, struct qj_ac_message *request,
-                          uint32_t *cookie) {
-    bool any_alive = false;
-    struct qj_ac_group_item *start = group->turn != NULL ? group->turn : group->first;
-    for (struct qj_ac_group_item *item = start; item != NULL;) {
-        int result = poll_once(item->channel, request, cookie);
-        struct qj_ac_group_item *next = item->next != NULL ? item->next : group->first;
-        if (result == 0) {
-            *found = item;
-            group->turn = next;
-            return 0;
-        }
-        any_alive |= result == -EWOULDBLOCK;
-        item = next == start ? NULL : next;
-    }
-    if (any_alive) let_others_run();
-    return any_alive ? -EWOULDBLOCK : -EPIPE;
-}
-
-struct group_wait {
-    struct qj_ac_group *group;
-    struct qj_ac_task *task;
-};
-
-static void no_receiver(struct qj_ac_group *group) {
-    for (struct qj_ac_group_item *item = group->first; item != NULL; item = item->next) item->channel->receiver = NULL;
-}
-
-static void stop_group(void *argument) {
-    struct group_wait *wait = argument;
-    if (wait->task->prev != NULL) return; /* a channel has woken it */
-    no_receiver(wait->group);
-    qj_ac_schedule_back(wait->task);
-}
-
-/* The last look at the channels may have found a peer dead, or requests that it sent before: then nobody rings again. */
-static bool group_is_quiet(const struct qj_ac_group *group) {
-    bool any_alive = false;
-    for (const struct qj_ac_group_item *item = group->first; item != NULL; item = item->next) {
-        if (item->channel->inbox_count != 0) return false;
-        any_alive |= !item->channel->dead;
-    }
-    return any_alive;
-}
-
-static int wait_for_group(struct qj_ac_group *group) {
-    if (!group_is_quiet(group)) return 0;
-    struct group_wait wait = {group, qj_ac_current()};
-    struct qj_ac_cancel_item item;
-    if (qj_ac_cancel_item_add(&item, stop_group, &wait) != 0) return QJ_AC_CANCELED;
-    for (struct qj_ac_group_item *member = group->first; member != NULL; member = member->next) {
-        member->watched = !member->channel->dead;
-        if (!member->watched) continue;
-        check_no_receiver(member->channel);
-        watch(member->channel);
-        member->channel->receiver = wait.task;
-    }
-    qj_ac_suspend();
-    no_receiver(group);
-    for (struct qj_ac_group_item *member = group->first; member != NULL; member = member->next) {
-        if (member->watched) unwatch(member->channel);
-    }
-    qj_ac_cancel_item_remove(&item);
-    return item.ran ? QJ_AC_CANCELED : 0;
-}
-
-struct dispatched {
-    struct qj_ac_group_item *item;
-    struct qj_ac_message request;
-    uint32_t cookie;
-};
-
-static void run_dispatched(void *argument) {
-    struct dispatched call = *(struct dispatched *)argument;
-    call.item->dispatch(call.item, &call.request, call.cookie);
-}
-
-int qj_ac_dispatch(struct qj_ac_group *group) {
-    int result = 0;
-    DO_FINISH({
-        do {
-            struct dispatched call;
-            result = qj_ac_poll_recv_group(group, &call.item, &call.request, &call.cookie);
-            if (result == 0) {
-                if (call.item->dispatch != NULL) qj_ac_async(run_dispatched, &call);
-                result = qj_ac_is_canceled() ? QJ_AC_CANCELED : 0;
-            } else if (result == -EWOULDBLOCK) {
-                result = wait_for_group(group);
-            }
-        } while (result == 0);
-    });
-    return result;
 }

@@ -220,6 +220,12 @@ static void forged(void) {
         CHECK(qj_ac_reply(&liar, cookie, &message) == 0);
         CHECK(qj_ac_recv_response(&client, cookie, &response) == 0 && response.words[0] == 7);
         CHECK(qj_ac_recv_response(&client, cookie, &response) == -EINVAL);
+        /* Of no type, as a record that is free. */
+        wild.words[0] = (uint64_t)cookie << 32;
+        CHECK(qj_ring_sp_push(&liar.out, &wild) == QJ_RING_OK);
+        while (liar.out.position != client.in.position) {
+            CHECK(qj_ac_poll_recv(&client, &message, &seen) == -EWOULDBLOCK);
+        }
         CHECK(qj_ac_poll_recv(&client, &message, &seen) == -EWOULDBLOCK);
         printf("refused %u, and the true answer taken\n", client.refused);
         /* A state that no honest peer writes. */

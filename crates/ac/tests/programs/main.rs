@@ -10,7 +10,8 @@ mod servers;
 use build::{Program, library, run};
 use quaject_test_support::{Effort, tool};
 
-const C: &[&str] = &["nest", "order", "sync", "figure1", "section53", "remote", "words", "reach", "aligned", "ended"];
+const C: &[&str] =
+    &["nest", "order", "sync", "figure1", "section53", "remote", "words", "reach", "aligned", "ended", "room"];
 const LEVELS: &[&str] = &["-O0", "-O2"];
 
 /// Every program, both compilers, two levels: the same output.
