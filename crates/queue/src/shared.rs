@@ -286,19 +286,26 @@ impl<P: Side, C: Side, M: Bytes> Ring<P, C, M> {
         Ok(consumer)
     }
 
-    /// The slots hold the positions `first .. first + capacity`; `first` is the next to be consumed.
+    /// The slots hold the positions `first .. first + capacity`; `first` is the next to be consumed. Laps are counted
+    /// from the one of slot 0, because they wrap around.
     fn first(&self) -> Result<u64, Refusal> {
-        let (mut least, mut most) = (u64::MAX, 0);
-        for index in 0..=self.view.mask {
-            let found = self.view.state(index);
-            if found.phase().is_none() {
+        let view = &self.view;
+        let start = view.state(0).lap();
+        let (mut least, mut most) = (i64::MAX, i64::MIN);
+        for index in 0..=view.mask {
+            let found = view.state(index);
+            let ahead = found.ahead_of(start);
+            if found.phase().is_none() || !(-2..=2).contains(&ahead) {
                 return Err(Refusal::Broken);
             }
-            let position = (found.lap() << self.view.shift).wrapping_add(index);
+            let position = (ahead << view.shift) + index as i64;
             (least, most) = (least.min(position), most.max(position));
         }
         // The live side goes on while we look, by less than two rings.
-        if most - least > 2 * self.view.mask + 1 { Err(Refusal::Broken) } else { Ok(least) }
+        if most - least > 2 * view.mask as i64 + 1 {
+            return Err(Refusal::Broken);
+        }
+        Ok((start << view.shift).wrapping_add(least as u64))
     }
 
     fn resume_producer(&self) -> Result<u64, Refusal> {

@@ -72,6 +72,15 @@ fn an_unfinished_insert_of_several_holds_its_inner_slots() {
     }
 }
 
+#[test]
+fn laps_wrap_around_in_c() {
+    for (compiler, language) in COMPILERS {
+        let Some(program) = compiled(compiler, language, "laps.c") else { continue };
+        let output = Command::new(&program).output().expect("the program was just made");
+        assert!(output.status.success(), "{compiler}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
 type SharedRing<P, C> = Arc<Ring<P, C, Mapping>>;
 
 /// Small, so that it is full and empty all the time.

@@ -183,6 +183,38 @@ fn memory_that_is_no_such_ring_is_refused() {
     assert_eq!(other.map(drop), Err(AttachError::Header));
 }
 
+/// After 2^48 laps the count begins anew: ends go on over that, and successors of theirs find their place.
+#[test]
+fn laps_wrap_around() {
+    let start = between_walls();
+    let (memory, slots) = (words(start), 1 << CAPACITY_LOG2);
+    // SAFETY: the page stays, and only this test's rings use it.
+    let bytes = || unsafe { RawBytes::new(start, bytes_needed(CAPACITY_LOG2)) };
+    for left in 0..=slots {
+        memory.iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        let ring = Ring::<Single, Single, _>::create(bytes(), CAPACITY_LOG2, 1).expect("the memory is large enough");
+        let ring = Arc::new(ring);
+        for slot in 0..slots {
+            memory[HEADER_BYTES / 8 + slot * 8].store(((1 << 48) - 1) << 16, Ordering::Relaxed);
+        }
+        let mut taken = 0;
+        for pushed in 0..3 * slots as u64 {
+            let mut producer = Ring::producer(ring.clone()).expect("the ring is in order");
+            let mut consumer = Ring::consumer(ring.clone()).expect("the ring is in order");
+            if pushed - taken == left as u64 {
+                if left == 0 {
+                    producer.push([pushed; 7]).expect("there is room");
+                }
+                assert_eq!(consumer.pop(), Ok([taken; 7]));
+                taken += 1;
+            }
+            if left != 0 {
+                producer.push([pushed; 7]).expect("there is room");
+            }
+        }
+    }
+}
+
 #[test]
 fn rings_follow_each_other() {
     for capacity_log2 in 0..8 {

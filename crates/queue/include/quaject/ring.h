@@ -509,23 +509,22 @@ static inline void qj_ring_disown(struct qj_ring_end *end, uint8_t owner,
     }
 }
 
-/* The position a slot's state stands for. */
-static inline uint64_t qj_ring__position(const struct qj_ring_end *end, uint64_t state, uint64_t index) {
-    return ((state >> 16) << end->shift) + index;
-}
-/* The slots hold the positions `first` .. `first + capacity - 1`; `first` is the next to be consumed. */
+/* The slots hold the positions `first` .. `first + capacity - 1`; `first` is the next to be consumed. Laps are counted from
+ * the one of slot 0, because they wrap around. */
 static inline enum qj_ring_result qj_ring__first(const struct qj_ring_end *end, uint64_t *first) {
-    uint64_t least = UINT64_MAX, most = 0;
+    uint64_t start = qj_ring__get_state(end, 0) >> 16 << end->shift;
+    int64_t least = INT64_MAX, most = INT64_MIN;
     for (uint64_t index = 0; index <= end->mask; index++) {
         uint64_t state = qj_ring__get_state(end, index);
-        uint64_t position = qj_ring__position(end, state, index);
-        if (qj_ring__phase(state) > QJ_RING_VOID) return QJ_RING_BROKEN;
+        int64_t ahead = qj_ring__ahead(end, state, start);
+        if (qj_ring__phase(state) > QJ_RING_VOID || ahead < -2 || ahead > 2) return QJ_RING_BROKEN;
+        int64_t position = ahead * ((int64_t)end->mask + 1) + (int64_t)index;
         if (position < least) least = position;
         if (position > most) most = position;
     }
-    *first = least;
+    *first = start + (uint64_t)least;
     /* The live side goes on while we look, by less than two rings. */
-    return most - least > 2 * (uint64_t)end->mask + 1 ? QJ_RING_BROKEN : QJ_RING_OK;
+    return most - least > 2 * (int64_t)end->mask + 1 ? QJ_RING_BROKEN : QJ_RING_OK;
 }
 
 /* Takes the place of the only consumer, which is dead: goes on with the first message it has not released. */
@@ -535,12 +534,12 @@ static inline enum qj_ring_result qj_ring_resume_consumer(struct qj_ring_end *en
 
 /* Takes the place of the only producer, which is dead: goes on after its last whole insert. */
 static inline enum qj_ring_result qj_ring_resume_producer(struct qj_ring_end *end) {
-    uint64_t first, next;
-    enum qj_ring_result result = qj_ring__first(end, &first);
+    uint64_t next;
+    enum qj_ring_result result = qj_ring__first(end, &next);
     if (result != QJ_RING_OK) return result;
     /* The first position whose slot is free. The consumer frees slots meanwhile, but only behind that one, or that
      * one when the ring was full; so going up from a position that was not free finds it. */
-    for (next = first; next <= first + 2 * (uint64_t)end->mask + 1; next++) {
+    for (uint64_t looks = 0; looks <= 2 * (uint64_t)end->mask + 1; looks++, next++) {
         if (qj_ring__get_state(end, next) == qj_ring__rest(end, next, QJ_RING_FREE)) break;
         if (qj_ring__ahead(end, qj_ring__get_state(end, next), next) < 0) break;
     }
