@@ -14,10 +14,8 @@
 
 /* As if it had never waited, so that every way to wait takes the slow path, which starts the thread. */
 struct qj_ac_task qj_ac__nowhere = {.parent_sp = &qj_ac__nowhere};
-/* Answers to no number: -1 is never given out. */
-static struct qj_ac_slot no_slots[1] = {{NULL, UINT32_MAX, 0}};
 __thread struct qj_ac_runtime qj_ac__thread = {
-    .current = &qj_ac__nowhere, .slow = QJ_AC_SLOW_UNSTARTED, .slots = no_slots};
+    .current = &qj_ac__nowhere, .slow = QJ_AC_SLOW_UNSTARTED, .slots = qj_ac__no_slots, .slot_mask = QJ_AC_NO_SLOTS - 1};
 
 void qj_ac__die(const char *format, ...) {
     char text[512];
@@ -41,6 +39,11 @@ void qj_ac__die_outside(const char *what) {
     qj_ac__die("%s outside of a DO_FINISH block: no block would wait for the task", what);
 }
 
+void qj_ac__die_elsewhere(const char *what, const struct qj_ac_task *task) {
+    qj_ac__die("%s: task %u (%s) belongs to another thread; other threads may only schedule it", what, task->number,
+               name_of(task));
+}
+
 void qj_ac__die_left_open(struct qj_ac_task *task) {
     qj_ac__die("task %u (%s) ended inside a DO_FINISH block that it opened and did not close", task->number,
                name_of(task));
@@ -55,6 +58,8 @@ void qj_ac__die_order(struct qj_ac_finish *block) {
 }
 
 /* ---- the thread ---- */
+
+unsigned qj_ac__threads;
 
 static pthread_key_t ends;
 static pthread_once_t ends_once = PTHREAD_ONCE_INIT;
@@ -74,7 +79,7 @@ void qj_ac_start(void) {
     if (runtime->current != &qj_ac__nowhere) return;
     qj_ac__refuse_shadow_stack();
     memset(runtime, 0, sizeof *runtime);
-    runtime->slots = no_slots;
+    qj_ac__no_numbers(runtime);
     runtime->queue.next = runtime->queue.prev = &runtime->queue;
     runtime->root.runtime = runtime;
     runtime->root.name = "root";
@@ -82,6 +87,8 @@ void qj_ac_start(void) {
     runtime->slow = qj_ac__watchers();
     if (runtime->slow != 0) qj_ac__watch_root(runtime);
     qj_ac__watch_overflow(runtime);
+    /* No partner: only a thread that is counted itself reads it, and asks whether it is alone. */
+    __atomic_fetch_add(&qj_ac__threads, 1, __ATOMIC_RELAXED);
     pthread_once(&ends_once, make_key);
     pthread_setspecific(ends, runtime);
 }
@@ -97,9 +104,9 @@ void qj_ac_stop(void) {
     qj_ac__unwatch_overflow(runtime);
     qj_ac__stacks_free(runtime);
     qj_ac__numbers_stop(runtime);
+    __atomic_fetch_sub(&qj_ac__threads, 1, __ATOMIC_RELAXED);
     runtime->current = &qj_ac__nowhere;
     runtime->slow = QJ_AC_SLOW_UNSTARTED;
-    runtime->slots = no_slots;
     runtime->spare = NULL;
 }
 
@@ -148,6 +155,10 @@ struct qj_ac_task *qj_ac__next(struct qj_ac_runtime *runtime) {
     struct qj_ac_task *next = runtime->queue.next;
     if (QJ_AC_UNLIKELY(next == &runtime->queue)) {
         uint64_t waiting = runtime->statistics.started - runtime->statistics.ended - (runtime->poller != NULL);
+        if (waiting == 0) {
+            qj_ac__die("deadlock: the thread waits outside of all tasks, it has no task, and no timer, I/O or other thread can "
+                       "wake it");
+        }
         qj_ac__die("deadlock: every task waits (%llu of them), and no timer, I/O or other thread can wake one",
                    (unsigned long long)waiting);
     }
@@ -216,7 +227,8 @@ static void detach_down_to(struct qj_ac_runtime *runtime, struct qj_ac_task *to)
 int qj_ac__yield_to_nodispatch_slow(struct qj_ac_task *to) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (runtime->current == &qj_ac__nowhere) qj_ac_start();
-    if (to == runtime->current || to->runtime != runtime || (to->flags & QJ_AC_TASK_POOLED)) return -ESRCH;
+    if (to->runtime != runtime) qj_ac__die_elsewhere("a direct yield", to);
+    if (to == runtime->current || (to->flags & QJ_AC_TASK_POOLED)) return -ESRCH;
     detach_down_to(runtime, to);
     if (!qj_ac__waits(to)) return -ESRCH;
     if (to->prev != NULL) qj_ac__unlink(to);
@@ -228,7 +240,8 @@ int qj_ac__yield_to_slow(struct qj_ac_task *to) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (runtime->current == &qj_ac__nowhere) qj_ac_start();
     struct qj_ac_task *task = runtime->current;
-    if (to == task || to->runtime != runtime || (to->flags & QJ_AC_TASK_POOLED)) return -ESRCH;
+    if (to->runtime != runtime) qj_ac__die_elsewhere("a yield", to);
+    if (to == task || (to->flags & QJ_AC_TASK_POOLED)) return -ESRCH;
     detach_down_to(runtime, to);
     if (!qj_ac__waits(to)) return -ESRCH;
     /* The original left a target in the queue, to be dispatched again after it had ended (section 4.1.2). */

@@ -90,7 +90,36 @@ static void tell_below(struct qj_ac_finish *top) {
     }
 }
 
-void qj_ac_cancel(struct qj_ac_finish *block) {
+/* Whether the block is one that the task is in. */
+static bool is_around(const struct qj_ac_finish *block, const struct qj_ac_task *task) {
+    const struct qj_ac_finish *open = task->finish;
+    while (open != NULL && open != block) open = open->up;
+    return open != NULL;
+}
+
+/* Blocks do not say whose they are. Most are around who asks, or lie on a stack of the thread's; around every other one that
+ * is open there is some task that waits. */
+static bool is_of_this_thread(const struct qj_ac_finish *block) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    /* No partner: see `qj_ac_start`. */
+    if (is_around(block, runtime->current) || __atomic_load_n(&qj_ac__threads, __ATOMIC_RELAXED) == 1) return true;
+    if (runtime->current == &qj_ac__nowhere) return false;
+    void *low;
+    size_t bytes;
+    qj_ac__stack_bounds(runtime, &runtime->root, &low, &bytes);
+    if ((uintptr_t)block - (uintptr_t)low < bytes || qj_ac__on_task_stack(runtime, block)) return true;
+    for (const struct qj_ac_task *task = runtime->all; task != NULL; task = task->all_next) {
+        if (qj_ac__waits(task) && is_around(block, task)) return true;
+    }
+    return false;
+}
+
+static void check_thread(const struct qj_ac_finish *block, const char *what) {
+    if (QJ_AC_LIKELY(block == qj_ac__thread.current->finish) || is_of_this_thread(block)) return;
+    qj_ac__die("%s of a DO_FINISH block that is another thread's: wake a task of that thread, and have it do so", what);
+}
+
+static void cancel(struct qj_ac_finish *block) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (block->state & QJ_AC_BLOCK_CANCELED) return;
     block->state |= QJ_AC_BLOCK_CANCELED;
@@ -99,15 +128,21 @@ void qj_ac_cancel(struct qj_ac_finish *block) {
     tell_below(block);
 }
 
+void qj_ac_cancel(struct qj_ac_finish *block) {
+    check_thread(block, "CANCEL");
+    cancel(block);
+}
+
 /* ---- deadlines ---- */
 
 static void on_deadline(struct qj_ac_timer *timer) {
     struct qj_ac_finish *block = (struct qj_ac_finish *)((char *)timer - offsetof(struct qj_ac_finish, deadline));
     if (!(block->state & QJ_AC_BLOCK_CANCELED)) block->state |= QJ_AC_BLOCK_EXPIRED;
-    qj_ac_cancel(block);
+    cancel(block);
 }
 
 void qj_ac_deadline(struct qj_ac_finish *block, uint64_t after_ns) {
+    check_thread(block, "a deadline");
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (block->state & QJ_AC_BLOCK_DEADLINE) qj_ac__timer_unset(runtime, &block->deadline);
     block->state |= QJ_AC_BLOCK_DEADLINE;

@@ -5,6 +5,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
+/* What a thread has before its first number. Even numbers look into the first slot and odd ones into the second: none finds
+ * itself. */
+struct qj_ac_slot qj_ac__no_slots[QJ_AC_NO_SLOTS] = {{NULL, 1, 0}, {NULL, 0, 0}};
+
+void qj_ac__no_numbers(struct qj_ac_runtime *runtime) {
+    runtime->slots = qj_ac__no_slots;
+    runtime->slot_mask = QJ_AC_NO_SLOTS - 1;
+}
+
 /* Free slots form a queue, not a stack: an index comes back as late as possible, so that a number that arrives late
  * meets an old generation. Index 0 is never given out, so that 0 is no number. */
 static void make_table(struct qj_ac_runtime *runtime) {
@@ -19,15 +28,15 @@ static void make_table(struct qj_ac_runtime *runtime) {
 }
 
 void qj_ac__numbers_stop(struct qj_ac_runtime *runtime) {
-    if (runtime->slot_mask == 0) return;
+    if (runtime->slot_mask != QJ_AC_SLOTS - 1) return;
     munmap(runtime->slots, QJ_AC_SLOTS * sizeof(struct qj_ac_slot));
-    runtime->slot_mask = 0;
+    qj_ac__no_numbers(runtime);
 }
 
 uint32_t qj_ac_id_create(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (runtime->current == &qj_ac__nowhere) qj_ac_start();
-    if (runtime->slot_mask == 0) make_table(runtime);
+    if (runtime->slot_mask != QJ_AC_SLOTS - 1) make_table(runtime);
     uint32_t index = runtime->free_first;
     /* Fresh slots first, 1,023 of them; then the one that has rested longest. */
     if (runtime->slots_used < QJ_AC_SLOTS && (index == 0 || runtime->slots_used < QJ_AC_SLOTS / 64)) {
@@ -42,9 +51,10 @@ uint32_t qj_ac_id_create(void) {
                    QJ_AC_SLOTS - 1);
     }
     struct qj_ac_slot *slot = &runtime->slots[index];
-    /* The generation of a free slot is the last one used; 0 was never used, and is skipped when it comes round. */
+    /* The generation of a free slot is the last one used. The first is skipped when it comes round, for 0 is no number, and
+     * the last one always, for neither is -1, which is an error elsewhere. */
     uint32_t generation = (slot->id >> 16) + 1;
-    if (generation > 0xffff) generation = 1;
+    if (generation >= 0xffff) generation = 1;
     slot->id = generation << 16 | index;
     slot->task = NULL;
     return slot->id;
@@ -53,13 +63,13 @@ uint32_t qj_ac_id_create(void) {
 static struct qj_ac_slot *slot_of(uint32_t id) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_slot *slot = &runtime->slots[id & runtime->slot_mask];
-    return slot->id == id && (id & 0xffff) != 0 ? slot : NULL;
+    return slot->id == id ? slot : NULL;
 }
 
 int qj_ac_id_remove(uint32_t id) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_slot *slot = slot_of(id);
-    if (slot == NULL || slot->next_free == UINT32_MAX) return -EINVAL;
+    if (slot == NULL) return -EINVAL;
     uint32_t index = id & 0xffff;
     slot->task = NULL;
     /* Answers to nothing while it is free: index 0 marks it, and `id` keeps the generation. */
@@ -77,6 +87,7 @@ int qj_ac_id_remove(uint32_t id) {
 int qj_ac_id_set(uint32_t id, struct qj_ac_task *task) {
     struct qj_ac_slot *slot = slot_of(id);
     if (slot == NULL) return -EINVAL;
+    if (task != NULL && task->runtime != &qj_ac__thread) qj_ac__die_elsewhere("qj_ac_id_set()", task);
     slot->task = task;
     return 0;
 }

@@ -29,6 +29,8 @@ void qj_ac__stacks_free(struct qj_ac_runtime *runtime);
 /* Has stack overflows of this thread's tasks reported by name; `unwatch` before the pool goes. */
 void qj_ac__watch_overflow(struct qj_ac_runtime *runtime);
 void qj_ac__unwatch_overflow(struct qj_ac_runtime *runtime);
+/* Whether an address lies in the stack of some task of the thread. */
+bool qj_ac__on_task_stack(const struct qj_ac_runtime *runtime, const void *address);
 /* Stops the process when the calling thread has a shadow stack. */
 void qj_ac__refuse_shadow_stack(void);
 
@@ -49,12 +51,20 @@ QJ_AC_INLINE void qj_ac__ready(struct qj_ac_task *task) {
 }
 /* Takes the next task from the queue; when there is none, polls until there is, or reports the deadlock. */
 struct qj_ac_task *qj_ac__next(struct qj_ac_runtime *runtime);
+/* `what` was done to a task, and may be done only by its thread. */
+__attribute__((noreturn, cold)) void qj_ac__die_elsewhere(const char *what, const struct qj_ac_task *task);
 /* Lets the parent of a task that has never waited, and the parent's, go on later: each at the front of the queue. */
 void qj_ac__detach(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
+/* How many threads have tasks. */
+extern unsigned qj_ac__threads;
 /* Is the block, or one around it up to the next shield, cancelled? */
 bool qj_ac__block_canceled(const struct qj_ac_finish *block);
 
 /* ---- id.c ---- */
+#define QJ_AC_NO_SLOTS 2u
+extern struct qj_ac_slot qj_ac__no_slots[QJ_AC_NO_SLOTS];
+/* The thread has no numbers. */
+void qj_ac__no_numbers(struct qj_ac_runtime *runtime);
 /* The thread's tasks end: gives the table of numbers back. */
 void qj_ac__numbers_stop(struct qj_ac_runtime *runtime);
 
@@ -96,6 +106,8 @@ void qj_ac__watch_unstack(struct qj_ac_runtime *runtime, struct qj_ac_task *task
 /* Around every switch while `runtime->slow` is set. `before` on the old stack, `after` on the new one. */
 void qj_ac__watch_before(struct qj_ac_runtime *runtime, struct qj_ac_task *from, struct qj_ac_task *to, bool ends);
 void qj_ac__watch_after(struct qj_ac_runtime *runtime, struct qj_ac_task *now);
+/* The memory of a task's stack, or of the thread's own. */
+void qj_ac__stack_bounds(struct qj_ac_runtime *runtime, struct qj_ac_task *task, void **low, size_t *size);
 void qj_ac__watch_root(struct qj_ac_runtime *runtime);
 void qj_ac__watch_stop(struct qj_ac_runtime *runtime);
 

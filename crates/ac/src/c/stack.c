@@ -164,6 +164,14 @@ void qj_ac__stack_give(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     }
 }
 
+bool qj_ac__on_task_stack(const struct qj_ac_runtime *runtime, const void *address) {
+    if (runtime->pool == NULL) return false;
+    for (const struct chunk *chunk = runtime->pool->chunks; chunk != NULL; chunk = chunk->next) {
+        if ((uintptr_t)address - (uintptr_t)chunk->low < chunk->bytes) return true;
+    }
+    return false;
+}
+
 void qj_ac__stacks_free(struct qj_ac_runtime *runtime) {
     struct qj_ac_pool *pool = runtime->pool;
     if (pool == NULL) return;

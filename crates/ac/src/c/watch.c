@@ -133,7 +133,7 @@ void qj_ac__watch_stop(struct qj_ac_runtime *runtime) {
     if (runtime->slow & QJ_AC_SLOW_TRACE) trace_event(&runtime->root, 'E');
 }
 
-static void bounds(struct qj_ac_runtime *runtime, struct qj_ac_task *task, void **low, size_t *size) {
+void qj_ac__stack_bounds(struct qj_ac_runtime *runtime, struct qj_ac_task *task, void **low, size_t *size) {
     if (task != &runtime->root) {
         *low = task->stack_low;
         *size = (size_t)(stack_high(task) - task->stack_low);
@@ -159,7 +159,7 @@ void qj_ac__watch_before(struct qj_ac_runtime *runtime, struct qj_ac_task *from,
     if (runtime->slow & QJ_AC_SLOW_ASAN) {
         void *low;
         size_t size;
-        bounds(runtime, to, &low, &size);
+        qj_ac__stack_bounds(runtime, to, &low, &size);
         from->sanitizer = NULL;
         __sanitizer_start_switch_fiber(ends ? NULL : &from->sanitizer, low, size);
     }

@@ -3,6 +3,7 @@
 #include <quaject/ac/ipc.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +60,29 @@ static void dispatches(void *a) { (void)a, qj_ac_dispatch(&group); }
 static void yields(void *a) { (void)a, qj_ac_yield(); }
 static void locks_twice(void *a) { (void)a, qj_ac_lock_acquire(&lock), qj_ac_lock_acquire(&lock); }
 static void releases(void *a) { (void)a, qj_ac_lock_release(&lock); }
+
+/* What another thread does with a task or a block of the first one's. */
+static void *elsewhere(void *what) {
+    DO_FINISH({
+        qj_ac_yield();
+        if (what == (void *)qj_ac_yield_to_nodispatch) qj_ac_yield_to_nodispatch(task);
+        if (what == (void *)qj_ac_yield_to) qj_ac_yield_to(task);
+        if (what == (void *)qj_ac_id_set) qj_ac_id_set(qj_ac_id_create(), task);
+        if (what == (void *)qj_ac_cancel) CANCEL(&block);
+        if (what == (void *)qj_ac_deadline) qj_ac_deadline(&block, 1);
+        if (what == (void *)qj_ac_semaphore_v) qj_ac_semaphore_v(&semaphore);
+    });
+    return NULL;
+}
+static void waits_for_the_semaphore(void *a) { (void)a, qj_ac_semaphore_p(&semaphore); }
+static void do_elsewhere(void *what) {
+    pthread_t thread;
+    qj_ac_finish_begin(&block);
+    qj_ac_async(waits, NULL);
+    qj_ac_async(waits_for_the_semaphore, NULL);
+    pthread_create(&thread, NULL, elsewhere, what);
+    pthread_join(thread, NULL);
+}
 
 /* Few machines have shadow stacks. Here the kernel's answer to the question for them is replaced: the system call traps
  * into `answers_yes`. */
@@ -191,6 +215,20 @@ static void make(const char *mistake) {
         }
         fprintf(stderr, "all 65535 given\n");
         qj_ac_id_create();
+    } else if (strcmp(mistake, "yield-direct-elsewhere") == 0) {
+        do_elsewhere((void *)qj_ac_yield_to_nodispatch);
+    } else if (strcmp(mistake, "yield-to-elsewhere") == 0) {
+        do_elsewhere((void *)qj_ac_yield_to);
+    } else if (strcmp(mistake, "id-elsewhere") == 0) {
+        do_elsewhere((void *)qj_ac_id_set);
+    } else if (strcmp(mistake, "cancel-elsewhere") == 0) {
+        do_elsewhere((void *)qj_ac_cancel);
+    } else if (strcmp(mistake, "deadline-elsewhere") == 0) {
+        do_elsewhere((void *)qj_ac_deadline);
+    } else if (strcmp(mistake, "semaphore-elsewhere") == 0) {
+        do_elsewhere((void *)qj_ac_semaphore_v);
+    } else if (strcmp(mistake, "deadlock-alone") == 0) {
+        qj_ac_suspend();
     } else if (strcmp(mistake, "shadow-stack") == 0) {
         claim_a_shadow_stack();
         DO_FINISH({ qj_ac_async(yields, NULL); });

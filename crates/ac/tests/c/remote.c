@@ -85,6 +85,45 @@ static void wakes_at_the_end_of_a_block(void) {
     pthread_join(thread, NULL);
 }
 
+/* ---- with two threads, a block is this thread's wherever it lies and whoever cancels it ---- */
+
+static struct qj_ac_finish in_data;
+static int told;
+static void is_told(void) { told += qj_ac_sleep(3600000000000u) == QJ_AC_CANCELED; }
+static void opens(struct qj_ac_finish *block) {
+    qj_ac_finish_begin(block);
+    ASYNC_CALL(is_told);
+    qj_ac_finish_end(block);
+}
+static void opens_on_its_stack(struct qj_ac_finish **where) {
+    struct qj_ac_finish block;
+    *where = &block;
+    opens(&block);
+}
+static void opens_and_waits(struct qj_ac_finish *block) {
+    qj_ac_finish_begin(block);
+    is_told();
+    qj_ac_finish_end(block);
+}
+static void cancels(struct qj_ac_finish *block) { CANCEL(block); }
+
+static void *lets_cancel(void *argument) {
+    struct qj_ac_finish *on_stack, *on_heap = malloc(sizeof *on_heap), around;
+    qj_ac_finish_begin(&around);
+    ASYNC_CALL(opens, &in_data);
+    ASYNC_CALL(opens_on_its_stack, &on_stack);
+    ASYNC_CALL(opens_and_waits, on_heap);
+    ASYNC_CALL(is_told);
+    ASYNC_CALL(cancels, &in_data);
+    ASYNC_CALL(cancels, on_stack);
+    ASYNC_CALL(cancels, on_heap);
+    ASYNC_CALL(cancels, &around);
+    qj_ac_finish_end(&around);
+    free(on_heap);
+    CHECK(told == 4);
+    return argument;
+}
+
 int main(void) {
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, wakes, NULL) == 0);
@@ -94,6 +133,11 @@ int main(void) {
     pthread_join(thread, NULL);
     for (int i = 0; i < SLEEPERS; i++) CHECK(sleepers[i].ran == ROUNDS);
     wakes_at_the_end_of_a_block();
+    told = 0;
+    lets_cancel(NULL);
+    told = 0;
+    CHECK(pthread_create(&thread, NULL, lets_cancel, NULL) == 0);
+    pthread_join(thread, NULL);
     printf("%d tasks of %d rounds, all woken\n", SLEEPERS, ROUNDS);
     qj_ac_stop();
     return 0;

@@ -10,8 +10,20 @@ mod servers;
 use build::{Program, library, run};
 use quaject_test_support::{Effort, tool};
 
-const C: &[&str] =
-    &["nest", "order", "sync", "figure1", "section53", "remote", "words", "reach", "aligned", "ended", "room"];
+const C: &[&str] = &[
+    "nest",
+    "order",
+    "sync",
+    "figure1",
+    "section53",
+    "remote",
+    "words",
+    "reach",
+    "aligned",
+    "ended",
+    "room",
+    "numbers",
+];
 const LEVELS: &[&str] = &["-O0", "-O2"];
 
 /// Every program, both compilers, two levels: the same output.

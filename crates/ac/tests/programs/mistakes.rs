@@ -23,6 +23,15 @@ const MISTAKES: &[(&str, &str)] = &[
     ("overflow-by-a-buffer", "stack overflow in task 2 (without a name), in "),
     ("deadlock", "deadlock: every task waits (2 of them)"),
     ("deadlock-semaphore", "deadlock: every task waits (1 of them)"),
+    ("deadlock-alone", "deadlock: the thread waits outside of all tasks, it has no task, and no timer"),
+    (
+        "yield-to-elsewhere",
+        "a yield: task 1 (without a name) belongs to another thread; other threads may only schedule it",
+    ),
+    ("id-elsewhere", "qj_ac_id_set(): task 1 (without a name) belongs to another thread"),
+    ("cancel-elsewhere", "CANCEL of a DO_FINISH block that is another thread's"),
+    ("deadline-elsewhere", "a deadline of a DO_FINISH block that is another thread's"),
+    ("semaphore-elsewhere", "what a task waits for was used by a thread that is not its own: task 2 (without a name)"),
     ("schedule-twice", "task 1 (without a name) was scheduled twice"),
     ("schedule-running", "task 0 (chief) was scheduled, but it is not suspended"),
     ("schedule-at-the-end", "was scheduled, but it waits for the end of a DO_FINISH block"),
@@ -51,6 +60,13 @@ fn mistakes_are_named_and_stop_the_process() {
     };
     for (mistake, message) in MISTAKES {
         fails(mistake, message, None);
+    }
+    // Optimised programs have no time for this question, but under the tools.
+    fails("yield-direct-elsewhere", "a direct yield: task 1 ", Some(("QJ_AC_TRACE", "/dev/null")));
+    if let Some(debugged) = Program::new("clang", "mistakes").flags(&["-O0", "-Wno-infinite-recursion"]).build() {
+        let output = Command::new(&debugged).arg("yield-direct-elsewhere").output().expect("the program starts");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(text.starts_with("quaject-ac: a direct yield: task 1 (without a name) belongs to another"), "{text}");
     }
     fails("stack-size", "QJ_AC_STACK_KIB is `x`; it must be a number of KiB", Some(("QJ_AC_STACK_KIB", "x")));
 }

@@ -55,7 +55,7 @@ QJ_AC_INLINE void qj_ac_finish_end(struct qj_ac_finish *block) {
 
 /* Asks everything in the block, and in blocks below it that no shield protects, to end soon: waits that can be
  * cancelled return QJ_AC_CANCELED, now and from now on. Nothing is killed. Blocks further down are told first, in each
- * the newest wait first. */
+ * the newest wait first. The block is one of this thread's. */
 void qj_ac_cancel(struct qj_ac_finish *block);
 
 /* Cancels the block `after_ns` nanoseconds from now unless it has ended. A second call replaces the first. */

@@ -192,16 +192,24 @@ QJ_AC_INLINE struct qj_ac_task *qj_ac_current(void) { return qj_ac__thread.curre
 void qj_ac_schedule(struct qj_ac_task *task);
 void qj_ac_schedule_back(struct qj_ac_task *task);
 
-/* Runs `to` now and goes to the end of the dispatch queue. Returns 0, QJ_AC_CANCELED, or -ESRCH when `to` does not
- * wait. */
+/* Runs `to`, a task of this thread, now and goes to the end of the dispatch queue. Returns 0, QJ_AC_CANCELED, or -ESRCH when
+ * `to` does not wait. */
 QJ_AC_INLINE int qj_ac_yield_to(struct qj_ac_task *to) { return qj_ac__yield_to_slow(to); }
+
+/* Whether a task is another thread's, where the program is compiled to be debugged: a direct yield has no time to ask. Tools
+ * ask always. */
+#ifdef __OPTIMIZE__
+#define QJ_AC__ELSEWHERE(task) 0
+#else
+#define QJ_AC__ELSEWHERE(task) ((task)->runtime != &qj_ac__thread)
+#endif
 
 /* The direct form: neither task is in the dispatch queue, nor enters it. Whoever yields must be woken by name. */
 QJ_AC_INLINE int qj_ac_yield_to_nodispatch(struct qj_ac_task *to) {
     struct qj_ac_task *task = qj_ac__thread.current, *now;
     void *context = to->sp;
     int result = 0;
-    if (QJ_AC_UNLIKELY(context == NULL || to == task || task->parent_sp != NULL)) {
+    if (QJ_AC_UNLIKELY(context == NULL || to == task || task->parent_sp != NULL || QJ_AC__ELSEWHERE(to))) {
         result = qj_ac__yield_to_nodispatch_slow(to);
         now = qj_ac__thread.current;
     } else {
@@ -214,7 +222,7 @@ QJ_AC_INLINE int qj_ac_yield_to_nodispatch(struct qj_ac_task *to) {
 /* ---- tasks by number (the paper's AWE mapper) ----
  * A number is an index and a generation: one that was given back, forged or mistyped finds nothing. */
 
-/* A new number, never 0. A thread has 65535; asking for one more is a mistake and stops the process. */
+/* A new number, never 0 nor -1, for tasks of this thread. A thread has 65535; asking for one more is a mistake and stops the process. */
 uint32_t qj_ac_id_create(void);
 /* Returns 0, or -EINVAL when the number is not in use. */
 int qj_ac_id_remove(uint32_t id);
