@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,13 @@ static void serve(int connection) {
     close(connection);
 }
 
+/* Whether an error of accept is ours. All others come and go: a client has left already, the network is down, descriptors or
+ * memory are used up. */
+static bool is_final(int error) {
+    return error == -EBADF || error == -EINVAL || error == -ENOTSOCK || error == -EOPNOTSUPP || error == -EFAULT ||
+           error == QJ_AC_CANCELED;
+}
+
 int main(int count, char **arguments) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     address.sin_port = htons((uint16_t)(count > 1 ? atoi(arguments[1]) : 7000));
@@ -42,7 +50,7 @@ int main(int count, char **arguments) {
     fflush(stdout);
     DO_FINISH({
         int connection;
-        while ((connection = qj_ac_accept(listener, NULL, NULL)) >= 0 || connection == -EMFILE) {
+        while ((connection = qj_ac_accept(listener, NULL, NULL)) >= 0 || !is_final(connection)) {
             if (connection < 0) {
                 qj_ac_sleep(10000000);
                 continue;

@@ -50,15 +50,20 @@ static int open_below(const char *path) {
     return (int)syscall(SYS_openat2, folder, path, &how, sizeof how);
 }
 
+static int value_of(char digit) {
+    static const char digits[] = "0123456789abcdef";
+    const char *at = digit != '\0' ? strchr(digits, digit | (digit >= 'A' ? 0x20 : 0)) : NULL;
+    return at != NULL ? (int)(at - digits) : -1;
+}
+
 /* `%41` is `A`. False for what is no path. */
 static bool decode(char *path) {
     char *to = path;
     for (const char *from = path; *from != '\0' && *from != '?'; from++) {
         if (*from == '%') {
-            char digits[3] = {from[1], from[1] != '\0' ? from[2] : '\0', '\0'}, *end;
-            long value = strtol(digits, &end, 16);
-            if (end != digits + 2 || value <= 0) return false;
-            *to++ = (char)value;
+            int high = value_of(from[1]), low = high < 0 ? -1 : value_of(from[2]);
+            if (low < 0 || (high | low) == 0) return false;
+            *to++ = (char)(high * 16 + low);
             from += 2;
         } else {
             *to++ = *from;
@@ -172,6 +177,13 @@ static void serve(int socket) {
     close(socket);
 }
 
+/* Whether an error of accept is ours. All others come and go: a client has left already, the network is down, descriptors or
+ * memory are used up. */
+static bool is_final(int error) {
+    return error == -EBADF || error == -EINVAL || error == -ENOTSOCK || error == -EOPNOTSUPP || error == -EFAULT ||
+           error == QJ_AC_CANCELED;
+}
+
 int main(int count, char **arguments) {
     if (count < 3) {
         fprintf(stderr, "usage: httpd PORT FOLDER\n");
@@ -195,7 +207,7 @@ int main(int count, char **arguments) {
     fflush(stdout);
     DO_FINISH({
         int connection;
-        while ((connection = qj_ac_accept(listener, NULL, NULL)) >= 0 || connection == -EMFILE) {
+        while ((connection = qj_ac_accept(listener, NULL, NULL)) >= 0 || !is_final(connection)) {
             if (connection < 0) {
                 qj_ac_sleep(10000000);
                 continue;

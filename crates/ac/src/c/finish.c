@@ -111,7 +111,7 @@ static bool is_of_this_thread(const struct qj_ac_finish *block) {
     for (const struct qj_ac_task *task = runtime->all; task != NULL; task = task->all_next) {
         if (qj_ac__waits(task) && is_around(block, task)) return true;
     }
-    return false;
+    return is_around(block, &runtime->root);
 }
 
 static void check_thread(const struct qj_ac_finish *block, const char *what) {

@@ -87,7 +87,7 @@ static void wakes_at_the_end_of_a_block(void) {
 
 /* ---- with two threads, a block is this thread's wherever it lies and whoever cancels it ---- */
 
-static struct qj_ac_finish in_data;
+static struct qj_ac_finish in_data, of_the_root;
 static int told;
 static void is_told(void) { told += qj_ac_sleep(3600000000000u) == QJ_AC_CANCELED; }
 static void opens(struct qj_ac_finish *block) {
@@ -107,6 +107,11 @@ static void opens_and_waits(struct qj_ac_finish *block) {
 }
 static void cancels(struct qj_ac_finish *block) { CANCEL(block); }
 
+static void cancels_later(struct qj_ac_finish *block) {
+    qj_ac_yield();
+    CANCEL(block);
+}
+
 static void *lets_cancel(void *argument) {
     struct qj_ac_finish *on_stack, *on_heap = malloc(sizeof *on_heap), around;
     qj_ac_finish_begin(&around);
@@ -117,10 +122,12 @@ static void *lets_cancel(void *argument) {
     ASYNC_CALL(cancels, &in_data);
     ASYNC_CALL(cancels, on_stack);
     ASYNC_CALL(cancels, on_heap);
+    ASYNC_CALL(cancels_later, &of_the_root);
+    opens_and_waits(&of_the_root);
     ASYNC_CALL(cancels, &around);
     qj_ac_finish_end(&around);
     free(on_heap);
-    CHECK(told == 4);
+    CHECK(told == 5);
     return argument;
 }
 

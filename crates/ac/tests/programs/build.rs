@@ -149,6 +149,17 @@ fn sources(machine: &str) -> Vec<PathBuf> {
     files
 }
 
+/// An object of a program of tests/c, to be linked to another one.
+pub(crate) fn compile_object(compiler: &'static str, name: &'static str, flags: &[&str]) -> Option<PathBuf> {
+    tool(&[compiler])?;
+    let object = scratch().join(name).with_extension("o");
+    let source = Program::new(compiler, name).source();
+    let output = Command::new(compiler).args(flags).arg("-c").arg(source).arg("-o").arg(&object).output();
+    let output = output.expect("the compiler starts");
+    assert!(output.status.success(), "{compiler} {name}: {}", String::from_utf8_lossy(&output.stderr));
+    Some(object)
+}
+
 /// Compiles a text from standard input; links nothing.
 pub(crate) fn compile_text(compiler: &str, language: &str, text: &str, flags: &[&str]) -> Output {
     let mut command = Command::new(compiler);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::build::Program;
+use crate::build::{self, Program};
 use quaject_test_support::{Effort, quick_run, tool};
 
 /// A server on a port of its own; stopped when dropped.
@@ -136,6 +136,14 @@ fn the_file_server_serves_and_refuses() {
         ("GET //etc/passwd HTTP/1.1\r\n\r\n", "HTTP/1.1 404", "not found\n"),
         ("GET /%0 HTTP/1.1\r\n\r\n", "HTTP/1.1 400", "bad path\n"),
         ("GET /%00 HTTP/1.1\r\n\r\n", "HTTP/1.1 400", "bad path\n"),
+        ("GET /%+5 HTTP/1.1\r\n\r\n", "HTTP/1.1 400", "bad path\n"),
+        ("GET /%-1 HTTP/1.1\r\n\r\n", "HTTP/1.1 400", "bad path\n"),
+        ("GET /%0x HTTP/1.1\r\n\r\n", "HTTP/1.1 400", "bad path\n"),
+        ("GET /%\u{b}5 HTTP/1.1\r\n\r\n", "HTTP/1.1 400", "bad path\n"),
+        ("GET /%4 HTTP/1.1\r\n\r\n", "HTTP/1.1 400", "bad path\n"),
+        ("GET /%4?x HTTP/1.1\r\n\r\n", "HTTP/1.1 400", "bad path\n"),
+        ("GET /%61%20%62.%74x%74 HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK", "text"),
+        ("GET /%69ndex%2Ehtml HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK", "<p>index"),
         ("DELETE / HTTP/1.1\r\n\r\n", "HTTP/1.1 405", "only GET and HEAD\n"),
         ("GET / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", "HTTP/1.1 413", "no body is expected\n"),
         ("nonsense\r\n\r\n", "HTTP/1.1 400", "bad request\n"),
@@ -161,6 +169,24 @@ fn the_file_server_serves_and_refuses() {
             let request = b"GET /sub/big.bin HTTP/1.1\r\nX: y\r\n\r\n";
             let _ = stream.write_all(&request[..request.len().min(cut)]);
         }
+        server.still_runs();
+    }
+}
+
+/// Clients that leave before they are accepted, and a machine that is short of something for a while, end no server.
+#[test]
+fn servers_outlive_failed_accepts() {
+    let Some(fails) = build::compile_object("gcc", "accept_fails", &["-O1", "-Wall", "-Wextra"]) else { return };
+    let fails = fails.to_str().expect("target folders are UTF-8");
+    for (name, argument, request, reply) in
+        [("echo", None, "hello", "hello"), ("httpd", Some("."), "?\r\n\r\n", "HTTP/1.1 400")]
+    {
+        let Some(program) = Program::new("gcc", name).flags(&["-O2", fails, "-Wl,--wrap=accept4"]).build() else {
+            return;
+        };
+        let arguments = argument.as_slice();
+        let mut server = Server::start(&program, arguments, &[("QJ_AC_IO", "epoll")]);
+        assert!(server.ask(request.as_bytes()).starts_with(reply.as_bytes()), "{name}");
         server.still_runs();
     }
 }
