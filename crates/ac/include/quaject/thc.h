@@ -50,8 +50,13 @@ static inline void THCSuspendThen(awe_t **awe, void (*then)(void *), void *argum
 }
 static inline void THCSchedule(awe_t *awe) { qj_ac_schedule(awe); }
 static inline void THCScheduleBack(awe_t *awe) { qj_ac_schedule_back(awe); }
-/* Ends the running task, as the end of its body would. */
-__attribute__((noreturn)) static inline void THCFinish(void) { qj_ac__fork_end(); }
+/* Ends the running task, as the end of its body would; the handlers of a C++ task are left, its destructors do not run. */
+__attribute__((noreturn)) static inline void THCFinish(void) {
+#ifdef __cplusplus
+    qj_ac__exceptions_forget();
+#endif
+    qj_ac__fork_end();
+}
 
 static inline void THCYield(void) { qj_ac_yield(); }
 static inline int THCYieldTo(awe_t *awe) { return qj_ac_yield_to(awe); }

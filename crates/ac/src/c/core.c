@@ -44,13 +44,34 @@ void qj_ac__die_elsewhere(const char *what, const struct qj_ac_task *task) {
                name_of(task));
 }
 
+__attribute__((noreturn, cold)) static void die_left_by_jump(const struct qj_ac_task *task) {
+    qj_ac__die("task %u (%s) was left by longjmp, or by a context of the program's: jump inside of a task only, and have its "
+               "function return",
+               task->number, name_of(task));
+}
+
+/* The thread's own stack has no lowest byte in its task; and a program may run on a stack that it has made itself. */
+void qj_ac__check_other_stack(void) {
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    struct qj_ac_task *task = runtime->current;
+    if (task == &qj_ac__nowhere || task == &runtime->root) return;
+    void *low, *here = __builtin_frame_address(0);
+    size_t bytes;
+    qj_ac__stack_bounds(runtime, &runtime->root, &low, &bytes);
+    if ((uintptr_t)here - (uintptr_t)low >= bytes && !qj_ac__on_task_stack(runtime, here)) return;
+    die_left_by_jump(task);
+}
+
 void qj_ac__die_left_open(struct qj_ac_task *task) {
+    /* Whoever returns is whose stack this is. */
+    if (task != qj_ac__thread.current) die_left_by_jump(qj_ac__thread.current);
     qj_ac__die("task %u (%s) ended inside a DO_FINISH block that it opened and did not close", task->number,
                name_of(task));
 }
 
 void qj_ac__die_order(struct qj_ac_finish *block) {
     struct qj_ac_task *task = qj_ac__thread.current;
+    qj_ac__check_stack(&qj_ac__thread);
     for (struct qj_ac_finish *open = task->finish; open != NULL; open = open->up) {
         if (open == block) qj_ac__die("a DO_FINISH block ended while a block inside of it is still open");
     }
@@ -96,8 +117,10 @@ void qj_ac_start(void) {
 void qj_ac_stop(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (runtime->current == &qj_ac__nowhere) return;
+    qj_ac__check_stack(runtime);
     if (runtime->current != &runtime->root) qj_ac__die("the thread's tasks are stopped from inside a task");
     if (runtime->root.finish != NULL) qj_ac__die("the thread's tasks are stopped inside a DO_FINISH block");
+    qj_ac__wakers_leave(runtime);
     qj_ac__io_stop(runtime);
     qj_ac__poller_stop(runtime);
     qj_ac__watch_stop(runtime);
@@ -183,6 +206,7 @@ static void first_wait_in_full(struct qj_ac_runtime *runtime, struct qj_ac_task 
 void qj_ac__suspend_slow(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (runtime->current == &qj_ac__nowhere) qj_ac_start();
+    qj_ac__check_stack(runtime);
     struct qj_ac_task *task = runtime->current;
     if (task->parent_sp != NULL) {
         first_wait_in_full(runtime, task);
@@ -194,6 +218,7 @@ void qj_ac__suspend_slow(void) {
 int qj_ac__yield_slow(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (runtime->current == &qj_ac__nowhere) qj_ac_start();
+    qj_ac__check_stack(runtime);
     struct qj_ac_task *task = runtime->current;
     if (task->parent_sp != NULL || runtime->queue.next != &runtime->queue) {
         if (runtime->spare == task) qj_ac__leave_pool(runtime, task);
@@ -227,6 +252,7 @@ static void detach_down_to(struct qj_ac_runtime *runtime, struct qj_ac_task *to)
 int qj_ac__yield_to_nodispatch_slow(struct qj_ac_task *to) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (runtime->current == &qj_ac__nowhere) qj_ac_start();
+    qj_ac__check_stack(runtime);
     if (to->runtime != runtime) qj_ac__die_elsewhere("a direct yield", to);
     if (to == runtime->current || (to->flags & QJ_AC_TASK_POOLED)) return -ESRCH;
     detach_down_to(runtime, to);
@@ -239,6 +265,7 @@ int qj_ac__yield_to_nodispatch_slow(struct qj_ac_task *to) {
 int qj_ac__yield_to_slow(struct qj_ac_task *to) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (runtime->current == &qj_ac__nowhere) qj_ac_start();
+    qj_ac__check_stack(runtime);
     struct qj_ac_task *task = runtime->current;
     if (to->runtime != runtime) qj_ac__die_elsewhere("a yield", to);
     if (to == task || (to->flags & QJ_AC_TASK_POOLED)) return -ESRCH;
@@ -313,6 +340,7 @@ struct start {
 
 static struct qj_ac_task *new_task(struct qj_ac_runtime *runtime) {
     struct qj_ac_task *parent = runtime->current;
+    qj_ac__check_stack(runtime);
     if (parent == &qj_ac__nowhere || parent->finish == NULL) qj_ac__die_outside("ASYNC");
     parent->sp = NULL;
     struct qj_ac_task *task = runtime->spare;
@@ -350,6 +378,7 @@ static void give_back_watched(struct qj_ac_task **returned) {
         /* An exception left the task without its last line. The bookkeeping is the same when the stack is left late. */
         if (task->finish == task->home) qj_ac__watch_before(runtime, task, task->parent, true);
         runtime->current = task->parent;
+        qj_ac__exceptions_leave(task, task->parent);
     }
     qj_ac__watch_after(runtime, task->parent);
     qj_ac__stack_give(runtime, task);

@@ -41,6 +41,13 @@ void *qj_ac__own(void *record);
 void qj_ac__set_base(struct qj_ac_task *task);
 
 /* ---- core.c ---- */
+void qj_ac__check_other_stack(void);
+/* Stops the process when the running task is not the one whose stack this is: it was left by longjmp. */
+QJ_AC_INLINE void qj_ac__check_stack(const struct qj_ac_runtime *runtime) {
+    const struct qj_ac_task *task = runtime->current;
+    uintptr_t depth = (uintptr_t)task - (uintptr_t)__builtin_frame_address(0);
+    if (QJ_AC_UNLIKELY(depth > (uintptr_t)task - (uintptr_t)task->stack_low)) qj_ac__check_other_stack();
+}
 /* Goes from the running task to `to`, which waits and is in no queue any more. */
 void qj_ac__go(struct qj_ac_runtime *runtime, struct qj_ac_task *to);
 /* Whether the task has a context to go on from: it is not the running one, not below a child, not ended. */
@@ -129,6 +136,8 @@ bool qj_ac__remote_drain(struct qj_ac_runtime *runtime);
 #define QJ_AC_WAKE_SUSPENDED 1u
 #define QJ_AC_WAKE_FOREIGN 2u
 void qj_ac__schedule_remote(struct qj_ac_task *task, uint32_t wake);
+/* Waits until no other thread is in the middle of waking one of this thread's tasks. */
+void qj_ac__wakers_leave(struct qj_ac_runtime *runtime);
 
 /* ---- io.c ---- */
 /* Completes what is complete. With `timeout_ns` not 0 it may sleep so long; UINT64_MAX: for ever. */

@@ -310,6 +310,29 @@ void qj_ac__channels_stop(struct qj_ac_runtime *runtime) {
     while (runtime->channels != NULL) qj_ac__unwatch(runtime->channels);
 }
 
+static struct timespec timespec_of(uint64_t ns) {
+    return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+}
+
+/* How long a thread sleeps where it cannot wait for all of its bells at once. */
+#define NAP_NS 1000000u
+
+/* Until one of the bells is rung. Linux before 5.16 has no wait for several, and some sandboxes forbid it: then for the first of
+ * the channels alone, in short naps, so that the others and our own bell are not forgotten. */
+static void sleep_on_bells(struct futex_waitv *bells, unsigned count, uint64_t now_ns, uint64_t until_ns) {
+    /* No partner: a hint, that spares a call which fails. */
+    static bool refused;
+    if (!__atomic_load_n(&refused, __ATOMIC_RELAXED)) {
+        struct timespec limit = timespec_of(until_ns);
+        if (syscall(SYS_futex_waitv, bells, count, 0, &limit, CLOCK_MONOTONIC) >= 0) return;
+        if (errno == EAGAIN || errno == ETIMEDOUT || errno == EINTR) return;
+        __atomic_store_n(&refused, true, __ATOMIC_RELAXED);
+    }
+    struct timespec nap = timespec_of(until_ns - now_ns < NAP_NS ? until_ns - now_ns : NAP_NS);
+    const struct futex_waitv *bell = &bells[count > 1 ? 1 : 0];
+    syscall(SYS_futex, (uint32_t *)(uintptr_t)bell->uaddr, FUTEX_WAIT, (uint32_t)bell->val, &nap, NULL, 0);
+}
+
 void qj_ac__channels_sleep(struct qj_ac_runtime *runtime, uint64_t timeout_ns) {
     struct futex_waitv bells[FUTEX_WAITV_MAX];
     unsigned count = 0;
@@ -337,11 +360,7 @@ void qj_ac__channels_sleep(struct qj_ac_runtime *runtime, uint64_t timeout_ns) {
     }
     if (runtime->queue.next != &runtime->queue) return;
     if (timeout_ns > LOOK_EVERY_NS) timeout_ns = LOOK_EVERY_NS;
-    uint64_t until = now + timeout_ns;
-    struct timespec limit = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
-    if (syscall(SYS_futex_waitv, bells, count, 0, &limit, CLOCK_MONOTONIC) < 0 && errno == ENOSYS) {
-        usleep(100); /* Linux before 5.16 */
-    }
+    sleep_on_bells(bells, count, now, now + timeout_ns);
     /* Awake: producers need not ring. */
     for (struct qj_ac_channel *channel = runtime->channels; channel != NULL; channel = channel->next) {
         QJ_RING_STEP("bell clear");

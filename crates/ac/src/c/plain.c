@@ -42,15 +42,11 @@ int qj_ac_plain_expired(const struct qj_ac_finish *block) { return qj_ac_expired
 void qj_ac_plain_wake(struct qj_ac_task *task) { qj_ac__schedule_remote(task, QJ_AC_WAKE_FOREIGN); }
 
 void qj_ac_plain_wait_foreign(void) {
-    struct qj_ac_runtime *runtime = &qj_ac__thread;
-    struct qj_ac_task *task = runtime->current;
-    runtime->foreign_waits++;
-    qj_ac__poller_wanted(runtime);
+    struct qj_ac_task *task = qj_ac__thread.current;
     /* A waker may be late: it must not end another wait of this task, whose frame somebody still points into. */
     task->flags |= QJ_AC_TASK_FOREIGN;
-    qj_ac_suspend();
+    qj_ac_suspend_remote();
     task->flags &= ~QJ_AC_TASK_FOREIGN;
-    runtime->foreign_waits--;
 }
 
 static void stop_waiting(void *argument) {

@@ -4,6 +4,7 @@
 #include "internal.h"
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -80,6 +81,7 @@ static void poller(void *argument) {
 }
 
 void qj_ac__poller_wanted(struct qj_ac_runtime *runtime) {
+    qj_ac__check_stack(runtime);
     if (runtime->poller == NULL) {
         struct qj_ac_task *task = runtime->current;
         struct qj_ac_finish *around = task->finish;
@@ -130,8 +132,7 @@ bool qj_ac__remote_drain(struct qj_ac_runtime *runtime) {
     return any;
 }
 
-void qj_ac__schedule_remote(struct qj_ac_task *task, uint32_t wake) {
-    struct qj_ac_runtime *runtime = task->runtime;
+static void push_and_ring(struct qj_ac_runtime *runtime, struct qj_ac_task *task, uint32_t wake) {
     /* Pairs with the exchange in `qj_ac__remote_drain`: a task stands in the list once. */
     if (__atomic_fetch_or(&task->remote_pending, wake, __ATOMIC_SEQ_CST) != 0) return;
     /* No partner: a guess, which the exchange checks. */
@@ -145,4 +146,28 @@ void qj_ac__schedule_remote(struct qj_ac_task *task, uint32_t wake) {
         qj_ac__io_wake(runtime);
         syscall(SYS_futex, &runtime->doorbell, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
     }
+}
+
+void qj_ac__schedule_remote(struct qj_ac_task *task, uint32_t wake) {
+    struct qj_ac_runtime *runtime = task->runtime;
+    /* As soon as the task stands in the list it may run, end, and its thread with it. No partner: the list's exchange says that
+     * the thread sees it with the task. */
+    __atomic_fetch_add(&runtime->wakers, 1, __ATOMIC_RELAXED);
+    push_and_ring(runtime, task, wake);
+    /* Pairs with the acquire in `qj_ac__wakers_leave`: the last touch. */
+    __atomic_fetch_sub(&runtime->wakers, 1, __ATOMIC_RELEASE);
+}
+
+void qj_ac__wakers_leave(struct qj_ac_runtime *runtime) {
+    /* Pairs with the release in `qj_ac__schedule_remote`. */
+    while (__atomic_load_n(&runtime->wakers, __ATOMIC_ACQUIRE) != 0) sched_yield();
+}
+
+void qj_ac_suspend_remote(void) {
+    if (qj_ac__thread.current == &qj_ac__nowhere) qj_ac_start();
+    struct qj_ac_runtime *runtime = &qj_ac__thread;
+    runtime->foreign_waits++;
+    qj_ac__poller_wanted(runtime);
+    qj_ac_suspend();
+    runtime->foreign_waits--;
 }

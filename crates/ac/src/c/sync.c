@@ -63,6 +63,7 @@ enum manner { UNTIL_WOKEN, UNTIL_CANCELED };
  * frame that still stands in a line. */
 static int wait_in_line(struct qj_ac_line *line, uint64_t value, enum manner manner) {
     struct qj_ac_waiter waiter;
+    qj_ac__check_stack(&qj_ac__thread);
     waiter.value = value;
     if (manner == UNTIL_WOKEN) {
         join_line(line, &waiter);

@@ -4,6 +4,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +61,29 @@ static void dispatches(void *a) { (void)a, qj_ac_dispatch(&group); }
 static void yields(void *a) { (void)a, qj_ac_yield(); }
 static void locks_twice(void *a) { (void)a, qj_ac_lock_acquire(&lock), qj_ac_lock_acquire(&lock); }
 static void releases(void *a) { (void)a, qj_ac_lock_release(&lock); }
+
+/* A task that jumps into its parent, and what the parent does then. */
+static jmp_buf parent_was_here;
+static void jumps(void *a) {
+    if (a != NULL) qj_ac_yield();
+    longjmp(parent_was_here, 1);
+}
+static void child_jumps(void *a) {
+    struct qj_ac_finish inner;
+    qj_ac_finish_begin(&inner);
+    if (setjmp(parent_was_here) == 0) qj_ac_async(jumps, NULL);
+    (void)a;
+}
+static void leave_by_jump(const char *how, void *after_a_wait) {
+    if (setjmp(parent_was_here) == 0) {
+        qj_ac_async(jumps, after_a_wait);
+        qj_ac_suspend();
+    }
+    if (strcmp(how, "jump-sleep") == 0) qj_ac_sleep(1000);
+    if (strcmp(how, "jump-semaphore") == 0) qj_ac_semaphore_p(&semaphore);
+    if (strcmp(how, "jump-async") == 0) qj_ac_async(waits, NULL), qj_ac_async(waits, NULL);
+    if (strcmp(how, "jump-yield-to") == 0) qj_ac_yield_to(task);
+}
 
 /* What another thread does with a task or a block of the first one's. */
 static void *elsewhere(void *what) {
@@ -229,6 +253,13 @@ static void make(const char *mistake) {
         do_elsewhere((void *)qj_ac_semaphore_v);
     } else if (strcmp(mistake, "deadlock-alone") == 0) {
         qj_ac_suspend();
+    } else if (strncmp(mistake, "jump-", 5) == 0) {
+        DO_FINISH({
+            qj_ac_async(waits, NULL);
+            if (strcmp(mistake, "jump-return") == 0) qj_ac_async(child_jumps, NULL);
+            leave_by_jump(mistake, mistake[5] == 'e' ? &block : NULL);
+        });
+        qj_ac_stop();
     } else if (strcmp(mistake, "shadow-stack") == 0) {
         claim_a_shadow_stack();
         DO_FINISH({ qj_ac_async(yields, NULL); });

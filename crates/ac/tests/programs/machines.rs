@@ -27,9 +27,11 @@ fn other_machines_print_the_same() {
         let flags = ["-O2", "-rdynamic", "-fno-optimize-sibling-calls"];
         let program = Program::new(compiler, "backtrace").flags(&flags).with_sources(machine);
         program.under(&[qemu, "-L", libraries]).check();
-        // Exceptions through the switch of stacks, and carried to the join.
-        let program = Program::new(cpp, "exceptions").flags(&["-O2"]).with_sources(machine);
-        program.under(&[qemu, "-L", libraries]).check();
+        // Exceptions through the switch of stacks, carried to the join, and handled by tasks that wait.
+        for name in ["exceptions", "handlers"] {
+            let program = Program::new(cpp, name).flags(&["-O2"]).with_sources(machine);
+            program.under(&[qemu, "-L", libraries]).check();
+        }
     }
 }
 
@@ -58,8 +60,10 @@ fn valgrind_sees_the_stacks() {
     if quick_run("programs under valgrind") || tool(&["valgrind"]).is_none() {
         return;
     }
-    for name in ["order", "sync", "section53", "aligned"] {
-        let program = Program::new("gcc", name).flags(&["-O1"]);
+    for (compiler, name) in
+        [("gcc", "order"), ("gcc", "sync"), ("gcc", "section53"), ("gcc", "aligned"), ("g++", "handlers")]
+    {
+        let program = Program::new(compiler, name).flags(&["-O1"]);
         program.under(&["valgrind", "--quiet", "--error-exitcode=9", "--exit-on-first-error=yes"]).check();
     }
 }
@@ -89,6 +93,9 @@ fn sanitizers_follow_the_switches() {
                 let program = Program::new(compiler, name).flags(&flags).flags(blocks);
                 program.environment("ASAN_OPTIONS", "detect_stack_use_after_return=1").check();
             }
+            let cpp = if compiler == "gcc" { "g++" } else { "clang++" };
+            let flags = ["-O1", "-std=c++17", sanitizer, "-fno-sanitize-recover=all", NO_NULL];
+            Program::new(cpp, "handlers").flags(&flags).check();
         }
     }
 }

@@ -23,6 +23,7 @@ const C: &[&str] = &[
     "ended",
     "room",
     "numbers",
+    "jumps",
 ];
 const LEVELS: &[&str] = &["-O0", "-O2"];
 
@@ -53,6 +54,9 @@ fn frames_of_every_shape() {
         &["-O2", "-DQJ_AC_NO_INLINE_SWITCH", "-fcf-protection"],
         &["-O2", "-fPIC", "-fno-plt"],
     ];
+    // glibc's check of jumps, which must not take another stack for a frame that has ended.
+    Program::new("gcc", "jumps").flags(&["-O2", "-D_FORTIFY_SOURCE=2"]).check();
+    Program::new("clang", "jumps").flags(&["-O2", "-D_FORTIFY_SOURCE=2"]).check();
     let shapes = Effort::wanted().pick(&shapes[..1], shapes, shapes);
     for flags in shapes {
         for name in ["nest", "section53", "reach", "aligned"] {
@@ -67,6 +71,7 @@ fn cpp_tasks_and_exceptions() {
     for compiler in ["g++", "clang++"] {
         for level in Effort::wanted().pick(&LEVELS[1..], LEVELS, LEVELS) {
             Program::new(compiler, "exceptions").flags(&[level, "-std=c++17"]).check();
+            Program::new(compiler, "handlers").flags(&[level, "-std=c++17"]).check();
         }
     }
 }
@@ -210,6 +215,22 @@ fn a_waiting_task_costs_a_page() {
 fn channels_find_their_tasks() {
     Program::new("gcc", "ipc").flags(&["-O2"]).check();
     Program::new("clang", "ipc").flags(&["-O2"]).check();
+}
+
+/// A sandbox may forbid what channels sleep by: with EPERM or, as an old kernel, with ENOSYS.
+#[test]
+fn channels_sleep_in_sandboxes() {
+    for error in ["1", "38"] {
+        let Some(output) = Program::new("gcc", "no_waitv").flags(&["-O2"]).output(&[error]) else { return };
+        let complaints = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "error {error}: {} {complaints}", output.status);
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_waker_leaves_a_thread_that_ends_alone() {
+    Program::new("gcc", "waker").flags(&["-O2"]).check();
 }
 
 /// The server of a key-value store, then its client, dies before every store of the protocol.

@@ -23,10 +23,17 @@ extern "C" {
 struct qj_ac_finish;
 struct qj_ac_runtime;
 
+/* What the C++ run time keeps about exceptions, by its ABI (__cxa_eh_globals): those that are being handled, newest first, and
+ * how many are in flight. */
+struct qj_ac_exceptions {
+    void *caught;
+    unsigned uncaught;
+};
+
 /* A task. It lies at the top of its own stack, so that a task which waits costs one page:
  *
  *     high   [ padding against equal cache sets ]
- *            [ struct qj_ac_task, 128 bytes     ]  <- stack pointer when the task's function is called
+ *            [ struct qj_ac_task, 192 bytes     ]  <- stack pointer when the task's function is called
  *            [ frames ...                       ]
  *     low    [ guard, 64 KiB                    ]
  *
@@ -66,6 +73,9 @@ struct qj_ac_task {
     struct qj_ac_task *remote_next; /* in the list by which other threads wake this one */
     uint32_t number;             /* of the stack, from 1 */
     uint32_t flags;              /* QJ_AC_TASK_... */
+    /* Third cache line: of C++ programs, and only of tasks that throw or open a block. */
+    struct qj_ac_exceptions exceptions;
+    uint64_t unused[6];
 };
 
 #define QJ_AC_TASK_POOLED 1u   /* the stack is free */
@@ -151,6 +161,7 @@ struct qj_ac_runtime {
     struct qj_ac_task *remote; /* woken by other threads; they push with compare-and-swap */
     uint32_t doorbell;         /* futex: other threads ring it; QJ_AC_SLEEPING while this one sleeps */
     uint32_t foreign_waits;    /* tasks that only another thread will wake */
+    uint32_t wakers;           /* other threads that are about to touch this structure */
 };
 
 /* Initial-exec: the library is linked into the program that uses it, and a look-up is one instruction. */

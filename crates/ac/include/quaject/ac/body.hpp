@@ -2,12 +2,13 @@
  * stack. An exception leaves a task that never waited through the stack switch, as it would leave a call; one that has
  * waited carries it to the end of the block, where the first is thrown again.
  *
- * The C++ run time keeps one list per thread of the exceptions that are being handled. A task that waits inside a `catch` while
- * another is in one too mixes theirs up: copy what you need, and wait behind the handler. */
+ * Each task has exceptions of its own, as each thread has: it may wait inside a `catch`, and in a destructor that runs because of
+ * an exception. A task that is started inside a `catch` does not see the exception that is handled there (`throw;`,
+ * std::current_exception()): hand it a std::exception_ptr. So it is in every executable; a shared library with the tasks in it
+ * that is opened by dlopen() gets what its thread has, and must not wait inside a `catch`. */
 #ifndef QUAJECT_AC_BODY_HPP
 #define QUAJECT_AC_BODY_HPP
 
-#include <cxxabi.h>
 #include <exception>
 #include <memory>
 #include <tuple>
@@ -20,25 +21,6 @@ namespace qj {
 namespace ac {
 
 namespace detail {
-
-/* What the C++ run time keeps per thread about exceptions. A task that waits while one is in flight puts it away, so
- * that other tasks can throw. The layout is part of the ABI: caughtExceptions, uncaughtExceptions. */
-class exceptions_in_flight {
-  public:
-    exceptions_in_flight() : globals_(reinterpret_cast<state *>(abi::__cxa_get_globals())), saved_(*globals_) {
-        *globals_ = state{nullptr, 0};
-    }
-    ~exceptions_in_flight() { *globals_ = saved_; }
-    exceptions_in_flight(const exceptions_in_flight &) = delete;
-
-  private:
-    struct state {
-        void *caught;
-        unsigned int uncaught;
-    };
-    state *globals_;
-    state saved_;
-};
 
 template <class F> void run(void *callable) {
     F function(std::move(*static_cast<F *>(callable)));
@@ -105,7 +87,6 @@ class block {
             join();
             return;
         }
-        detail::exceptions_in_flight away;
         qj_ac_cancel(&block_);
         qj_ac_finish_end(&block_);
         delete static_cast<std::exception_ptr *>(block_.failure);

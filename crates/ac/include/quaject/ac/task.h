@@ -45,6 +45,10 @@ QJ_AC_INLINE void qj_ac__unlink(struct qj_ac_task *task) {
 
 void qj_ac__async_slow(void (*function)(void *), void *argument);
 void qj_ac__finished_call(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
+/* The running task ends in the midst of handling exceptions: it leaves none to the next task on its stack. */
+void qj_ac__exceptions_forget(void);
+/* The exception that leaves `task` is its parent's from here on. */
+__attribute__((cold)) void qj_ac__exceptions_leave(struct qj_ac_task *task, struct qj_ac_task *parent);
 __attribute__((noreturn, cold)) void qj_ac__die_outside(const char *what);
 __attribute__((noreturn, cold)) void qj_ac__die_left_open(struct qj_ac_task *task);
 
@@ -66,6 +70,7 @@ QJ_AC_INLINE void qj_ac__give_back(struct qj_ac_task **returned) {
         task->finish = task->home;
         if (runtime->spare != task) qj_ac__to_pool(runtime, task);
         runtime->current = task->parent;
+        qj_ac__exceptions_leave(task, task->parent);
     }
 }
 
@@ -183,6 +188,10 @@ QJ_AC_INLINE void qj_ac_suspend(void) {
         qj_ac__suspend_slow();
     }
 }
+
+/* Waits until another thread schedules this task; it may do so from before this call on, as soon as it knows the task. Who only
+ * suspends counts as waiting for this thread's tasks, and when all of them wait, that is a deadlock. */
+void qj_ac_suspend_remote(void);
 
 /* The running task, to be scheduled later. */
 QJ_AC_INLINE struct qj_ac_task *qj_ac_current(void) { return qj_ac__thread.current; }
