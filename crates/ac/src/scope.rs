@@ -114,21 +114,43 @@ where
     // SAFETY: `spawn` passes a `Start` of these types, forgets it, and does not go on before this line has run.
     let Start { function, packet, scope } = unsafe { ptr::read(start.cast::<Start<'scope, '_, F, T>>()) };
     let result = catch_unwind(AssertUnwindSafe(function));
-    packet.ended.set(true);
-    match result {
-        // The handle is gone: nobody will ask.
-        Err(panic) if Rc::strong_count(&packet) == 1 => {
-            scope.panic.borrow_mut().get_or_insert(panic);
+    // Results, panics and wakers are the program's, and may panic when they are dropped or woken. Below a task that has
+    // waited there is nothing to unwind to.
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| packet.end(result, &scope.panic))) {
+        keep_first(&scope.panic, panic);
+    }
+}
+
+/// Keeps a panic, unless there is one. The other is dropped, which may panic once more: that one is left alone.
+fn keep_first(slot: &RefCell<Option<Panic>>, panic: Panic) {
+    let mut first = slot.borrow_mut();
+    if first.is_none() {
+        *first = Some(panic);
+        return;
+    }
+    drop(first);
+    if let Err(again) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        std::mem::forget(again);
+    }
+}
+
+impl<T> Packet<T> {
+    /// The task has ended: says so to whoever waits for it. A panic that nobody can ask for goes to the scope.
+    fn end(self: Rc<Self>, result: Result<T, Panic>, scope: &RefCell<Option<Panic>>) {
+        match result {
+            // The handle is gone: nobody will ask.
+            Err(panic) if Rc::strong_count(&self) == 1 => keep_first(scope, panic),
+            result => self.result.set(Some(result)),
         }
-        result => packet.result.set(Some(result)),
-    }
-    if let Some(joiner) = packet.joiner.take() {
-        // SAFETY: the joiner is suspended in `Task::join` and leaves only when it is scheduled here.
-        unsafe { sys::qj_ac_schedule_back(joiner) };
-    }
-    let waker = packet.waker.take();
-    if let Some(waker) = waker {
-        waker.wake();
+        self.ended.set(true);
+        if let Some(joiner) = self.joiner.take() {
+            // SAFETY: the joiner is suspended in `Task::join` and leaves only when it is scheduled here.
+            unsafe { sys::qj_ac_schedule_back(joiner) };
+        }
+        let waker = self.waker.take();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 }
 
@@ -205,7 +227,7 @@ impl<T> Task<'_, T> {
 impl<T> Drop for Task<'_, T> {
     fn drop(&mut self) {
         if let Some(Err(panic)) = self.packet.result.take() {
-            self.scope.borrow_mut().get_or_insert(panic);
+            keep_first(self.scope, panic);
         }
     }
 }

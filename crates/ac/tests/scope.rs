@@ -113,6 +113,91 @@ fn a_panic_nobody_joined_leaves_the_scope() {
     }
 }
 
+/// Panics when it is dropped, after a wait if so wanted.
+struct Bomb {
+    waits: bool,
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if self.waits {
+            let _ = yield_now();
+        }
+        panic!("dropped");
+    }
+}
+
+#[test]
+fn a_drop_that_panics_is_a_panic_like_others() {
+    for (waits, drop_waits) in [(false, false), (true, false), (false, true), (true, true)] {
+        let pause = || {
+            if waits {
+                let _ = yield_now();
+            }
+        };
+        let message = |run: &dyn Fn()| catch_unwind(AssertUnwindSafe(run)).err().map(text_of);
+        // A result that nobody takes, a captured variable, and the payload of a second panic.
+        let result = message(&|| {
+            scope(|s| {
+                drop(s.spawn(|| {
+                    pause();
+                    Bomb { waits: drop_waits }
+                }));
+            });
+        });
+        assert_eq!(result.as_deref(), Some("dropped"), "{waits} {drop_waits}");
+        let captured = message(&|| {
+            let bomb = Bomb { waits: drop_waits };
+            scope(|s| {
+                s.spawn(move || {
+                    let _bomb = &bomb;
+                    pause();
+                });
+            });
+        });
+        assert_eq!(captured.as_deref(), Some("dropped"), "{waits} {drop_waits}");
+        let payload = message(&|| {
+            scope(|s| {
+                for text in ["first", ""] {
+                    s.spawn(move || {
+                        pause();
+                        if text.is_empty() {
+                            std::panic::panic_any(Bomb { waits: drop_waits });
+                        }
+                        panic!("first");
+                    });
+                }
+            });
+        });
+        assert_eq!(payload.as_deref(), Some("first"), "{waits} {drop_waits}");
+    }
+}
+
+/// A waker of somebody else's, which panics.
+struct Rude;
+
+impl std::task::Wake for Rude {
+    fn wake(self: Arc<Self>) {
+        panic!("woken");
+    }
+}
+
+#[test]
+fn a_waker_that_panics_does_not_end_the_process() {
+    let result = catch_unwind(AssertUnwindSafe(|| {
+        scope(|s| {
+            let mut task = s.spawn(|| {
+                let _ = yield_now();
+                5
+            });
+            let waker = Waker::from(Arc::new(Rude));
+            assert!(Pin::new(&mut task).poll(&mut Context::from_waker(&waker)).is_pending());
+            assert_eq!(task.join().ok(), Some(5));
+        });
+    }));
+    assert_eq!(result.err().map(text_of).as_deref(), Some("woken"));
+}
+
 #[test]
 fn a_panic_of_the_body_cancels_and_joins() {
     let start = Instant::now();

@@ -317,7 +317,7 @@ void qj_ac_schedule_back(struct qj_ac_task *task) {
 
 void qj_ac_suspend_then(struct qj_ac_task **self, void (*then)(void *), void *argument) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
-    struct qj_ac_task *task = *self = runtime->current;
+    struct qj_ac_task *task = *self = qj_ac_current();
     if (runtime->spare == task) qj_ac__leave_pool(runtime, task);
     suspending = task;
     then(argument);

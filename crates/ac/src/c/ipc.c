@@ -544,7 +544,7 @@ int qj_ac_recv_response(struct qj_ac_channel *channel, uint32_t cookie, struct q
     if (record->state == RECORD_OUT) {
         struct qj_ac_cancel_item item;
         record->response = response;
-        record->task = qj_ac_current();
+        record->task = qj_ac__thread.current;
         wait_for_response(&item, channel, record);
     } else if (record->state == RECORD_ARRIVED) {
         *response = record->early;

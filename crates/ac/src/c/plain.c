@@ -31,10 +31,7 @@ void qj_ac_plain_finish_end(struct qj_ac_finish *block) { qj_ac_finish_end(block
 int qj_ac_plain_yield(void) { return qj_ac_yield(); }
 void qj_ac_plain_suspend(void) { qj_ac_suspend(); }
 int qj_ac_plain_is_canceled(void) { return qj_ac_is_canceled(); }
-struct qj_ac_task *qj_ac_plain_current(void) {
-    if (qj_ac__thread.current == &qj_ac__nowhere) qj_ac_start();
-    return qj_ac_current();
-}
+struct qj_ac_task *qj_ac_plain_current(void) { return qj_ac_current(); }
 void qj_ac_plain_name(const char *name) { qj_ac_name(name); }
 size_t qj_ac_plain_finish_bytes(void) { return sizeof(struct qj_ac_finish); }
 int qj_ac_plain_expired(const struct qj_ac_finish *block) { return qj_ac_expired(block); }

@@ -29,10 +29,10 @@ template <class F> void run(void *callable) {
         function();
         return;
     } catch (...) {
-        if (qj_ac_current()->parent_sp != nullptr) throw;
+        if (qj_ac__thread.current->parent_sp != nullptr) throw;
         thrown = std::current_exception();
     }
-    struct qj_ac_finish *home = qj_ac_current()->home;
+    struct qj_ac_finish *home = qj_ac__thread.current->home;
     if (home->failure == nullptr) home->failure = new std::exception_ptr(std::move(thrown));
 }
 

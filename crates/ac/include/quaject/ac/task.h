@@ -194,7 +194,10 @@ QJ_AC_INLINE void qj_ac_suspend(void) {
 void qj_ac_suspend_remote(void);
 
 /* The running task, to be scheduled later. */
-QJ_AC_INLINE struct qj_ac_task *qj_ac_current(void) { return qj_ac__thread.current; }
+QJ_AC_INLINE struct qj_ac_task *qj_ac_current(void) {
+    if (QJ_AC_UNLIKELY(qj_ac__thread.current == &qj_ac__nowhere)) qj_ac_start();
+    return qj_ac__thread.current;
+}
 
 /* Makes a suspended task runnable: next, or last. From another thread than its own: last, and a sleeper is woken. One that
  * sleeps, or waits for a semaphore, I/O or a message, only looks, and goes on waiting; so it does when yielded to. */
