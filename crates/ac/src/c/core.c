@@ -91,7 +91,14 @@ static void on_thread_end(void *runtime) {
     if (qj_ac__thread.current == &qj_ac__thread.root && qj_ac__thread.root.finish == NULL) qj_ac_stop();
 }
 
+/* The other threads are not there in a forked child: none is in the middle of waking one of our tasks. */
+static void after_fork_in_child(void) {
+    qj_ac__thread.wakers = 0;
+    qj_ac__threads = 1;
+}
+
 static void make_key(void) {
+    pthread_atfork(NULL, NULL, after_fork_in_child);
     if (pthread_key_create(&ends, on_thread_end) != 0) qj_ac__die("the process has no thread-specific key left");
 }
 

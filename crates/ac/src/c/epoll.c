@@ -132,6 +132,7 @@ static bool update(struct epoll *epoll, int descriptor) {
     return true;
 }
 
+/* 0, an error, or -EINPROGRESS when the end is to be waited for. */
 static ssize_t start_connect(struct io_operation *operation) {
     int flags = fcntl(operation->descriptor, F_GETFL);
     if (flags < 0) return -errno;
@@ -139,7 +140,16 @@ static ssize_t start_connect(struct io_operation *operation) {
     int result = connect(operation->descriptor, operation->buffer, (socklen_t)operation->bytes);
     int error = errno;
     fcntl(operation->descriptor, F_SETFL, flags);
-    return result == 0 ? 0 : error == EINPROGRESS ? -EAGAIN : -error;
+    return result == 0 ? 0 : -error;
+}
+
+/* Of several who wait for a listener, in other threads or processes, one gets the connection; the others must not wait for the
+ * next in the kernel. There is no call of accept that does not wait, so the listener is told, and stays so. */
+static ssize_t start_accept(struct io_operation *operation) {
+    int flags = fcntl(operation->descriptor, F_GETFL);
+    if (flags < 0) return -errno;
+    if (!(flags & O_NONBLOCK)) fcntl(operation->descriptor, F_SETFL, flags | O_NONBLOCK);
+    return -EAGAIN;
 }
 
 /* A read or write that never waits; -ENOTSOCK where there is no such thing. */
@@ -216,22 +226,29 @@ static ssize_t start_on_level(struct epoll *epoll, struct io_operation *operatio
 void qj_ac__epoll_start(struct qj_ac_io *io, struct io_operation *operation) {
     struct epoll *epoll = io->epoll;
     ssize_t result = -EBADF;
+    bool waits = false;
     if (operation->descriptor >= 0) {
         switch (operation->kind) {
         case IO_READ:
         case IO_WRITE:
             result = start_on_socket(epoll, operation);
             if (result == -ENOTSOCK) result = start_on_level(epoll, operation);
+            waits = result == -EAGAIN;
             break;
         case IO_CONNECT:
             result = start_connect(operation);
-            if (result == -EAGAIN) result = start_on_level(epoll, operation);
+            /* A local socket whose line is full: see `qj_ac_connect`. */
+            if (result == -EAGAIN) break;
+            if (result == -EINPROGRESS) result = start_on_level(epoll, operation);
+            waits = result == -EAGAIN;
             break;
         case IO_ACCEPT:
-            result = start_on_level(epoll, operation);
+            result = start_accept(operation);
+            if (result == -EAGAIN) result = start_on_level(epoll, operation);
+            waits = result == -EAGAIN;
             break;
         }
-        if (result == -EAGAIN) {
+        if (waits) {
             epoll->at_once = 0;
             return;
         }

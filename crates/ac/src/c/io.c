@@ -10,6 +10,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#define CONNECT_AGAIN_NS 1000000u
+
 /* States of random numbers; 0: none wanted. */
 static __thread uint64_t faults, cancels;
 
@@ -201,7 +203,12 @@ int qj_ac_accept(int listener, struct sockaddr *address, socklen_t *length) {
 }
 
 int qj_ac_connect(int socket, const struct sockaddr *address, socklen_t length) {
-    struct io_operation operation = {
-        .kind = IO_CONNECT, .descriptor = socket, .buffer = (void *)(uintptr_t)address, .bytes = length};
-    return (int)carry_out(&operation);
+    for (;;) {
+        struct io_operation operation = {
+            .kind = IO_CONNECT, .descriptor = socket, .buffer = (void *)(uintptr_t)address, .bytes = length};
+        int result = (int)carry_out(&operation);
+        /* The line of a local socket is full. Nobody tells when it is not any more. */
+        if (result != -EAGAIN) return result;
+        if (qj_ac_sleep(CONNECT_AGAIN_NS) != 0) return QJ_AC_CANCELED;
+    }
 }

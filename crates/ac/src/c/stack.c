@@ -25,6 +25,7 @@
  * addresses, not memory. */
 #define GUARD_BYTES ((size_t)65536)
 #define PAGE_BYTES ((size_t)4096)
+#define STACK_BYTES_MAX ((size_t)1 << 40)
 #define STACKS_FIRST 16
 #define STACKS_LAST 1024
 #define SIGNAL_STACK_BYTES ((size_t)65536)
@@ -52,11 +53,12 @@ void qj_ac_configure(const struct qj_ac_options *options) { settings = *options;
 
 static size_t stack_bytes(void) {
     size_t usable = settings.stack_bytes;
+    if (usable > STACK_BYTES_MAX) qj_ac__die("`stack_bytes` is %zu; it may be at most %zu", usable, STACK_BYTES_MAX);
     const char *text = getenv("QJ_AC_STACK_KIB");
     if (text != NULL) {
         char *end;
         unsigned long kib = strtoul(text, &end, 10);
-        if (*end != '\0' || kib == 0 || kib > (1ul << 30)) {
+        if (*end != '\0' || kib == 0 || kib > STACK_BYTES_MAX / 1024) {
             qj_ac__die("QJ_AC_STACK_KIB is `%s`; it must be a number of KiB", text);
         }
         usable = kib * 1024;

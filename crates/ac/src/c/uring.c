@@ -12,6 +12,7 @@
 
 #define ENTRIES 1024
 #define COMPLETIONS 16384
+#define DESCRIPTORS_MAX (1 << 24)
 /* `user_data` of what is no operation. */
 #define OF_NOBODY 0
 #define OF_WAKE 1
@@ -164,7 +165,8 @@ static void prepare_wake(struct uring *uring) {
 }
 
 static uint8_t *found_of(struct uring *uring, int descriptor) {
-    size_t index = descriptor < 0 ? 0 : (size_t)descriptor;
+    /* A number that is no descriptor of any process does not deserve a table: all of them share a place. */
+    size_t index = descriptor < 0 || descriptor > DESCRIPTORS_MAX ? 0 : (size_t)descriptor;
     if (index >= uring->found_count) {
         size_t count = 2 * index + 64;
         uint8_t *found = realloc(uring->found, count);

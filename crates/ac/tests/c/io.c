@@ -3,12 +3,14 @@
 #include <quaject/ac/io.h>
 
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -264,6 +266,48 @@ static void forked(void) {
     for (int i = 0; i < 2; i++) close(ours[i]), close(childs[i]);
 }
 
+/* More clients than the line of a local listener holds: all are served. */
+static int in_line;
+static void connects_locally(const struct sockaddr_un *address) {
+    int client = socket(AF_UNIX, SOCK_STREAM, 0);
+    char byte;
+    CHECK(client >= 0);
+    CHECK(qj_ac_connect(client, (const struct sockaddr *)address, sizeof *address) == 0);
+    CHECK(qj_ac_read(client, &byte, 1) == 1 && byte == 'w');
+    in_line++;
+    close(client);
+}
+static void local_clients(void) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "quaject-ac-%d", (int)getpid());
+    CHECK(bind(listener, (struct sockaddr *)&address, sizeof address) == 0 && listen(listener, 0) == 0);
+    DO_FINISH({
+        for (int i = 0; i < 8; i++) ASYNC_CALL(connects_locally, &address);
+        qj_ac_sleep(20000000);
+        for (int i = 0; i < 8; i++) {
+            int connection = qj_ac_accept(listener, NULL, NULL);
+            CHECK(connection >= 0 && qj_ac_write_all(connection, "w", 1) == 0);
+            close(connection);
+        }
+    });
+    close(listener);
+    printf("local clients served: %d\n", in_line);
+}
+
+/* What is no descriptor is refused, however large, and costs nothing. */
+static void no_descriptors(void) {
+    static const int none[] = {-1, INT_MIN, 1000000000, INT_MAX};
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char byte;
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+        CHECK(qj_ac_read(none[i], &byte, 1) == -EBADF);
+        CHECK(qj_ac_write(none[i], &byte, 1) == -EBADF);
+        CHECK(qj_ac_accept(none[i], NULL, NULL) == -EBADF);
+        CHECK(qj_ac_connect(none[i], (struct sockaddr *)&address, sizeof address) == -EBADF);
+    }
+}
+
 int main(void) {
     signal(SIGPIPE, SIG_IGN);
     pipes();
@@ -271,6 +315,8 @@ int main(void) {
     changes_its_kind();
     closed_behind_our_back();
     nobody_starves();
+    local_clients();
+    no_descriptors();
     forked();
     if (getenv("QJ_AC_IO_FAULTS") == NULL) {
         cancelled();

@@ -222,6 +222,10 @@ static void make(const char *mistake) {
         DO_FINISH({
             for (int i = 0; i < 2000000; i++) qj_ac_async(yields, NULL);
         });
+    } else if (strcmp(mistake, "stack-bytes") == 0) {
+        struct qj_ac_options options = {.stack_bytes = (size_t)1 << 62};
+        qj_ac_configure(&options);
+        DO_FINISH({ qj_ac_async(yields, NULL); });
     } else if (strcmp(mistake, "stack-size") == 0) {
         DO_FINISH({ qj_ac_async(yields, NULL); });
     } else if (strcmp(mistake, "receive-twice") == 0 || strcmp(mistake, "receive-beside-a-group") == 0) {

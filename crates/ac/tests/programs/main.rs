@@ -242,6 +242,12 @@ fn a_peer_may_die_at_every_store() {
     Program::new("gcc", "ipc").flags(&["-O2", "-include", steps]).with_sources("x86_64").check();
 }
 
+#[test]
+fn a_contested_connection_stops_no_thread() {
+    let program = Program::new("gcc", "contested").flags(&["-O2", "-Wl,--wrap=accept4"]);
+    program.environment("QJ_AC_IO", "epoll").check();
+}
+
 /// io_uring and epoll, and with reads and writes cut short at random.
 #[test]
 fn input_and_output_of_both_kinds() {

@@ -46,6 +46,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("release-what-is-not-held", "a task releases a lock that it does not hold"),
     ("receive-twice", "two tasks wait for requests of one channel"),
     ("receive-beside-a-group", "two tasks wait for requests of one channel"),
+    ("stack-bytes", "`stack_bytes` is 4611686018427387904; it may be at most 1099511627776"),
     ("stop-inside", "the thread's tasks are stopped inside a DO_FINISH block"),
     ("stacks-at-most", "out of stacks: 100 tasks wait, and `stacks_at_most` allows no more"),
     ("memory", "out of memory: no stack for another task, "),

@@ -4,6 +4,8 @@
  * cancelled call has moved is not lost: it returns the bytes, and the next call returns QJ_AC_CANCELED. Each returns what
  * the system call of its name would, with -errno for an error; QJ_AC_CANCELED when the block around is cancelled.
  *
+ * With epoll qj_ac_accept() leaves the listener O_NONBLOCK, as it must when others accept from it too.
+ *
  * A forked child may use all of them. What was under way when it was forked is its parent's, and never comes in the child. */
 #ifndef QUAJECT_AC_IO_H
 #define QUAJECT_AC_IO_H
