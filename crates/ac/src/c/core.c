@@ -88,13 +88,20 @@ static pthread_once_t ends_once = PTHREAD_ONCE_INIT;
 /* A thread that ends gives its stacks back. */
 static void on_thread_end(void *runtime) {
     (void)runtime;
-    if (qj_ac__thread.current == &qj_ac__thread.root && qj_ac__thread.root.finish == NULL) qj_ac_stop();
+    struct qj_ac_task *task = qj_ac__thread.current;
+    if (task == &qj_ac__nowhere) return;
+    if (task != &qj_ac__thread.root) {
+        qj_ac__die("a thread ended in task %u (%s): it and the others would never end", task->number, name_of(task));
+    }
+    if (task->finish != NULL) qj_ac__die("a thread ended inside a DO_FINISH block: its tasks would never end");
+    qj_ac_stop();
 }
 
 /* The other threads are not there in a forked child: none is in the middle of waking one of our tasks. */
 static void after_fork_in_child(void) {
     qj_ac__thread.wakers = 0;
     qj_ac__threads = 1;
+    qj_ac__watch_forked();
 }
 
 static void make_key(void) {

@@ -116,6 +116,8 @@ void qj_ac__watch_after(struct qj_ac_runtime *runtime, struct qj_ac_task *now);
 /* The memory of a task's stack, or of the thread's own. */
 void qj_ac__stack_bounds(struct qj_ac_runtime *runtime, struct qj_ac_task *task, void **low, size_t *size);
 void qj_ac__watch_root(struct qj_ac_runtime *runtime);
+/* In a forked child: the trace is its parent's. */
+void qj_ac__watch_forked(void);
 void qj_ac__watch_stop(struct qj_ac_runtime *runtime);
 
 /* ---- timer.c ---- */

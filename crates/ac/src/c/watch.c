@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -65,11 +66,22 @@ void qj_ac__watch_unstack(struct qj_ac_runtime *runtime, struct qj_ac_task *task
 /* ---- the trace: Chrome's JSON array of events, which Perfetto reads ---- */
 
 static FILE *trace;
+static bool trace_ended; /* under the file's lock */
 static pthread_once_t trace_once = PTHREAD_ONCE_INIT;
 
-static void trace_close(void) {
-    fputs("\n]\n", trace);
-    fclose(trace);
+/* At the exit of the process. Other threads go on, and what was registered earlier runs later: so the file stays open. */
+static void trace_end(void) {
+    flockfile(trace);
+    if (!trace_ended) fputs("\n]\n", trace);
+    trace_ended = true;
+    fflush(trace);
+    funlockfile(trace);
+}
+
+void qj_ac__watch_forked(void) {
+    if (trace == NULL) return;
+    __fpurge(trace);
+    trace_ended = true;
 }
 
 static void trace_open(void) {
@@ -78,7 +90,7 @@ static void trace_open(void) {
     trace = fopen(path, "we");
     if (trace == NULL) qj_ac__die("QJ_AC_TRACE: cannot write `%s`: %s", path, strerror(errno));
     fprintf(trace, "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"quaject-ac\"}}", getpid());
-    atexit(trace_close);
+    atexit(trace_end);
 }
 
 /* Every thread has tasks of the same numbers: in the trace each is a process of its own, with the number the kernel gives the
@@ -87,8 +99,12 @@ static __thread int traced_as;
 static void trace_thread(void) {
     traced_as = (int)syscall(SYS_gettid);
     if (traced_as == getpid()) return;
-    fprintf(trace, ",\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"quaject-ac, thread %d\"}}",
-            traced_as, traced_as);
+    flockfile(trace);
+    if (!trace_ended) {
+        fprintf(trace, ",\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"quaject-ac, thread %d\"}}",
+                traced_as, traced_as);
+    }
+    funlockfile(trace);
 }
 
 /* One line per task: a slice for each stretch it runs. */
@@ -105,8 +121,12 @@ static void trace_event(const struct qj_ac_task *task, char phase) {
     } else {
         snprintf(name, sizeof name, "task %u", task->number);
     }
-    fprintf(trace, ",\n{\"name\":\"%s\",\"ph\":\"%c\",\"pid\":%d,\"tid\":%u,\"ts\":%llu.%03u}", name, phase, traced_as,
-            task->number, (unsigned long long)(now / 1000), (unsigned)(now % 1000));
+    flockfile(trace);
+    if (!trace_ended) {
+        fprintf(trace, ",\n{\"name\":\"%s\",\"ph\":\"%c\",\"pid\":%d,\"tid\":%u,\"ts\":%llu.%03u}", name, phase, traced_as,
+                task->number, (unsigned long long)(now / 1000), (unsigned)(now % 1000));
+    }
+    funlockfile(trace);
 }
 
 /* ---- all together ---- */

@@ -85,6 +85,19 @@ static void leave_by_jump(const char *how, void *after_a_wait) {
     if (strcmp(how, "jump-yield-to") == 0) qj_ac_yield_to(task);
 }
 
+/* A thread that ends where it must not. */
+static void ends_the_thread(void *a) {
+    if (a != NULL) qj_ac_yield();
+    pthread_exit(NULL);
+}
+static void *ends_inside(void *in_a_task) {
+    qj_ac_finish_begin(&block);
+    if (in_a_task == NULL) pthread_exit(NULL);
+    qj_ac_async(ends_the_thread, &block);
+    qj_ac_finish_end(&block);
+    return NULL;
+}
+
 /* What another thread does with a task or a block of the first one's. */
 static void *elsewhere(void *what) {
     DO_FINISH({
@@ -257,6 +270,10 @@ static void make(const char *mistake) {
         do_elsewhere((void *)qj_ac_semaphore_v);
     } else if (strcmp(mistake, "deadlock-alone") == 0) {
         qj_ac_suspend();
+    } else if (strncmp(mistake, "thread-ends-", 12) == 0) {
+        pthread_t thread;
+        pthread_create(&thread, NULL, ends_inside, strcmp(mistake, "thread-ends-in-a-task") == 0 ? &block : NULL);
+        pthread_join(thread, NULL);
     } else if (strncmp(mistake, "jump-", 5) == 0) {
         DO_FINISH({
             qj_ac_async(waits, NULL);

@@ -181,6 +181,20 @@ fn the_trace_tells_threads_apart() {
     slices_do_not_overlap(&text);
 }
 
+/// A trace ends with the process that has begun it, though tasks go on.
+#[test]
+fn the_trace_ends_once() {
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("exit.json");
+    let path = file.to_str().expect("target folders are UTF-8");
+    for flags in [&["-O2"][..], &["-O1", "-fsanitize=address"]] {
+        Program::new("gcc", "at_exit").flags(flags).environment("QJ_AC_TRACE", path).check();
+        let Ok(text) = std::fs::read_to_string(&file) else { return };
+        assert!(text.starts_with("[\n{") && text.ends_with("}\n]\n"), "{text}");
+        assert_eq!(text.matches("\n]\n").count(), 1);
+        slices_do_not_overlap(&text);
+    }
+}
+
 /// On each line of a trace a slice ends before the next begins.
 fn slices_do_not_overlap(trace: &str) {
     let mut running = std::collections::HashSet::new();

@@ -233,6 +233,18 @@ fn a_waker_leaves_a_thread_that_ends_alone() {
     Program::new("gcc", "waker").flags(&["-O2"]).check();
 }
 
+/// A peer may write anything anywhere into the memory it shares, at any time.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_liar_is_borne() {
+    let rounds = Effort::wanted().pick("50", "1000", "100000");
+    let flags = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", machines::NO_NULL];
+    let Some(output) = Program::new("gcc", "liar").flags(&flags).with_sources("x86_64").output(&[rounds]) else {
+        return;
+    };
+    assert!(output.status.success(), "{} {}", output.status, String::from_utf8_lossy(&output.stderr));
+}
+
 /// The server of a key-value store, then its client, dies before every store of the protocol.
 #[test]
 #[cfg(target_arch = "x86_64")]
