@@ -99,24 +99,20 @@ static void after_fork_in_child(void) {
 }
 static void watch_forks(void) { pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child); }
 
+/* Both under `open_lock`, together with the descriptor and the mapping: a fork comes before all of it or after. */
 static void enter_open_channels(struct qj_ac_channel *channel) {
-    pthread_once(&fork_once, watch_forks);
-    pthread_mutex_lock(&open_lock);
     channel->all_next = open_channels;
     if (open_channels != NULL) open_channels->all_prev = channel;
     open_channels = channel;
-    pthread_mutex_unlock(&open_lock);
 }
 
 static void leave_open_channels(struct qj_ac_channel *channel) {
-    pthread_mutex_lock(&open_lock);
     if (channel->all_next != NULL) channel->all_next->all_prev = channel->all_prev;
     if (channel->all_prev != NULL) {
         channel->all_prev->all_next = channel->all_next;
     } else if (open_channels == channel) {
         open_channels = channel->all_next;
     }
-    pthread_mutex_unlock(&open_lock);
 }
 
 /* An open file description of our own, with the lock of our side; or -errno. */
@@ -148,16 +144,7 @@ static int attach(struct qj_ac_channel *channel, unsigned capacity_log2) {
     return 0;
 }
 
-int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capacity_log2, uint32_t side) {
-    if (qj_ac__thread.current == &qj_ac__nowhere) qj_ac_start();
-    memset(channel, 0, sizeof *channel);
-    channel->lock = -1;
-    if (capacity_log2 > CAPACITY_LOG2_MAX || side > 1) return -EINVAL;
-    struct stat status;
-    size_t bytes = channel_bytes(capacity_log2);
-    if (fstat(memory, &status) != 0) return -errno;
-    int seals = fcntl(memory, F_GET_SEALS);
-    if (status.st_size < (off_t)bytes || seals < 0 || !(seals & F_SEAL_SHRINK)) return -EPROTO;
+static int take_place(struct qj_ac_channel *channel, int memory, size_t bytes, uint32_t side) {
     int lock = take_side(memory, side);
     if (lock < 0) return lock;
     void *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0);
@@ -171,12 +158,30 @@ int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capac
     channel->side = side;
     channel->lock = lock;
     enter_open_channels(channel);
+    return 0;
+}
+
+int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capacity_log2, uint32_t side) {
+    if (qj_ac__thread.current == &qj_ac__nowhere) qj_ac_start();
+    memset(channel, 0, sizeof *channel);
+    channel->lock = -1;
+    if (capacity_log2 > CAPACITY_LOG2_MAX || side > 1) return -EINVAL;
+    struct stat status;
+    size_t bytes = channel_bytes(capacity_log2);
+    if (fstat(memory, &status) != 0) return -errno;
+    int seals = fcntl(memory, F_GET_SEALS);
+    if (status.st_size < (off_t)bytes || seals < 0 || !(seals & F_SEAL_SHRINK)) return -EPROTO;
+    pthread_once(&fork_once, watch_forks);
+    pthread_mutex_lock(&open_lock);
+    int result = take_place(channel, memory, bytes, side);
+    pthread_mutex_unlock(&open_lock);
+    if (result != 0) return result;
     pthread_once(&barrier_once, register_barrier);
     uint32_t count = 1u << capacity_log2;
     channel->calls = aligned_alloc(64, count * sizeof *channel->calls);
     if (channel->calls != NULL) memset(channel->calls, 0, count * sizeof *channel->calls);
     channel->inbox = calloc(count, sizeof *channel->inbox);
-    int result = channel->calls == NULL || channel->inbox == NULL ? -ENOMEM : attach(channel, capacity_log2);
+    result = channel->calls == NULL || channel->inbox == NULL ? -ENOMEM : attach(channel, capacity_log2);
     if (result != 0) {
         qj_ac_channel_close(channel);
         return result;
@@ -199,9 +204,14 @@ int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capac
 void qj_ac_channel_close(struct qj_ac_channel *channel) {
     if (channel->waiting != 0) qj_ac__die("a channel is closed while %u tasks wait for it", channel->waiting);
     qj_ac__unwatch(channel);
-    if (channel->shared != NULL) munmap(channel->shared, channel->mapped_bytes);
-    leave_open_channels(channel);
-    if (channel->lock >= 0) close(channel->lock);
+    /* One that was never opened has no descriptor, whatever its zeros say. */
+    if (channel->shared != NULL) {
+        pthread_mutex_lock(&open_lock);
+        leave_open_channels(channel);
+        munmap(channel->shared, channel->mapped_bytes);
+        if (channel->lock >= 0) close(channel->lock);
+        pthread_mutex_unlock(&open_lock);
+    }
     free(channel->calls);
     free(channel->inbox);
     memset(channel, 0, sizeof *channel);

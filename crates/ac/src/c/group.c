@@ -3,6 +3,9 @@
 #include "channel.h"
 
 void qj_ac_group_add(struct qj_ac_group *group, struct qj_ac_group_item *item) {
+    for (const struct qj_ac_group_item *other = group->first; other != NULL; other = other->next) {
+        if (other == item) qj_ac__die("an item is added to a group that it is in already");
+    }
     item->next = group->first;
     group->first = item;
 }

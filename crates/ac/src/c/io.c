@@ -152,6 +152,7 @@ static void cancel_at_random(const struct io_operation *operation) {
 static ssize_t carry_out(struct io_operation *operation) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (runtime->current == &qj_ac__nowhere) qj_ac_start();
+    qj_ac__check_stack(runtime);
     struct qj_ac_io *io = io_of(runtime);
     struct qj_ac_cancel_item item;
     operation->task = runtime->current;

@@ -81,7 +81,6 @@ static void poller(void *argument) {
 }
 
 void qj_ac__poller_wanted(struct qj_ac_runtime *runtime) {
-    qj_ac__check_stack(runtime);
     if (runtime->poller == NULL) {
         struct qj_ac_task *task = runtime->current;
         struct qj_ac_finish *around = task->finish;
@@ -166,6 +165,7 @@ void qj_ac__wakers_leave(struct qj_ac_runtime *runtime) {
 void qj_ac_suspend_remote(void) {
     if (qj_ac__thread.current == &qj_ac__nowhere) qj_ac_start();
     struct qj_ac_runtime *runtime = &qj_ac__thread;
+    qj_ac__check_stack(runtime);
     runtime->foreign_waits++;
     qj_ac__poller_wanted(runtime);
     qj_ac_suspend();

@@ -217,6 +217,7 @@ static void sleeper_abandon(void *argument) {
 int qj_ac_sleep(uint64_t ns) {
     started();
     struct qj_ac_runtime *runtime = &qj_ac__thread;
+    qj_ac__check_stack(runtime);
     struct sleeper sleeper;
     sleeper.task = runtime->current;
     sleeper.result = 0;

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <quaject/ac/ipc.h>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -554,8 +555,25 @@ static void clients(void) {
     close(memory);
 }
 
+/* Zeros are no channel, and closing twice is closing once: no other descriptor is closed. */
+static void never_opened(void) {
+    static struct qj_ac_channel zeros;
+    struct qj_ac_channel once;
+    int memory = qj_ac_channel_memory(LOG2);
+    CHECK(fcntl(0, F_GETFD) >= 0 || open("/dev/null", O_RDONLY) == 0);
+    qj_ac_channel_close(&zeros);
+    CHECK(qj_ac_channel_open(&once, memory, LOG2, 2) == -EINVAL);
+    qj_ac_channel_close(&once);
+    CHECK(qj_ac_channel_open(&once, memory, LOG2, 0) == 0);
+    qj_ac_channel_close(&once);
+    qj_ac_channel_close(&once);
+    CHECK(fcntl(0, F_GETFD) >= 0 && fcntl(memory, F_GETFD) >= 0);
+    close(memory);
+}
+
 int main(int count, char **arguments) {
     setvbuf(stdout, NULL, _IONBF, 0);
+    never_opened();
     between_threads();
     polling();
     forged();

@@ -250,6 +250,11 @@ static void make(const char *mistake) {
             qj_ac_async(receives, NULL);
             qj_ac_async(mistake[8] == 't' ? receives : dispatches, NULL);
         });
+    } else if (strcmp(mistake, "group-twice") == 0) {
+        static struct qj_ac_group_item items[2];
+        qj_ac_group_add(&group, &items[0]);
+        qj_ac_group_add(&group, &items[1]);
+        qj_ac_group_add(&group, &items[0]);
     } else if (strcmp(mistake, "ids") == 0) {
         for (int i = 0; i < 65535; i++) {
             if (qj_ac_id_create() == 0) _exit(1);

@@ -49,6 +49,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("stack-bytes", "`stack_bytes` is 4611686018427387904; it may be at most 1099511627776"),
     ("thread-ends-in-a-task", "a thread ended in task 1 (without a name): it and the others would never end"),
     ("thread-ends-in-a-block", "a thread ended inside a DO_FINISH block: its tasks would never end"),
+    ("group-twice", "an item is added to a group that it is in already"),
     ("stop-inside", "the thread's tasks are stopped inside a DO_FINISH block"),
     ("stacks-at-most", "out of stacks: 100 tasks wait, and `stacks_at_most` allows no more"),
     ("memory", "out of memory: no stack for another task, "),
