@@ -342,13 +342,18 @@ impl<'a> Search<'a> {
                     return;
                 }
                 let is_late = self.round > MOST_ROUNDS[1];
-                Rc::make_mut(here).0.retain(|value, old| match there.get(*value) {
-                    Some(fact) if fact.implies(old) => true,
-                    Some(fact) if !is_late => {
-                        *old = joined(old, fact);
-                        true
+                let mut left = there.here.0.iter().peekable();
+                Rc::make_mut(here).0.retain(|value, old| {
+                    while left.next_if(|(other, _)| *other < value).is_some() {}
+                    let found = left.next_if(|(other, _)| *other == value).map(|(_, fact)| fact);
+                    match there.narrower(*value).or(found) {
+                        Some(fact) if fact.implies(old) => true,
+                        Some(fact) if !is_late => {
+                            *old = joined(old, fact);
+                            true
+                        }
+                        Some(_) | None => false,
                     }
-                    Some(_) | None => false,
                 });
             }
         }
