@@ -142,6 +142,17 @@ fn a_counted_loop_ends_by_itself() {
     assert_eq!(nodes(&std::fs::read_to_string(path).expect("a readable program")), 146);
 }
 
+/// Counters that nothing bounds are counted up once, constant by constant; in other places of the program they are taken
+/// to be anything at once. If they climb everywhere it takes more work than is allowed here.
+#[test]
+fn counters_climb_once() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/filters-process/esp/program3.esp");
+    let program = compile(&path, &std::fs::read_to_string(&path).expect("a readable program"));
+    let all: Vec<ProcessId> = (0..program.processes.len() as u32).map(ProcessId).collect();
+    let limits = Limits { effort: 30_000, ..Limits::default() };
+    assert_eq!(fuse(&program, &all, false, limits).map(|fused| fused.nodes), Ok(146));
+}
+
 /// Filters that may make the end of the stream themselves: who reads it leaves those before it waiting for ever. Their
 /// places are no states.
 #[test]

@@ -58,6 +58,8 @@ pub(super) struct Explorer<'g, 'p> {
     /// The nodes of all rounds.
     nodes: Vec<Node>,
     numbers: FxHashMap<Rc<Key>, usize>,
+    /// What values have been widened to, wherever that was.
+    widest: Facts,
     round: Round,
     /// What the walk at hand has come upon.
     pub(super) seen: Seen,
@@ -256,6 +258,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             versions: Vec::new(),
             nodes: Vec::new(),
             numbers: FxHashMap::default(),
+            widest: Facts::new(),
             round: Round::default(),
             seen: Seen::default(),
             course,
@@ -365,6 +368,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.versions.clear();
         self.nodes.clear();
         self.numbers.clear();
+        self.widest.clear();
         self.round = Round::default();
         self.vain.clear();
         self.begins_anew = false;

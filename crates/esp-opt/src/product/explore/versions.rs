@@ -122,13 +122,25 @@ impl Explorer<'_, '_> {
         versions.changes += 1;
         for (origin, fact) in floor {
             let widest = versions.floor.entry(origin).or_insert_with(|| fact.clone());
-            if widest.implies(&fact) {
-                *widest = fact;
-            } else if !fact.implies(widest) {
-                // Without a common bound both would have the search go back for ever.
-                *widest = Fact::between(widest.low.min(fact.low), widest.high.max(fact.high));
+            widen_to(widest, &fact);
+            // A counter that has climbed in one place, constant by constant, would climb as far in the next one.
+            let anywhere = self.widest.entry(origin).or_insert_with(|| widest.clone());
+            if widest.implies(anywhere) {
+                widest.clone_from(anywhere);
+            } else {
+                widen_to(anywhere, widest);
             }
         }
+    }
+}
+
+/// Widens what is known by what else may be.
+fn widen_to(widest: &mut Fact, fact: &Fact) {
+    if widest.implies(fact) {
+        widest.clone_from(fact);
+    } else if !fact.implies(widest) {
+        // Without a common bound both would have the search go back for ever.
+        *widest = Fact::between(widest.low.min(fact.low), widest.high.max(fact.high));
     }
 }
 
