@@ -10,7 +10,12 @@ use clap::Parser;
 use std::process::ExitCode;
 use terminal::{Stop, Terminal};
 
+/// Bytes of memory for what is small that the system is asked for at once: a compiler makes many small things, and most
+/// programs are compiled in less.
+const HEAP: usize = 32 << 20;
+
 fn main() -> ExitCode {
+    quaject_pages::heap_in_huge_pages(HEAP);
     let Arguments { color, messages, command } = Arguments::parse();
     let terminal = Terminal::new(color, messages);
     let outcome = match command {

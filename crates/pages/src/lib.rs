@@ -67,6 +67,55 @@ impl<T> Default for Pages<T> {
     }
 }
 
+/// Has the heap of the C library, from which `Box`, `Vec` and the like are, begin with so many bytes (a multiple of a huge
+/// page) in huge pages, as far as the system has any; where another library has the heap, nothing is done. For programs
+/// that run for a few milliseconds, most of which they would spend on getting pages one at a time. To be called once, at
+/// the beginning. Memory that is not used is not taken from others, but for the rest of a huge page.
+pub fn heap_in_huge_pages(bytes: usize) {
+    #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
+    heap::begin(bytes);
+    #[cfg(not(all(target_os = "linux", target_env = "gnu", not(miri))))]
+    let _ = bytes;
+}
+
+/// ```text
+///            end         boundary                    boundary + bytes
+///   heap ─────┤ filler      │  huge pages               │ ...
+///   (small)   └─────────────┴───────────────────────────┘
+/// ```
+#[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
+mod heap {
+    use super::HUGE;
+    use std::hint::black_box;
+    use std::mem;
+
+    pub(super) fn begin(bytes: usize) {
+        let Ok(pad) = libc::c_int::try_from(bytes + HUGE) else { return };
+        // Where the heap is full it grows by so much, once; and what is smaller than that comes from it.
+        // SAFETY: sets numbers of the allocator, which takes its lock.
+        let is_set = unsafe {
+            libc::mallopt(libc::M_TOP_PAD, pad) == 1
+                && libc::mallopt(libc::M_MMAP_THRESHOLD, 2 * HUGE as libc::c_int) == 1
+        };
+        if !is_set {
+            return;
+        }
+        // SAFETY: asks where the heap ends, and moves nothing.
+        let end = unsafe { libc::sbrk(0) } as usize;
+        let boundary = end.next_multiple_of(HUGE);
+        // Up to there pages are small, so that nothing is put there. Nobody writes to it, and so it takes no memory.
+        mem::forget(black_box(Vec::<u8>::with_capacity(boundary - end)));
+        drop(black_box(Vec::<u8>::with_capacity(HUGE / 2)));
+        // SAFETY: asks where the heap ends, and moves nothing.
+        let end = unsafe { libc::sbrk(0) } as usize;
+        if boundary + bytes <= end {
+            // A system without huge pages refuses, and serves as well, only later.
+            // SAFETY: this is memory of the heap, which keeps what it holds.
+            unsafe { libc::madvise(boundary as *mut libc::c_void, bytes, libc::MADV_HUGEPAGE) };
+        }
+    }
+}
+
 impl<T: Zeroed> Deref for Pages<T> {
     type Target = [T];
 
