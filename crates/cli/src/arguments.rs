@@ -170,8 +170,8 @@ pub(crate) struct Run {
     /// Find fast paths while the program runs, and drop those that do not pay any more (engines jit, interp)
     #[arg(long)]
     pub(crate) adaptive: bool,
-    /// Say on standard error how often each fast path was entered, and where it was left how often; with --adaptive
-    /// what was formed and dropped, and when
+    /// Say on standard error what became of the processes, and why; how often each fast path was entered, and where it
+    /// was left how often; with --adaptive what was formed and dropped, and when
     #[arg(long)]
     pub(crate) report: bool,
     /// Write everything the program learns from outside to FILE, for `qj replay` (engines interp, jit; mode process)
@@ -242,10 +242,9 @@ pub(crate) enum Engine {
     Jit,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum ModeChoice {
     /// Each on its own, scheduled while the program runs
-    #[default]
     Process,
     /// Likewise, but that a receiver that stops goes straight back to its sender, where a channel has one of each (with
     /// C; machine code runs such a program as `process` does)
@@ -270,15 +269,18 @@ pub(crate) enum BatchChoice {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Coding {
     /// How processes become code
-    #[arg(long, value_name = "MODE", default_value = "process")]
-    pub(crate) mode: ModeChoice,
+    ///
+    /// [default: auto; fastpath with --fast-paths; process for what is about the processes as they are written: --engine
+    /// interp, --seed, --record, --adaptive, --emit ir, --emit promela, pictures]
+    #[arg(long, value_name = "MODE")]
+    pub(crate) mode: Option<ModeChoice>,
     /// How many times as much code as on their own processes may become as one state machine (for --mode automata,
     /// auto), twice as many where some can be left waiting for ever; what would become more is left out
     ///
-    /// [default: 8]
+    /// [default: 8 for automata; for auto, half as much code again by an estimate]
     #[arg(long, value_name = "TIMES")]
     pub(crate) growth: Option<usize>,
-    /// A file of fast paths for the program (for --mode fastpath, auto)
+    /// A file of fast paths for the program (for --mode fastpath, which is the default with it, and auto)
     #[arg(long, value_name = "FILE.fp", value_hint = ValueHint::FilePath)]
     pub(crate) fast_paths: Vec<PathBuf>,
 }

@@ -209,6 +209,80 @@ fn auto_takes_what_fits() {
     }
 }
 
+#[test]
+fn the_mode_is_auto_unless_it_is_about_processes_as_they_are_written() {
+    let path = "fastpath more { process read { statement i, c; start c; follows (i c)*; }\n\
+        process pair { statement c/in@1 as first; start first; exit first; } }\n";
+    let folder = Folder::with(&[("a.esp", PAIRS), ("more.fp", path)]);
+    let auto = "mode: auto, as no mode was asked for\nfused: read, pair: one state machine of [..]\n\
+        no fast path sums: `read` is part of a state machine\n";
+    let paths = "mode: fastpath, as `--fast-paths` asks for it\nfast path sums: entered [..]\n...\n";
+    let process = |why: &str| format!("mode: process, as {why}\n");
+    for (arguments, report) in [
+        ("", auto),
+        ("--engine c", auto),
+        ("--growth 0", "[..]\nnot fused: read, pair: more than 0 instructions\nfast path sums: entered [..]\n...\n"),
+        ("--fast-paths more.fp", paths),
+        ("--engine interp", &process("`--engine interp` is the reference")),
+        ("--seed 1", &process("`--seed` is of the processes")),
+        ("--record r.txt", &process("`--record` is of the processes")),
+        ("--mode process", &process("it was asked for")),
+    ] {
+        let run = folder.qj(&format!("run a.esp --report {arguments}")).stdin("1\n2\n3\n4\n").assert().success();
+        run.stdout_eq("3\n7\n").stderr_eq(report);
+    }
+    for form in ["c", "exe"] {
+        let build = folder.qj(&format!("build a.esp --emit {form} --report -o {form}.out")).assert().success();
+        build.stdout_eq(format!("{auto}\n...\n"));
+    }
+    let text = |arguments: &str| folder.qj(&format!("build a.esp --emit ir {arguments}")).output().expect("qj runs").stdout;
+    assert!(text("") == text("--mode process") && text("") != text("--mode auto"));
+}
+
+#[test]
+fn paths_of_the_program_are_taken_unasked_only_where_nobody_can_tell() {
+    let program = include_str!(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../tests/differential/tests/fast-paths/member_is_on_the_ready_list_while_it_waits.esp"
+    ));
+    let folder = Folder::with(&[("a.esp", program)]);
+    let run = |arguments: &str| folder.qj(&format!("run a.esp {arguments}")).output().expect("qj runs");
+    let written = run("--mode process");
+    for engine in ["", "--engine c"] {
+        let unasked = run(engine);
+        assert_eq!((said(&unasked), &unasked.stdout), (said(&written), &written.stdout), "{engine}");
+    }
+    // The path is what makes the difference, and where it went is told.
+    assert_ne!(run("--mode fastpath").stdout, written.stdout);
+    let report = run("--report");
+    let reason = "no fast path go: `tick` has ";
+    assert!(said(&report).contains(reason), "{}", said(&report));
+}
+
+#[test]
+fn little_code_is_made_unless_more_is_asked_for() {
+    let frame = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/hdlc");
+    let folder = Folder::with(&[]);
+    for (file, names) in [("frame.esp", "checksum, stuff"), ("deframe.esp", "unstuff, check")] {
+        let report = |options: &str| {
+            let build = folder.qj(&format!("build {frame}/{file} --emit c --report {options} -o out"));
+            String::from_utf8_lossy(&build.output().expect("qj runs").stdout).into_owned()
+        };
+        let said = report("");
+        assert!(said.contains(&format!("not fused: {names}: more than half as much code again\n")), "{said}");
+        let said = report("--growth 8");
+        assert!(said.contains(&format!("fused: {names}: one state machine of ")), "{said}");
+    }
+    // The bars of what is run unasked are for these.
+    let programs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/filters-process/esp");
+    for number in 1..=4 {
+        let build = folder.qj(&format!("build {programs}/program{number}.esp --emit c --report -o out"));
+        let said = String::from_utf8_lossy(&build.output().expect("qj runs").stdout).into_owned();
+        let lines: Vec<&str> = said.lines().take(3).collect();
+        assert!(lines[1].starts_with("fused: read, ") && lines[1].contains(", write: ") && lines[2].is_empty(), "{said}");
+    }
+}
+
 /// Programs that show something else if their processes run in another order, and what the report says of them.
 const ORDERS: [(&str, &str); 8] = [
     (
@@ -255,12 +329,12 @@ const ORDERS: [(&str, &str); 8] = [
 fn what_would_show_another_order_stays_as_it_is_unless_asked_for() {
     for (processes, reason) in ORDERS {
         let folder = Folder::with(&[("a.esp", &format!("channel c(int);\nchannel o(int) external in;\n{processes}"))]);
-        let report = folder.qj("build a.esp --emit c --mode auto --report -o out").output().expect("qj runs");
+        let report = folder.qj("build a.esp --emit c --report -o out").output().expect("qj runs");
         let said = String::from_utf8_lossy(&report.stdout);
         assert!(said.contains(reason) && !said.contains("\nfused") && !said.starts_with("fused"), "{said}");
         let plain = folder.qj("run a.esp --mode process --engine interp").output().expect("qj runs");
         for engine in ["c", "jit"] {
-            let run = folder.qj(&format!("run a.esp --mode auto --engine {engine}")).output().expect("qj runs");
+            let run = folder.qj(&format!("run a.esp --engine {engine}")).output().expect("qj runs");
             assert_eq!((&run.stdout, run.status), (&plain.stdout, plain.status), "{engine}: {processes}");
         }
         let asked = folder.qj("build a.esp --emit c --mode automata --report -o out").output().expect("qj runs");
@@ -345,7 +419,8 @@ fn batches_are_made_reported_and_left_out() {
 fn options_without_meaning_are_refused() {
     let folder = Folder::with(&[("a.esp", PAIRS)]);
     let help = "error: `--growth` has no meaning here\nhelp: it is for `--mode automata` and `--mode auto`\n";
-    folder.qj("run a.esp --growth 3").assert().code(2).stderr_eq(help);
+    folder.qj("run a.esp --mode process --growth 3").assert().code(2).stderr_eq(help);
+    folder.qj("run a.esp --seed 3 --growth 3").assert().code(2).stderr_eq(help);
     folder.qj("build a.esp --emit c --mode fastpath --growth 3").assert().code(2).stderr_eq(help);
     let help = help.replace("growth", "batch");
     folder.qj("build a.esp --emit c --mode fastpath --batch auto").assert().code(2).stderr_eq(help);
@@ -378,8 +453,8 @@ fn a_run_tells_how_often_paths_were_entered_and_where_they_were_left() {
     let left: Vec<&str> = lines.collect();
     assert!(entered > 0 && left.iter().any(|line| line.contains("abort: the world is not ready for")), "{report}");
     assert_eq!(left.iter().map(|line| number(line, "left ")).sum::<u64>(), entered, "{report}");
-    folder.qj("run a.esp --mode fastpath --engine c --report").assert().code(2);
-    folder.qj("run a.esp --mode automata --report").assert().code(2);
+    let counted = folder.qj("run a.esp --mode fastpath --engine c --report").stdin("1\n2\n").assert().success();
+    counted.stdout_eq("3\n").stderr_eq("fast path sums: read, pair: [..] states, [..] instructions\n...\n");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `qj build`
 
-use super::run::{checks, manual, options, tell_manual};
+use super::run::{FAST_PATHS, UNASKED, checks, chosen, manual, options, paths, tell_manual};
 use super::{compile, keep_apart};
 use crate::arguments::{BatchChoice, Build, EmitForm, ModeChoice, StyleChoice};
 use crate::terminal::{Status, Stop, Terminal, deliver, print, say};
@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 const RING: u32 = 16;
 
 pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Stop> {
-    refuse_idle_options(&arguments)?;
+    let (mode, why) = mode(&arguments);
+    refuse_idle_options(&arguments, mode)?;
     keep_apart(&arguments.file, arguments.output.as_deref())?;
     let stem = arguments
         .file
@@ -25,9 +26,9 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
         .map_or_else(|| "program".to_string(), |stem| stem.to_string_lossy().into_owned());
     let compilation = |emit| {
         let dump = Dump { passes: arguments.dump.clone() };
-        options(emit, &arguments.coding, arguments.checked).map(|options| Options {
+        options(emit, mode, &arguments.coding, arguments.checked).map(|options| Options {
             optimiser: Optimiser::On,
-            batching: match (arguments.batch, arguments.coding.mode) {
+            batching: match (arguments.batch, mode) {
                 (Some(BatchChoice::Off), _) => Batching::Off,
                 (Some(BatchChoice::Auto), _) => Batching::On,
                 // They cost more code than `auto` makes unless it is told to, and tables.
@@ -71,7 +72,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
             let Emitted::C(generated) = &outputs.emitted else { unreachable!("asked for C") };
             write_c(&folder, &stem, generated).map_err(Stop::at)?;
             if arguments.report {
-                print(attempts(&outputs).as_bytes())?;
+                print(attempts(mode, why, &outputs).as_bytes())?;
                 let mut report = generated.report.clone();
                 quaject_esp_run::measure_code(&outputs.ir, &c_options, &mut report);
                 print(report.to_string().as_bytes())?;
@@ -80,13 +81,13 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
         EmitForm::Exe => {
             let compilation = Options { manual: manual(&arguments.externs), ..compilation(Emit::Ir)? };
             let (_, outputs) = compile(terminal, &arguments.file, fast_paths, &compilation)?;
-            tell_manual(&outputs);
+            tell_manual(mode, &outputs);
             let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(&stem));
             let mut report =
                 quaject_esp_run::build_executable(&outputs.ir, checks(arguments.checked), &arguments.externs, &path)
                     .map_err(Stop::at)?;
             if arguments.report {
-                print(attempts(&outputs).as_bytes())?;
+                print(attempts(mode, why, &outputs).as_bytes())?;
                 let c_options = quaject_esp_run::c_options(checks(arguments.checked));
                 quaject_esp_run::measure_code(&outputs.ir, &c_options, &mut report);
                 print(report.to_string().as_bytes())?;
@@ -105,7 +106,7 @@ fn dumped(dumped: &Dumped) -> String {
 }
 
 /// Refuses options of other forms: whoever gives one expects it to do something.
-fn refuse_idle_options(arguments: &Build) -> Result<(), Stop> {
+fn refuse_idle_options(arguments: &Build, mode: ModeChoice) -> Result<(), Stop> {
     let options = [
         ("--style", arguments.style.is_some(), EmitForm::C, "c"),
         ("--ring", arguments.ring.is_some(), EmitForm::C, "c"),
@@ -119,7 +120,7 @@ fn refuse_idle_options(arguments: &Build) -> Result<(), Stop> {
             let trouble = Trouble::usage(format!("`{option}` has no meaning here"));
             Err(Stop::at(trouble.help(format!("it is for `--emit {form}`"))))
         }
-        None if arguments.batch.is_some() && !fuses(arguments.coding.mode) => {
+        None if arguments.batch.is_some() && !fuses(mode) => {
             let trouble = Trouble::usage("`--batch` has no meaning here");
             Err(Stop::at(trouble.help("it is for `--mode automata` and `--mode auto`")))
         }
@@ -139,12 +140,22 @@ fn fuses(mode: ModeChoice) -> bool {
     }
 }
 
-/// What became of groups of processes that were to be fused.
-fn attempts(outputs: &Outputs) -> String {
-    let mut lines: Vec<String> = outputs.attempts.iter().map(|attempt| attempt.text(&outputs.ir) + "\n").collect();
-    lines.extend(outputs.batches.iter().map(|batch| batch.text(&outputs.ir) + "\n"));
-    lines.extend(outputs.extractions.iter().map(|extraction| extraction.text(&outputs.ir) + "\n"));
-    if lines.is_empty() { String::new() } else { lines.concat() + "\n" }
+/// How the processes become code, and why if nobody has asked for that: the forms for people show them as written.
+fn mode(arguments: &Build) -> (ModeChoice, Option<&'static str>) {
+    match (arguments.coding.mode, arguments.emit) {
+        (Some(mode), _) => (mode, None),
+        (None, EmitForm::C | EmitForm::Exe) if !arguments.coding.fast_paths.is_empty() => {
+            (ModeChoice::Fastpath, Some(FAST_PATHS))
+        }
+        (None, EmitForm::C | EmitForm::Exe) => (ModeChoice::Auto, Some(UNASKED)),
+        (None, EmitForm::Ir | EmitForm::Promela) => (ModeChoice::Process, None),
+    }
+}
+
+/// What became of the processes, before what the C of them takes.
+fn attempts(mode: ModeChoice, why: Option<&str>, outputs: &Outputs) -> String {
+    let text = chosen(mode, why, outputs) + &paths(outputs);
+    if text.is_empty() { text } else { text + "\n" }
 }
 
 /// Refuses the name of a C file where a folder is meant, unless there is such a folder.

@@ -9,25 +9,26 @@ use quaject_esp_run::disk::open_program;
 
 pub(crate) fn graph(terminal: &Terminal, arguments: Graph) -> Result<Status, Stop> {
     super::keep_apart(&arguments.file, arguments.output.as_deref())?;
-    let picture = match arguments.coding.mode {
+    let mode = arguments.coding.mode.unwrap_or(ModeChoice::Process);
+    let picture = match mode {
         ModeChoice::Process | ModeChoice::Direct => {
             // What is refused of modes is refused of this picture, too.
-            options(Emit::Ir, &arguments.coding, false)?;
+            options(Emit::Ir, mode, &arguments.coding, false)?;
             let (source, mut disk) = open_program(&arguments.file, &arguments.coding.fast_paths).map_err(Stop::at)?;
             let checked = quaject_esp::check(source, &mut disk);
             terminal.diagnostics(&checked.sources, &checked.diagnostics);
             let Some(program) = checked.program else { return Ok(Status::Wrong) };
             quaject_esp::graph(&program)
         }
-        ModeChoice::Fastpath | ModeChoice::Automata | ModeChoice::Auto => states(terminal, &arguments)?,
+        ModeChoice::Fastpath | ModeChoice::Automata | ModeChoice::Auto => states(terminal, mode, &arguments)?,
     };
     deliver(arguments.output.as_deref(), &picture)?;
     Ok(Status::Done)
 }
 
 /// What processes have become.
-fn states(terminal: &Terminal, arguments: &Graph) -> Result<String, Stop> {
-    let compilation = Options { optimiser: Optimiser::On, ..options(Emit::Ir, &arguments.coding, false)? };
+fn states(terminal: &Terminal, mode: ModeChoice, arguments: &Graph) -> Result<String, Stop> {
+    let compilation = Options { optimiser: Optimiser::On, ..options(Emit::Ir, mode, &arguments.coding, false)? };
     let (_, outputs) = super::compile(terminal, &arguments.file, &arguments.coding.fast_paths, &compilation)?;
     quaject_esp::states(&outputs.ir, &outputs.extractions).map_err(|reason| {
         Stop::at(match reason {

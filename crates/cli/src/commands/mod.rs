@@ -21,7 +21,7 @@ pub(crate) mod test;
 pub(crate) mod verify;
 
 use crate::terminal::{Status, Stop, Terminal, say};
-use quaject_esp::{Compiled, NoOutput, Options, Outputs, Refusal};
+use quaject_esp::{Compiled, Mode, NoOutput, Options, Outputs, Refusal};
 use quaject_esp_run::Trouble;
 use quaject_esp_run::disk::open_program;
 use quaject_esp_run::files::are_one;
@@ -49,10 +49,15 @@ fn compile(
     let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source, &mut disk, options);
     terminal.diagnostics(&sources, &diagnostics);
     let outputs = outputs.map_err(|reason| refused(file, reason))?;
-    for extraction in &outputs.extractions {
+    let asked_for = match options.mode {
+        Mode::FastPath => &outputs.extractions[..],
+        // What it leaves out, `--report` tells.
+        Mode::Process | Mode::Direct | Mode::Automata | Mode::Auto => &[],
+    };
+    for extraction in asked_for {
         extraction.in_vain(&outputs.ir).iter().for_each(|line| say(&format!("warning: {line}\n")));
     }
-    for refused in &outputs.extractions {
+    for refused in asked_for {
         match refused.result {
             // A path of processes that are fused is not needed.
             Ok(_) | Err(Refusal::Fused { .. }) => {}

@@ -3,7 +3,7 @@
 use super::{compile, keep_apart, refused};
 use crate::arguments::{self, Coding, DebugTool, ModeChoice, Run, RunOptions};
 use crate::terminal::{Status, Stop, Terminal, say};
-use quaject_esp::{Compiled, Emit, Growth, Limits, Manual, Mode, Optimiser, Options, Outputs, Refusal};
+use quaject_esp::{Compiled, Emit, Extraction, Growth, Limits, Manual, Mode, Optimiser, Options, Outputs, Refusal};
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_ir::step::Checks;
 use quaject_esp_run::disk::open_program;
@@ -17,20 +17,14 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
         return adaptive(terminal, &arguments);
     }
     let settings = run_settings(&arguments)?;
-    let has_paths = matches!(arguments.coding.mode, ModeChoice::Fastpath | ModeChoice::Auto);
-    if arguments.report && !(has_paths && settings.engine != Engine::C) {
-        let trouble = Trouble::usage("`--report` has no meaning here");
-        let help = "it is for `--adaptive`, and for `--mode fastpath` and `auto` without `--engine c`; `qj build --report` \
-                    tells of a mode";
-        return Err(Stop::at(trouble.help(help)));
-    }
+    let (mode, why) = mode(&arguments);
     if let (Some(_), Engine::C) = (&arguments.record, settings.engine) {
         return Err(Stop::at(
             Trouble::usage("`--record` needs the interpreter")
                 .help("leave out `--engine c`: every engine does the same"),
         ));
     }
-    if arguments.record.is_some() && arguments.coding.mode != ModeChoice::Process {
+    if arguments.record.is_some() && mode != ModeChoice::Process {
         return Err(Stop::at(
             Trouble::usage("`--record` needs `--mode process`: a recording counts what processes ask the world for")
                 .help("leave out `--mode`: what is recorded can be replayed as often as you like"),
@@ -38,17 +32,20 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
     }
     keep_apart(&arguments.file, arguments.record.as_deref())?;
     let manual = manual(&arguments.options.externs);
-    let optimiser = match (settings.engine, arguments.coding.mode) {
+    let optimiser = match (settings.engine, mode) {
         // The reference; and what is recorded is replayed by it.
         (Engine::Interpreter, ModeChoice::Process) => Optimiser::Off,
         _ if arguments.record.is_some() => Optimiser::Off,
         (Engine::Interpreter | Engine::C | Engine::Jit | Engine::Best, _) => Optimiser::On,
     };
-    let compilation = options(Emit::Ir, &arguments.coding, arguments.options.checked)?;
+    let compilation = options(Emit::Ir, mode, &arguments.coding, arguments.options.checked)?;
     let compilation = Options { manual, optimiser, ..compilation };
     let (sources, outputs) = compile(terminal, &arguments.file, &arguments.coding.fast_paths, &compilation)?;
-    tell_manual(&outputs);
+    tell_manual(mode, &outputs);
     let program = &outputs.ir;
+    if arguments.report {
+        say(&report(mode, why, &outputs, settings.engine));
+    }
     let ended = match &arguments.record {
         None => quaject_esp_run::run(program, &settings).map_err(Stop::at)?,
         Some(path) => {
@@ -71,12 +68,70 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
     Ok(tell(terminal, program, &sources, ended.ending))
 }
 
+/// How the processes are run, and why if nobody has asked for that: as they are written where it is about them.
+fn mode(arguments: &Run) -> (ModeChoice, Option<&'static str>) {
+    if let Some(mode) = arguments.coding.mode {
+        return (mode, None);
+    }
+    let asked_for = [
+        (arguments.record.is_some(), ModeChoice::Process, "as `--record` is of the processes"),
+        (arguments.options.seed.is_some(), ModeChoice::Process, "as `--seed` is of the processes"),
+        (!arguments.coding.fast_paths.is_empty(), ModeChoice::Fastpath, FAST_PATHS),
+        (arguments.engine == Some(arguments::Engine::Interp), ModeChoice::Process, "as `--engine interp` is the reference"),
+    ];
+    match asked_for.into_iter().find(|(is_given, ..)| *is_given) {
+        Some((_, mode, why)) => (mode, Some(why)),
+        None => (ModeChoice::Auto, Some(UNASKED)),
+    }
+}
+
+/// Why `auto` is the mode.
+pub(super) const UNASKED: &str = "as no mode was asked for";
+
+/// Why `fastpath` is the mode.
+pub(super) const FAST_PATHS: &str = "as `--fast-paths` asks for it";
+
+/// What was chosen and why, and what became of the processes; `why` is told where the mode was not asked for.
+pub(super) fn chosen(mode: ModeChoice, why: Option<&str>, outputs: &Outputs) -> String {
+    let attempts = outputs.attempts.iter().map(|attempt| attempt.text(&outputs.ir));
+    let batches = outputs.batches.iter().map(|batch| batch.text(&outputs.ir));
+    let mode = why.map(|why| format!("mode: {}, {why}", name(mode)));
+    mode.into_iter().chain(attempts).chain(batches).map(|line| line + "\n").collect()
+}
+
+/// What became of fast paths.
+pub(super) fn paths(outputs: &Outputs) -> String {
+    outputs.extractions.iter().map(|extraction| extraction.text(&outputs.ir) + "\n").collect()
+}
+
+fn name(mode: ModeChoice) -> &'static str {
+    match mode {
+        ModeChoice::Process => "process",
+        ModeChoice::Direct => "direct",
+        ModeChoice::Fastpath => "fastpath",
+        ModeChoice::Automata => "automata",
+        ModeChoice::Auto => "auto",
+    }
+}
+
+/// What is told before a run: nothing of what it counts.
+fn report(mode: ModeChoice, why: Option<&str>, outputs: &Outputs, engine: Engine) -> String {
+    let is_counted = |extraction: &&Extraction| extraction.result.is_ok() && engine != Engine::C;
+    let paths = outputs.extractions.iter().filter(|extraction| !is_counted(extraction));
+    let paths: String = paths.map(|extraction| extraction.text(&outputs.ir) + "\n").collect();
+    let text = chosen(mode, why, outputs) + &paths;
+    match text.is_empty() && outputs.extractions.is_empty() {
+        true => format!("mode: {}, as it was asked for\n", name(mode)),
+        false => text,
+    }
+}
+
 /// A run that finds its fast paths itself.
 fn adaptive(terminal: &Terminal, arguments: &Run) -> Result<Status, Stop> {
     only_adaptive(arguments).map_err(Stop::at)?;
     let settings = run_settings(arguments)?;
     let (source, mut disk) = open_program(&arguments.file, &[]).map_err(Stop::at)?;
-    let options = options(Emit::Ir, &arguments.coding, arguments.options.checked)?;
+    let options = options(Emit::Ir, ModeChoice::Process, &arguments.coding, arguments.options.checked)?;
     let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source.clone(), &mut disk, &options);
     terminal.diagnostics(&sources, &diagnostics);
     let program = outputs.map_err(|reason| refused(&arguments.file, reason))?.ir;
@@ -100,7 +155,7 @@ fn only_adaptive(arguments: &Run) -> Result<(), Trouble> {
             "leave out `--engine`, or find paths with `qj profile` and `qj fastpath suggest`",
         ),
         (
-            coding.mode != ModeChoice::Process,
+            coding.mode.is_some_and(|mode| mode != ModeChoice::Process),
             "`--adaptive` needs `--mode process`: it finds the fast paths itself",
             "leave out `--mode`",
         ),
@@ -139,8 +194,9 @@ pub(super) fn manual(externs: &[PathBuf]) -> Manual {
 }
 
 /// Says what would make fast paths in C run, which have been told to be left out.
-pub(super) fn tell_manual(outputs: &Outputs) {
-    for extraction in &outputs.extractions {
+pub(super) fn tell_manual(mode: ModeChoice, outputs: &Outputs) {
+    let asked_for = outputs.extractions.iter().filter(|_| mode == ModeChoice::Fastpath);
+    for extraction in asked_for {
         if let Err(Refusal::Manual { function }) = &extraction.result {
             say(&format!("help: give the file that defines `{function}`: `--extern FILE.c`\n"));
         }
@@ -148,8 +204,8 @@ pub(super) fn tell_manual(outputs: &Outputs) {
 }
 
 /// What to compile a program to, as it was asked for.
-pub(crate) fn options(emit: Emit, coding: &Coding, checked: bool) -> Result<Options, Stop> {
-    let mode = match coding.mode {
+pub(crate) fn options(emit: Emit, mode: ModeChoice, coding: &Coding, checked: bool) -> Result<Options, Stop> {
+    let mode = match mode {
         ModeChoice::Process => Mode::Process,
         ModeChoice::Direct => Mode::Direct,
         ModeChoice::Fastpath => Mode::FastPath,
