@@ -77,7 +77,11 @@ fn mode(arguments: &Run) -> (ModeChoice, Option<&'static str>) {
         (arguments.record.is_some(), ModeChoice::Process, "as `--record` is of the processes"),
         (arguments.options.seed.is_some(), ModeChoice::Process, "as `--seed` is of the processes"),
         (!arguments.coding.fast_paths.is_empty(), ModeChoice::Fastpath, FAST_PATHS),
-        (arguments.engine == Some(arguments::Engine::Interp), ModeChoice::Process, "as `--engine interp` is the reference"),
+        (
+            arguments.engine == Some(arguments::Engine::Interp),
+            ModeChoice::Process,
+            "as `--engine interp` is the reference",
+        ),
     ];
     match asked_for.into_iter().find(|(is_given, ..)| *is_given) {
         Some((_, mode, why)) => (mode, Some(why)),
