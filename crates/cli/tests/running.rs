@@ -670,33 +670,3 @@ fn closed_streams_are_empty_and_take_everything() {
         shell.assert().success().stdout_eq("").stderr_eq("");
     }
 }
-
-#[test]
-fn code_that_never_comes_back_is_stopped_by_a_signal() {
-    let folder = Folder::with(&[(
-        "busy.esp",
-        "channel o(int) external in;\nprocess p { var n: u32 = 0; out(o, 1); while { n += 1; } }\n",
-    )]);
-    for engine in ["interp", "c", "jit"] {
-        let mut command = Command::new(cargo_bin("qj"));
-        command.env("CC", quaject_test_support::quick_compiler()).args(["run", "--engine", engine]);
-        let mut child =
-            command.arg(folder.path("busy.esp")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("qj runs");
-        // Until it listens, a signal ends it anyway.
-        std::thread::sleep(Duration::from_millis(500));
-        let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
-        assert!(sent.success());
-        let started = Instant::now();
-        let status = loop {
-            if let Some(status) = child.try_wait().expect("it can be waited for") {
-                break status;
-            }
-            if started.elapsed() > Duration::from_secs(20) {
-                let _ = child.kill();
-                panic!("{engine}: SIGINT does not end it");
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        };
-        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(2), "{engine}: {status}");
-    }
-}

@@ -5,6 +5,7 @@
  *
  * Knows programs only through hosted.h. SPDX-License-Identifier: MIT OR Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
+#include "guard.h"
 #include "hosted.h"
 
 #include <errno.h>
@@ -1230,6 +1231,8 @@ static void on_signal(int number)
     if (write(bell[1], "!", 1) < 0) {
         /* The flag is seen all the same. */
     }
+    /* A program may compute on and on, and look at no flag. */
+    qj_leave_step();
     errno = kept;
 }
 
@@ -1498,7 +1501,7 @@ int main(int count, char **words)
     qj_program->init(state);
     for (;;) {
         int64_t now = now_ns();
-        esp_status status;
+        int status;
         for (i = 0; i < qj_sources; i++) {
             fill_batch(&ports[i], now);
             sources[i] = (esp_source){ports[i].batch, ports[i].count, ports[i].closed};
@@ -1512,7 +1515,7 @@ int main(int count, char **words)
             if (used(&q->writer->out) >= CHUNK) flush(q->writer);
             output->sinks[i] = (esp_sink){q->batch, used(&q->writer->out) >= CHUNK ? 0 : q->capacity, 0, false};
         }
-        status = qj_program->step(state, sources, &output->head, now);
+        status = qj_take_step(qj_program, state, sources, &output->head, now);
         refill = false;
         for (i = 0; i < qj_sources; i++) {
             port *q = &ports[i];

@@ -31,6 +31,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the generated C calls its header, whatever the program is called.
 pub(crate) const HEADER_NAME: &str = "program.h";
+/// What generated C is told that is run by a guard.
+pub(crate) const GUARDED: &[&str] = &["ESP_OPTIONAL_EXTERNS", "ESP_LEAVABLE"];
+
+/// Writes the guard, which leaves a step in the middle (`resources/guard.h`).
+pub(crate) fn guard(workshop: &Workshop) -> Result<PathBuf, Trouble> {
+    workshop.write("guard.h", include_str!("../resources/guard.h"))?;
+    workshop.write("guard.c", include_str!("../resources/guard.c"))
+}
+
 /// Messages a batch holds at most, and bytes.
 const BATCH_MESSAGES: usize = 4096;
 const BATCH_BYTES: usize = 1 << 18;
@@ -108,6 +117,13 @@ const ESP_SLEEP: i32 = 0;
 const ESP_AGAIN: i32 = 1;
 const ESP_DONE: i32 = 2;
 const ESP_FAULT: i32 = 3;
+/// Beside those, of the guard: the step was left in the middle.
+const QJ_LEFT: i32 = 100;
+
+/// `qj_take_step`
+type TakeStep = unsafe extern "C" fn(&Exported, *mut c_void, *const Source, *mut Head, i64) -> i32;
+/// `qj_leave_step`
+type LeaveStep = unsafe extern "C" fn();
 
 /// The head of an `esp_output` and its sinks, one block of memory: both halves of the union are 32 bytes, so that the
 /// array is the structure C declares.
@@ -121,8 +137,10 @@ const _: () = assert!(size_of::<Head>() == size_of::<Sink>() && align_of::<Head>
 /// A program that has been loaded.
 pub(crate) struct Library {
     exported: &'static Exported,
+    take_step: TakeStep,
+    leave_step: LeaveStep,
     abi: Abi,
-    // Dropped last: `exported` lies in it.
+    // Dropped last: what is above lies in it.
     handle: libloading::Library,
 }
 
@@ -133,11 +151,11 @@ impl Library {
         workshop.write("quaject/esp.h", RUNTIME_HEADER)?;
         workshop.write(HEADER_NAME, &generated.header)?;
         let abi = generated.abi.clone();
-        let mut inputs = vec![workshop.write("program.c", &generated.source)?];
+        let mut inputs = vec![workshop.write("program.c", &generated.source)?, guard(&workshop)?];
         check_files(externs)?;
         inputs.extend(externs.iter().cloned());
         let output = workshop.path("program.so");
-        workshop.build(Product::Library, &inputs, &["ESP_OPTIONAL_EXTERNS"], &output)?;
+        workshop.build(Product::Library, &inputs, GUARDED, &output)?;
         let unloadable =
             |error: libloading::Error| Trouble::new(format!("cannot load the compiled program: {}", why(&error)));
         // SAFETY: Loading runs the library's initialisers: generated code has none, extern functions are the user's.
@@ -146,12 +164,16 @@ impl Library {
         let exported = unsafe { handle.get::<*const Exported>(abi.symbol.as_bytes()) }.map_err(unloadable)?;
         // SAFETY: The symbol lies in the library, which is kept as long as the reference.
         let exported: &'static Exported = unsafe { &**exported };
+        // SAFETY: `resources/guard.h` declares it so.
+        let take_step = unsafe { *handle.get::<TakeStep>(b"qj_take_step\0").map_err(unloadable)? };
+        // SAFETY: Likewise.
+        let leave_step = unsafe { *handle.get::<LeaveStep>(b"qj_leave_step\0").map_err(unloadable)? };
         let expected = (ABI, program.instance_count(), abi.sources.len() as u32, abi.sinks.len() as u32);
         let found = (exported.abi, exported.instances, exported.sources, exported.sinks);
         if expected != found {
             return Err(Trouble::new(format!("the compiled program is {found:?}, expected was {expected:?}")));
         }
-        Ok(Library { exported, abi, handle })
+        Ok(Library { exported, take_step, leave_step, abi, handle })
     }
 
     /// Runs the program to its end.
@@ -162,8 +184,10 @@ impl Library {
             return self.steps(program, ports, signals, &step);
         };
         std::thread::scope(|scope| {
-            scope.spawn(|| step.watch(signals, &ended));
-            let ending = self.steps(program, ports, signals, &step);
+            let leave = self.leave_step;
+            let (step, ended) = (&step, &ended);
+            scope.spawn(move || step.watch(signals, ended, leave));
+            let ending = self.steps(program, ports, signals, step);
             drop(running);
             ending
         })
@@ -197,8 +221,10 @@ impl Library {
             // SAFETY: 1. The arrays have one element per source and sink, in the order of `Abi`, whose number was
             // compared with the library's. 2. Each points to memory for `count` or `capacity` messages of the extent
             // the layout gives, which the generated header asserts. 3. All of it outlives the call.
-            let status = step
-                .take(|| unsafe { (self.exported.step)(state, offered.as_ptr(), output.as_mut_ptr().cast(), now_ns) });
+            // 4. If the step is left in the middle, it is C that is left.
+            let status = step.take(|| unsafe {
+                (self.take_step)(self.exported, state, offered.as_ptr(), output.as_mut_ptr().cast(), now_ns)
+            });
             for (batch, taken) in sources.iter_mut().zip(&taken) {
                 batch.take(*taken, ports);
             }
@@ -226,6 +252,7 @@ impl Library {
             match status {
                 ESP_DONE => return Ending::Exit(head.exit_status as u8),
                 ESP_FAULT => return Ending::Fault(Box::new(self.fault(program, state))),
+                QJ_LEFT if let Some(signal) = signals.pending() => return Ending::Signal(signal),
                 _ if ports.is_gone() => return Ending::Unread,
                 _ => {}
             }
@@ -334,10 +361,10 @@ impl Step {
         status
     }
 
-    /// Ends the process some time after a signal if the compiled code does not come back from the turn in which it came:
-    /// a process that computes without end looks at nothing. What that turn has sent is lost. Returns when the other end of
-    /// `ended` is closed.
-    fn watch(&self, signals: &Signals, ended: &UnixStream) {
+    /// Some time after a signal, has the turn be left in which it came if the compiled code does not come back from it: a
+    /// process that computes without end looks at nothing. If an extern function does not come back either, ends the
+    /// process; what that turn has sent is lost then. Returns when the other end of `ended` is closed.
+    fn watch(&self, signals: &Signals, ended: &UnixStream, leave: LeaveStep) {
         loop {
             let mut ready = [
                 PollFd::from_borrowed_fd(ended.as_fd(), PollFlags::IN),
@@ -350,11 +377,23 @@ impl Step {
                 return;
             }
             let turn = self.0.load(Ordering::Relaxed);
-            let mut ready = [PollFd::from_borrowed_fd(ended.as_fd(), PollFlags::IN)];
-            if poll(&mut ready, Some(&PATIENCE)).is_ok_and(|ready| ready > 0) {
+            let is_over = || {
+                let mut ready = [PollFd::from_borrowed_fd(ended.as_fd(), PollFlags::IN)];
+                poll(&mut ready, Some(&PATIENCE)).is_ok_and(|ready| ready > 0)
+            };
+            if is_over() {
                 return;
             }
-            if let (1, true, Some(signal)) = (turn % 2, turn == self.0.load(Ordering::Relaxed), signals.pending()) {
+            let (1, Some(signal)) = (turn % 2, signals.pending()) else { continue };
+            if turn != self.0.load(Ordering::Relaxed) {
+                continue;
+            }
+            // SAFETY: It may be called from any thread once a step has been taken, and one is being taken.
+            unsafe { leave() };
+            if is_over() {
+                return;
+            }
+            if turn == self.0.load(Ordering::Relaxed) {
                 die_of(signal);
             }
         }

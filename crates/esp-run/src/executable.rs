@@ -1,7 +1,7 @@
 //! Executables: a program's C with a hosted main (`resources/hosted.c`) and tables that tell it the program's channels
 //! and types. What the result does is what `run` does here, in C and without us.
 
-use crate::compiled::HEADER_NAME;
+use crate::compiled::{GUARDED, HEADER_NAME, guard};
 use crate::compiler::{Product, Workshop};
 use crate::drivers::type_name;
 use crate::externs::check_files;
@@ -36,11 +36,12 @@ pub fn build_executable(
         workshop.write("program.c", &generated.source)?,
         workshop.write("tables.c", &tables(program, &generated, &name))?,
         workshop.write("hosted.c", HOSTED_MAIN)?,
+        guard(&workshop)?,
     ];
     check_files(externs)?;
     inputs.extend(externs.iter().cloned());
     let built = workshop.path("executable");
-    workshop.build(Product::Executable, &inputs, &["ESP_OPTIONAL_EXTERNS"], &built)?;
+    workshop.build(Product::Executable, &inputs, GUARDED, &built)?;
     install(&built, path).map_err(|error| Trouble::file("write", path.display(), &error))?;
     Ok(generated.report)
 }

@@ -132,6 +132,24 @@ typedef struct esp_library {
 #define ESP_MISSING(function) 0
 #endif
 
+/* With ESP_LEAVABLE, a host may leave a step in the middle, from a signal handler, and go on with what was sent until
+ * then: every message is in its sink before it is counted, and counted before anything else is done; and the host is told
+ * when an extern function runs, which must not be left. */
+#ifdef ESP_LEAVABLE
+extern volatile int esp_outside;
+void esp_inside(void);
+#define ESP_OUTSIDE(call) do { esp_outside = 1; call; esp_inside(); } while (0)
+#else
+#define ESP_OUTSIDE(call) call
+#endif
+#if defined(ESP_LEAVABLE) && defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
+#define ESP_SETTLED(x) __asm__ volatile("" : : "m"(x))
+#else
+#define ESP_SETTLED(x) ((void)0)
+#endif
+#define ESP_PUT(sink) \
+    do { ESP_SETTLED((sink).messages[(sink).count]); (sink).count++; ESP_SETTLED((sink).count); } while (0)
+
 /* A `pri alt` that was to be met has sent a message out instead. */
 #define ESP_SENT 0x80000000u
 

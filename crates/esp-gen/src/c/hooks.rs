@@ -118,7 +118,7 @@ pub(crate) fn hooks(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> Stri
                     (
                         format!("out->{member}.count < out->{member}.capacity && !out->{member}.closed"),
                         format!("out->{member}.messages + out->{member}.count"),
-                        format!("    out->{member}.count++;"),
+                        format!("    ESP_PUT(out->{member});"),
                         format!("out->{member}.closed"),
                     )
                 } else {

@@ -490,17 +490,17 @@ impl Code<'_, '_> {
         let call = |list: &[String]| format!("{}({})", data.name, list.join(", "));
         match data.result {
             None => {
-                line!(self, "{};", call(&list));
+                line!(self, "ESP_OUTSIDE({});", call(&list));
                 self.check_given(&given, at);
             }
             Some(ty) if self.types().is_scalar(ty) => {
                 match result {
                     Some(result) => {
                         let target = self.value(result);
-                        line!(self, "{target} = {};", call(&list));
+                        line!(self, "ESP_OUTSIDE({target} = {});", call(&list));
                         given.push((ty, target));
                     }
-                    None => line!(self, "(void){};", call(&list)),
+                    None => line!(self, "ESP_OUTSIDE((void){});", call(&list)),
                 }
                 self.check_given(&given, at);
             }
@@ -518,7 +518,7 @@ impl Code<'_, '_> {
                 };
                 line!(self, "{} r_;", self.plan.world_type(content));
                 list.push("&r_".to_string());
-                line!(self, "{};", call(&list));
+                line!(self, "ESP_OUTSIDE({});", call(&list));
                 given.push((content, "r_".to_string()));
                 self.check_given(&given, at);
                 let to = match (boxed, to, result) {

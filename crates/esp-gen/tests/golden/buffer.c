@@ -104,7 +104,7 @@ ESP_INLINE getC_message *getC_room(esp_t *t, const esp_input *in, esp_output *ou
 ESP_INLINE void getC_send(esp_t *t, const esp_input *in, esp_output *out)
 {
     (void)t; (void)in; (void)out;
-    out->getC.count++;
+    ESP_PUT(out->getC);
 }
 
 ESP_INLINE bool getC_is_closed(esp_t *t, const esp_input *in, esp_output *out)
