@@ -284,6 +284,8 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
             let options = path::Options { checked, cuts, manual, limits, back_off };
             extractions = match &seen {
                 Some(refusal) => path::refused(&work.program, &specifications, refusal),
+                // Nothing of the program is looked at that takes memory, nor copied.
+                None if specifications.is_empty() => Vec::new(),
                 None => {
                     let made = extract(&work.program, &specifications, options);
                     work.program = made.program;
