@@ -277,7 +277,7 @@ pub(crate) struct Coding {
     /// How many times as much code as on their own processes may become as one state machine (for --mode automata,
     /// auto), twice as many where some can be left waiting for ever; what would become more is left out
     ///
-    /// [default: 8 for automata; for auto, half as much code again by an estimate]
+    /// [default: 8 for automata; for auto, half as much code again by an estimate, or 3 while that is less than 8 KB]
     #[arg(long, value_name = "TIMES")]
     pub(crate) growth: Option<usize>,
     /// A file of fast paths for the program (for --mode fastpath, which is the default with it, and auto)

@@ -431,7 +431,7 @@ fn what_nobody_has_asked_for_takes_little_code_and_time() {
     );
     let text = text.replace("out(c, y)", "out(c, 1)").replace("in(i, $y)", "in(i, _)");
     let offers = "; offer i 1\n; offer i 2\n; offer j 1\n";
-    assert_eq!(groups(&text, offers, modest), "not fused: a, b: more than half as much code again\n");
+    assert_eq!(groups(&text, offers, modest), "not fused: a, b: much more code than on their own\n");
     assert!(groups(&text, offers, Limits::default()).starts_with("fused: a, b: "));
     // Nobody is left out, as who it should be is known only after all has been walked.
     let ring = "channel i(int) external out; channel k(int); channel a(int) shared; channel o(int) external in;\n\

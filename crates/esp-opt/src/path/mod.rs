@@ -23,8 +23,7 @@ mod passed_by;
 pub(crate) mod split;
 
 use crate::facts::Fact;
-use crate::fuse::Limits;
-use crate::fuse::Refusal;
+use crate::fuse::{Bounds, Limits, Refusal};
 use crate::messages::ranges_of_all;
 use crate::passes;
 use crate::product::{Course, Followed, Group, Leaving, NodeEnd, follow};
@@ -348,7 +347,8 @@ fn one(
     if let Some(function) = &of.function {
         return manual(source, result, &group, &course, of, function, options.manual);
     }
-    let mut followed = follow(&group, &course, options.limits, options.cuts)?;
+    let bounds = Bounds::new(&options.limits, usize::MAX);
+    let mut followed = follow(&group, &course, bounds, options.cuts)?;
     // What is known of messages cuts code off behind the exploration, which would walk more states that differ.
     followed.given = given(&group, &course, known);
     let starts = starts(source, &group, &course);

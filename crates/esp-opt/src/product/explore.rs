@@ -18,7 +18,7 @@ use super::residue::Residue;
 use super::state::{At, Detail, Key, Known, MemberState, Origin, Standing, State};
 use super::tell::{Left, Rest, Told};
 use crate::facts::Fact;
-use crate::fuse::{Limits, Measure, Refusal};
+use crate::fuse::{Bounds, Measure, Refusal};
 use crate::map::Map;
 use crate::path::{Cuts, Exit, Point};
 use crate::ranges::ranges;
@@ -48,7 +48,7 @@ pub(crate) struct Product {
 pub(super) struct Explorer<'g, 'p> {
     pub(super) group: &'g Group<'p>,
     pub(super) out: Residue,
-    limits: Limits,
+    bounds: Bounds,
     /// What is left of the work that may be done; `left` takes what has been done since.
     effort: usize,
     /// Places, numbered as they are found.
@@ -181,8 +181,8 @@ impl Node {
 }
 
 /// Explores the product of a group. `effort` is what is left of it.
-pub(crate) fn explore(group: &Group<'_>, limits: Limits, effort: &mut usize) -> Result<Product, Refusal> {
-    let mut explorer = Explorer::new(group, None, limits, *effort);
+pub(crate) fn explore(group: &Group<'_>, bounds: Bounds, effort: &mut usize) -> Result<Product, Refusal> {
+    let mut explorer = Explorer::new(group, None, bounds, *effort);
     let explored = explorer.explore().and_then(|start| explorer.check_told(&start).map(|()| start));
     *effort = explorer.left();
     let start = explored.map_err(|refusal| match refusal {
@@ -199,16 +199,16 @@ pub(crate) fn explore(group: &Group<'_>, limits: Limits, effort: &mut usize) -> 
     })?;
     let yields = if group.has_others { explorer.yields() } else { explorer.yields_for_ever() };
     // Less is left of what is emitted.
-    let is_large = explorer.round.size > limits.instructions;
+    let is_large = explorer.round.size > bounds.instructions;
     let costliest = if is_large { explorer.costliest() } else { None };
     explorer.link(start, &yields);
     let has_lost = explorer.merges_ends;
     Ok(Product { nodes: explorer.round.list.len(), body: explorer.out.body, costliest, has_lost })
 }
 
-/// Explores the product of a group along a fast path. Ends within the limits' effort.
-pub(crate) fn follow(group: &Group<'_>, course: &Course, limits: Limits, cuts: Cuts) -> Result<Followed, Refusal> {
-    let mut explorer = Explorer::new(group, Some(course), limits, limits.effort);
+/// Explores the product of a group along a fast path. Ends within the bounds' effort.
+pub(crate) fn follow(group: &Group<'_>, course: &Course, bounds: Bounds, cuts: Cuts) -> Result<Followed, Refusal> {
+    let mut explorer = Explorer::new(group, Some(course), bounds, bounds.effort);
     explorer.until_forced = match cuts {
         Cuts::Loops | Cuts::Everywhere => None,
         Cuts::Forced(place) => Some(place),
@@ -248,11 +248,11 @@ fn slots(group: &Group<'_>) -> Vec<Slot> {
 }
 
 impl<'g, 'p> Explorer<'g, 'p> {
-    fn new(group: &'g Group<'p>, course: Option<&'g Course>, limits: Limits, effort: usize) -> Explorer<'g, 'p> {
+    fn new(group: &'g Group<'p>, course: Option<&'g Course>, bounds: Bounds, effort: usize) -> Explorer<'g, 'p> {
         Explorer {
             group,
-            out: Residue::new(slots(group), limits.emitted_wait()),
-            limits,
+            out: Residue::new(slots(group), bounds.wait),
+            bounds,
             effort,
             places: FxHashMap::default(),
             versions: Vec::new(),
@@ -363,7 +363,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// Forgets all that was found, but for what it has cost.
     fn forget_all(&mut self) {
         self.effort = self.left();
-        self.out = Residue::new(slots(self.group), self.limits.emitted_wait());
+        self.out = Residue::new(slots(self.group), self.bounds.wait);
         self.places.clear();
         self.versions.clear();
         self.nodes.clear();
@@ -595,8 +595,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
             return Ok(());
         }
         self.add_version(node);
-        if self.round.list.len() >= self.limits.nodes {
-            return Err(too_large(Measure::States, self.limits.nodes));
+        if self.round.list.len() >= self.bounds.nodes {
+            return Err(too_large(Measure::States, self.bounds.nodes));
         }
         self.nodes[node].round = self.round.number;
         self.nodes[node].position = self.round.list.len();
@@ -644,11 +644,11 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// Refuses what has become too large, or takes too long.
     pub(super) fn check_size(&self) -> Result<(), Refusal> {
-        if self.round.size + self.out.size - self.round.before > self.limits.emitted() {
-            return Err(too_large(self.limits.measure(), self.limits.instructions));
+        if self.round.size + self.out.size - self.round.before > self.bounds.emitted {
+            return Err(too_large(self.bounds.measure, self.bounds.instructions));
         }
         if self.left() == 0 {
-            return Err(too_large(Measure::Effort, self.limits.effort));
+            return Err(too_large(Measure::Effort, self.bounds.effort));
         }
         Ok(())
     }

@@ -94,15 +94,15 @@ impl Explorer<'_, '_> {
         self.reached = reached;
         let told: Vec<&Told> =
             seen().flat_map(|seen| &seen.told).chain(self.vain.values().map(|(_, told)| told)).collect();
-        let (most, left, mut size) = (self.limits.emitted(), self.left(), self.round.size);
+        let (most, left, mut size) = (self.bounds.emitted, self.left(), self.round.size);
         let before = size;
         for told in told {
             size += self.size_of(told);
             if size > most {
-                return Err(too_large(self.limits.measure(), self.limits.instructions));
+                return Err(too_large(self.bounds.measure, self.bounds.instructions));
             }
             if size - before >= left {
-                return Err(too_large(Measure::Effort, self.limits.effort));
+                return Err(too_large(Measure::Effort, self.bounds.effort));
             }
         }
         self.effort -= size - before;
