@@ -73,7 +73,8 @@ impl Workshop {
             }
             command.arg(input);
         }
-        command.arg("-lm");
+        // The second is the guard's (`resources/guard.c`), for C libraries that have threads in one of their own.
+        command.args(["-lm", "-lpthread"]);
         run(command)
     }
 }

@@ -1,0 +1,175 @@
+//! The mode that is taken unasked, on every program of the repository: it shows what the program does as it is written, on
+//! the interpreter, as machine code and as C. The world is made up, messages of every type that the program takes.
+
+use quaject_differential::c::{Compiler, run};
+use quaject_differential::compare::compare_runs;
+use quaject_differential::generate::{Outcome, Sample};
+use quaject_differential::interpret::{Local, interpret, run_locally};
+use quaject_differential::modes::same;
+use quaject_differential::world::Script;
+use quaject_esp::{Emit, Growth, Mode, Optimiser, Options};
+use quaject_esp_ir::datum::{Datum, conforms, parse_message};
+use quaject_esp_ir::ir::{Boundary, Channel, Program, Type, TypeId};
+use quaject_esp_ir::step::Checks;
+use quaject_esp_ir::text::print;
+use quaject_esp_run::disk::open_program;
+use quaject_test_support::random::Random;
+use quaject_test_support::{Effort, tool};
+use std::path::{Path, PathBuf};
+
+/// More IR steps than any program needs that ends.
+const BUDGET: u64 = 20_000_000;
+
+/// Every program below a folder.
+fn programs(folder: &Path, found: &mut Vec<PathBuf>) {
+    let entries = std::fs::read_dir(folder).expect("the repository can be read");
+    for path in entries.map(|entry| entry.expect("the repository can be read").path()) {
+        if path.is_dir() && !path.ends_with("target") {
+            programs(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "esp") {
+            found.push(path);
+        }
+    }
+}
+
+/// As `qj run` compiles it, which asks for no more code than is worth it; none if it is no program by itself.
+fn compile(path: &Path, mode: Mode) -> Option<Program> {
+    let (source, mut disk) = open_program(path, &[]).expect("the program can be read");
+    let mut options = Options { mode, optimiser: Optimiser::On, ..Options::new(Emit::Ir) };
+    options.limits.growth = Growth::Modest;
+    Some(quaject_esp::compile(source, &mut disk, &options).outputs.ok()?.ir)
+}
+
+/// Any value of the type: mostly small ones, with which programs do most.
+fn value(program: &Program, ty: TypeId, random: &mut Random) -> Datum {
+    match program.types.get(ty) {
+        Type::Int(_) => {
+            let any = match random.below(4) {
+                0 => random.below(4) as i128,
+                1 => i128::from(random.byte()),
+                2 => i128::from(b'a' + random.below(26) as u8),
+                _ => i128::from(random.next() as i64 >> random.below(64)),
+            };
+            let fits = conforms(program, ty, &Datum::Int(any));
+            Datum::Int(if fits { any } else { i128::from(random.below(100)) })
+        }
+        Type::Bool => Datum::Bool(random.below(2) == 1),
+        Type::Pid(processes) => {
+            let all: Vec<u32> = (0..program.instance_count())
+                .filter(|instance| {
+                    program.process_of(*instance).is_some_and(|(process, _)| processes.contains(&process))
+                })
+                .collect();
+            Datum::Pid(all[random.below(all.len() as u64) as usize])
+        }
+        Type::Bytes { bound } => {
+            let length = random.below(u64::from(*bound).min(60) + 1);
+            let is_text = random.below(2) == 1;
+            let byte = |random: &mut Random| if is_text { b" ab\n0"[random.below(5) as usize] } else { random.byte() };
+            Datum::Bytes((0..length).map(|_| byte(random)).collect())
+        }
+        Type::Array { length, element } => {
+            Datum::Array((0..*length).map(|_| value(program, *element, random)).collect())
+        }
+        Type::Record(id) => {
+            let parts = program.types.aggregate(*id).parts.clone();
+            Datum::Record(parts.iter().map(|(_, ty)| value(program, ty.expect("fields have types"), random)).collect())
+        }
+        Type::Union(id) => {
+            let parts = program.types.aggregate(*id).parts.clone();
+            let tag = random.below(parts.len() as u64) as usize;
+            Datum::Union(tag as u32, parts[tag].1.map(|ty| Box::new(value(program, ty, random))))
+        }
+        Type::Boxed(pool) => value(program, program.types.pool(*pool).content, random),
+        Type::Error => unreachable!("a program has no errors"),
+    }
+}
+
+/// What the world sends, channel by channel: what is kept beside the program for it, or anything.
+fn script(path: &Path, program: &Program, turn: u64) -> Script {
+    let is_input = |channel: &&Channel| channel.boundary == Boundary::FromWorld;
+    let mut random = Random(turn + 1);
+    random.next();
+    let mut messages = |channel: &Channel| {
+        let kept = std::fs::read_to_string(path.with_extension("in")).unwrap_or_default();
+        let kept: Result<Vec<_>, _> = kept
+            .lines()
+            .filter(|line| !line.is_empty())
+            .map(|line| parse_message(program, &channel.payload, line))
+            .collect();
+        match kept {
+            Ok(kept) if turn == 0 && !kept.is_empty() => kept,
+            _ => {
+                // None at first: what goes wrong at the end of a stream shows there.
+                let count = [0, 1, 2, 40][turn.min(3) as usize];
+                let mut message = || channel.payload.iter().map(|ty| value(program, *ty, &mut random)).collect();
+                (0..count).map(|_| message()).collect()
+            }
+        }
+    };
+    let inputs = program.channels.iter().filter(is_input);
+    let inputs = inputs.map(|channel| (channel.name.to_string(), messages(channel))).collect();
+    Script { inputs, held: Vec::new() }
+}
+
+#[test]
+fn every_program_shows_the_same_in_the_default_mode() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut paths = Vec::new();
+    ["examples", "tests", "bench", "crates"].iter().for_each(|folder| programs(&root.join(folder), &mut paths));
+    paths.sort();
+    let turns = Effort::wanted().pick(2, 6, 200);
+    let (mut compared, mut differ) = (Vec::new(), Vec::new());
+    for path in &paths {
+        let Some(written) = compile(path, Mode::Process) else { continue };
+        let made = compile(path, Mode::Auto).expect("what compiles, compiles in every mode");
+        if print(&written) == print(&made) {
+            continue;
+        }
+        // The quick look: every third program, and all that are examples.
+        let is_left_out = Effort::wanted() == Effort::Quick && !path.starts_with(root.join("examples"));
+        if is_left_out && compared.len() % 3 == 2 {
+            continue;
+        }
+        for turn in 0..turns {
+            let script = script(path, &written, turn);
+            let sample = Sample { seed: turn, source: String::new(), script, outcome: Outcome::Determined };
+            // Some run for ever, whatever comes.
+            let Ok(plain) = interpret(&sample, &written) else { break };
+            // A number that says how often something is sent may be anything; the driver of C gives up some time.
+            if plain.messages.len() > 10_000 {
+                continue;
+            }
+            for local in [Local::Interpreted, Local::Native] {
+                let (shown, _) = run_locally(&sample, &made, Checks::Off, local, BUDGET);
+                if let Err(error) = shown.and_then(|shown| same(&written, &plain, &shown)) {
+                    differ.push(format!("{}, input {turn}, {local:?}: {error}", path.display()));
+                }
+            }
+            compared.push((path, sample, written.clone(), made.clone(), plain));
+        }
+    }
+    println!("{} runs are compared", compared.len());
+    assert!(compared.len() > 60, "the programs have moved, or none is changed");
+    if let Some(compiler) = tool(&["gcc", "clang", "cc"]) {
+        let compiler = Compiler { command: compiler.to_string(), options: vec!["-O1".into(), "-w".into()] };
+        let temporary = tempfile::tempdir().expect("a temporary folder can be made");
+        for some in compared.chunks(40) {
+            let programs: Vec<_> = some.iter().map(|(_, sample, _, made, _)| (sample, made)).collect();
+            // Names that the driver has, too, stay as they are, so that two programs may have the same.
+            let alone = |program| {
+                let mut ran = run(&compiler, temporary.path(), &[program]).expect("the C compiler accepts it");
+                ran.pop().expect("one program, one result")
+            };
+            let results = run(&compiler, temporary.path(), &programs)
+                .unwrap_or_else(|_| programs.iter().map(|program| alone(*program)).collect());
+            for ((path, sample, written, made, plain), result) in some.iter().zip(results) {
+                let shown = result.and_then(|ran| compare_runs(sample, made, &ran));
+                if let Err(error) = shown.and_then(|(_, shown)| same(written, plain, &shown)) {
+                    differ.push(format!("{}, input {}, C: {error}", path.display(), sample.seed));
+                }
+            }
+        }
+    }
+    assert!(differ.is_empty(), "{} differ:\n{}", differ.len(), differ.join("\n\n"));
+}
