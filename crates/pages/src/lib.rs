@@ -89,6 +89,9 @@ mod heap {
     use std::hint::black_box;
     use std::mem;
 
+    /// What the C library asks for beside what is needed, if nobody says otherwise.
+    const TOP_PAD: libc::c_int = 128 << 10;
+
     pub(super) fn begin(bytes: usize) {
         let Ok(pad) = libc::c_int::try_from(bytes + HUGE) else { return };
         // Where the heap is full it grows by so much, once; and what is smaller than that comes from it.
@@ -104,15 +107,27 @@ mod heap {
         let end = unsafe { libc::sbrk(0) } as usize;
         let boundary = end.next_multiple_of(HUGE);
         // Up to there pages are small, so that nothing is put there. Nobody writes to it, and so it takes no memory.
-        mem::forget(black_box(Vec::<u8>::with_capacity(boundary - end)));
-        drop(black_box(Vec::<u8>::with_capacity(HUGE / 2)));
+        mem::forget(room(boundary - end));
+        drop(room(HUGE / 2));
         // SAFETY: asks where the heap ends, and moves nothing.
         let end = unsafe { libc::sbrk(0) } as usize;
         if boundary + bytes <= end {
             // A system without huge pages refuses, and serves as well, only later.
             // SAFETY: this is memory of the heap, which keeps what it holds.
             unsafe { libc::madvise(boundary as *mut libc::c_void, bytes, libc::MADV_HUGEPAGE) };
+        } else {
+            // The process may not have so much: it gets what it needs, little by little.
+            // SAFETY: sets a number of the allocator, which takes its lock.
+            unsafe { libc::mallopt(libc::M_TOP_PAD, TOP_PAD) };
         }
+    }
+
+    /// Room for so many bytes, if there are.
+    fn room(bytes: usize) -> Vec<u8> {
+        let mut room = Vec::new();
+        // Without them it is empty, and the heap ends where it did.
+        let _ = room.try_reserve_exact(bytes);
+        black_box(room)
     }
 }
 

@@ -3,7 +3,13 @@
 fn main() {
     // One test, without a harness's threads: those have heaps of their own.
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    heap::begins_with_huge_pages();
+    match std::env::args().nth(1).as_deref() {
+        Some("limited") => heap::serves_all_the_same(),
+        _ => {
+            heap::of_a_limited_process();
+            heap::begins_with_huge_pages();
+        }
+    }
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -25,6 +31,22 @@ mod heap {
             }
         }
         all.into_iter().find(|(range, _)| range.contains(&address)).expect("it is in some memory")
+    }
+
+    /// Where a process may not have so much, it goes on with what it may have.
+    pub(crate) fn of_a_limited_process() {
+        let own = std::env::current_exe().expect("this is a program");
+        for limit in ["-d 4000", "-d 12000", "-v 24000"] {
+            let mut shell = std::process::Command::new("sh");
+            let status = shell.arg("-c").arg(format!("ulimit {limit} && exec \"$0\" limited")).arg(&own).status();
+            assert!(status.expect("there is a shell").success(), "{limit}");
+        }
+    }
+
+    pub(crate) fn serves_all_the_same() {
+        heap_in_huge_pages(64 * HUGE);
+        let kept: Vec<Vec<u8>> = (0..100).map(|index| vec![index; 10_000]).collect();
+        assert!(kept.iter().zip(0..).all(|(bytes, index)| bytes.iter().all(|byte| *byte == index)));
     }
 
     pub(crate) fn begins_with_huge_pages() {
