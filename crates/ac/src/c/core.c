@@ -55,10 +55,11 @@ void qj_ac__check_other_stack(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_task *task = runtime->current;
     if (task == &qj_ac__nowhere || task == &runtime->root) return;
-    void *low, *here = __builtin_frame_address(0);
+    uintptr_t here = qj_ac__stack_pointer();
+    void *low;
     size_t bytes;
     qj_ac__stack_bounds(runtime, &runtime->root, &low, &bytes);
-    if ((uintptr_t)here - (uintptr_t)low >= bytes && !qj_ac__on_task_stack(runtime, here)) return;
+    if (here - (uintptr_t)low >= bytes && !qj_ac__on_task_stack(runtime, (void *)here)) return;
     die_left_by_jump(task);
 }
 

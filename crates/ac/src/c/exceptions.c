@@ -4,8 +4,9 @@
  * The C++ run time keeps what it knows about exceptions per thread, and asks for the place by two functions of its ABI, each
  * time. They are replaced here, and name a place in the running task. So no switch of tasks has anything to do, whichever
  * language it is written in, and a program without C++ never comes here. The definitions are weak: in a program that is linked
- * with a static run time of C++ that one may be there before. Where the run time does not ask by these names (a library that
- * was linked -Bsymbolic, or tasks that live in a library opened by dlopen), tasks share what their thread has. */
+ * with a static run time of C++ that one may be there before. Where the run time does not ask by these names (one that
+ * was linked -Bsymbolic, a program linked --exclude-libs, tasks that live in a library opened by dlopen), tasks share what their
+ * thread has. */
 #include "internal.h"
 
 /* Of threads without tasks, and of what runs outside of them. It outlives `qj_ac_start` and `qj_ac_stop`. */

@@ -42,10 +42,22 @@ void qj_ac__set_base(struct qj_ac_task *task);
 
 /* ---- core.c ---- */
 void qj_ac__check_other_stack(void);
+/* Where the stack stands. Not `__builtin_frame_address`: a function that asks for that gets a frame pointer. */
+QJ_AC_INLINE uintptr_t qj_ac__stack_pointer(void) {
+    uintptr_t here;
+#if defined(__x86_64__)
+    __asm__ volatile("mov %%rsp, %0" : "=r"(here));
+#elif defined(__aarch64__)
+    __asm__ volatile("mov %0, sp" : "=r"(here));
+#else
+    __asm__ volatile("mv %0, sp" : "=r"(here));
+#endif
+    return here;
+}
 /* Stops the process when the running task is not the one whose stack this is: it was left by longjmp. */
 QJ_AC_INLINE void qj_ac__check_stack(const struct qj_ac_runtime *runtime) {
     const struct qj_ac_task *task = runtime->current;
-    uintptr_t depth = (uintptr_t)task - (uintptr_t)__builtin_frame_address(0);
+    uintptr_t depth = (uintptr_t)task - qj_ac__stack_pointer();
     if (QJ_AC_UNLIKELY(depth > (uintptr_t)task - (uintptr_t)task->stack_low)) qj_ac__check_other_stack();
 }
 /* Goes from the running task to `to`, which waits and is in no queue any more. */

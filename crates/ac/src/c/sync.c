@@ -41,7 +41,7 @@ static void leave_line(struct qj_ac_waiter *waiter) {
 }
 
 /* The first in line runs soon, with `result`. */
-static struct qj_ac_task *wake(struct qj_ac_waiter *waiter, int result) {
+QJ_AC_INLINE struct qj_ac_task *wake(struct qj_ac_waiter *waiter, int result) {
     if (QJ_AC_UNLIKELY(waiter->task->runtime != &qj_ac__thread)) {
         qj_ac__die_elsewhere("what a task waits for was used by a thread that is not its own", waiter->task);
     }

@@ -4,8 +4,9 @@
  *
  * Each task has exceptions of its own, as each thread has: it may wait inside a `catch`, and in a destructor that runs because of
  * an exception. A task that is started inside a `catch` does not see the exception that is handled there (`throw;`,
- * std::current_exception()): hand it a std::exception_ptr. So it is in every executable; a shared library with the tasks in it
- * that is opened by dlopen() gets what its thread has, and must not wait inside a `catch`. */
+ * std::current_exception()): hand it a std::exception_ptr. So it is in every executable that is not linked with
+ * --exclude-libs; there, and in a shared library with the tasks in it that is opened by dlopen(), tasks have what their thread has,
+ * and must not wait inside a `catch`. */
 #ifndef QUAJECT_AC_BODY_HPP
 #define QUAJECT_AC_BODY_HPP
 
