@@ -120,15 +120,15 @@ fn every_program_shows_the_same_in_the_default_mode() {
     paths.sort();
     let turns = Effort::wanted().pick(2, 6, 200);
     let (mut compared, mut differ) = (Vec::new(), Vec::new());
-    for path in &paths {
+    // A quick look is at a part of them, and at the examples.
+    let is_quick = Effort::wanted() == Effort::Quick;
+    for (number, path) in paths.iter().enumerate() {
+        if is_quick && number % 3 != 0 && !path.starts_with(root.join("examples")) {
+            continue;
+        }
         let Some(written) = compile(path, Mode::Process) else { continue };
         let made = compile(path, Mode::Auto).expect("what compiles, compiles in every mode");
         if print(&written) == print(&made) {
-            continue;
-        }
-        // The quick look: every third program, and all that are examples.
-        let is_left_out = Effort::wanted() == Effort::Quick && !path.starts_with(root.join("examples"));
-        if is_left_out && compared.len() % 3 == 2 {
             continue;
         }
         for turn in 0..turns {
@@ -150,7 +150,7 @@ fn every_program_shows_the_same_in_the_default_mode() {
         }
     }
     println!("{} runs are compared", compared.len());
-    assert!(compared.len() > 60, "the programs have moved, or none is changed");
+    assert!(compared.len() > 40, "the programs have moved, or none is changed");
     if let Some(compiler) = tool(&["gcc", "clang", "cc"]) {
         let compiler = Compiler { command: compiler.to_string(), options: vec!["-O1".into(), "-w".into()] };
         let temporary = tempfile::tempdir().expect("a temporary folder can be made");
