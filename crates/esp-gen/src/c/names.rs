@@ -91,6 +91,7 @@ pub(crate) const OWN_NAMES: &[&str] = &[
     "going",
     "instance",
     "mark",
+    "wakeable",
     "waiting_last",
     "waiting_next",
     "wake",
@@ -232,6 +233,13 @@ impl Names {
         }
         self.taken.insert(name.clone());
         name
+    }
+
+    /// Likewise for a process of several instances, whose frame has the name in every function that needs it: beside locals,
+    /// which are letters and what ends in `_`.
+    pub(crate) fn claim_frame(&mut self, wanted: &str) -> String {
+        let is_local = wanted.len() == 1 || wanted.ends_with('_');
+        self.claim(&if is_local { format!("{wanted}_frame_of") } else { wanted.to_string() })
     }
 
     /// Takes a name that generated code uses whatever the program says.

@@ -181,7 +181,8 @@ impl<'a> Plan<'a> {
         let mut processes = Vec::new();
         for process in &program.processes {
             let pins = pins(program, processes.len(), options.style);
-            let name = names.claim(&format!("{own}{}", process.name));
+            let wanted = format!("{own}{}", process.name);
+            let name = if process.replicas > 1 { names.claim_frame(&wanted) } else { names.claim(&wanted) };
             let paths = path_functions(program, &process.body, options.style);
             let plan = plan_process(&whole, process, &pins, (name, paths), &mut pc, base);
             base += plan.replicas;

@@ -22,7 +22,8 @@ const ORDINARY: &str = "type tT = union { tA: int, tB: bytes[<=4] };\npool tT 3;
 fn words(text: &str, to: &mut BTreeSet<String>) {
     let is_part = |character: char| character.is_ascii_alphanumeric() || character == '_';
     let parts = text.split(|character| !is_part(character));
-    let is_name = |word: &&str| word.len() > 1 && !word.starts_with(|first: char| first.is_ascii_digit());
+    let is_name =
+        |word: &&str| !word.is_empty() && *word != "_" && !word.starts_with(|first: char| first.is_ascii_digit());
     to.extend(parts.filter(is_name).map(str::to_owned));
 }
 
@@ -46,6 +47,7 @@ fn no_name_of_a_program_is_in_the_way() {
     }
     words(RUNTIME_HEADER, &mut names);
     words(OF_C, &mut names);
+    names.extend(('a'..='z').map(String::from));
     let mut taken = BTreeSet::new();
     words(OF_ESP, &mut taken);
     let names: Vec<&String> = names.difference(&taken).collect();
@@ -67,12 +69,19 @@ fn no_name_of_a_program_is_in_the_way() {
 }
 
 /// Programs whose processes, channels, functions, types and fields are called so.
-fn programs(names: &[&String]) -> [String; 5] {
+fn programs(names: &[&String]) -> [String; 6] {
     let all = |one: &dyn Fn(&str) -> String| names.iter().map(|name| one(name)).collect::<String>();
     let first = names[0];
     [
         all(&|name| format!("process {name} {{ out(c_1, {}); }}\n", name.len()))
             + "channel c_1(int);\nchannel c_2(int) external in;\nprocess p_1 { while { in(c_1, $x_1); out(c_2, x_1); } }\n",
+        "channel c_1(int) shared;\nchannel c_2(int);\nchannel c_3(int) external in;\n".to_string()
+            // Of processes `p` and `p_x` the one's frame would be beside a variable `x` of the other's.
+            + &all(&|name| match name.trim_end_matches('_').contains('_') {
+                true => String::new(),
+                false => format!("process {name}[2] {{ while {{ in(c_1, $x_1); out(c_2, x_1 * {} + int(@)); }} }}\n", name.len())
+            })
+            + "process p_1 { while { out(c_1, 1); } }\nprocess p_2 { while { in(c_2, $x_1); out(c_3, x_1); } }\n",
         all(&|name| format!("channel {name}(int) external in;\n"))
             + "process p_1 {\n"
             + &all(&|name| format!("  out({name}, 1);\n"))
