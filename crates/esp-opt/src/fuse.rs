@@ -176,6 +176,8 @@ pub enum Measure {
     Code,
     /// Work of the compiler.
     Effort,
+    /// Fast paths of the program.
+    Paths,
 }
 
 /// Why a group was not fused. The general path stays: its processes run as they did.
@@ -261,6 +263,7 @@ impl Refusal {
                 Measure::Instructions => format!("more than {limit} instructions"),
                 Measure::Code => "much more code than on their own".to_string(),
                 Measure::Effort => "it would take too long to make".to_string(),
+                Measure::Paths => format!("more than {limit} fast paths"),
             },
             Refusal::Fused { process } => format!("`{}` is part of a state machine", name(process)),
             Refusal::PassedBy { channel, process } => format!(

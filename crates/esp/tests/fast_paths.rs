@@ -713,6 +713,12 @@ fn paths_that_cannot_be_made() {
         let inside = format!("fastpath f {{ {members} process says {{ statement c; start c; }} }}");
         assert_eq!(refused(passing, &inside), format!("no fast path f: {said}"), "{members}");
     }
+    // There is an end to how many a program has.
+    let many: String =
+        (0..34).map(|number| start.replace("fastpath f", &format!("fastpath f{number}")) + "\n").collect();
+    let said = refused(CHOICES, &many);
+    let beyond: Vec<&str> = said.lines().filter(|line| line.starts_with("no ")).collect();
+    assert_eq!(beyond, ["no fast path f32: more than 32 fast paths", "no fast path f33: more than 32 fast paths"]);
     // One that goes nowhere does no harm.
     let nowhere = "fastpath f { bound 1; decline 1; settle 0;
       process split { statement inC, evenC; start inC ? (n != n); } process sum { statement evenC; start evenC; } }";

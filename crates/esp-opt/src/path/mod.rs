@@ -23,7 +23,7 @@ mod passed_by;
 pub(crate) mod split;
 
 use crate::facts::Fact;
-use crate::fuse::{Bounds, Limits, Refusal};
+use crate::fuse::{Bounds, Limits, Measure, Refusal};
 use crate::messages::ranges_of_all;
 use crate::passes;
 use crate::product::{Course, Followed, Group, Leaving, NodeEnd, follow};
@@ -288,14 +288,20 @@ pub struct Extracted {
     pub extractions: Vec<Extraction>,
 }
 
-/// Makes every path that can be made.
+/// Paths of one program: each is code of its trigger, which whoever looks at the trigger walks for each of them.
+const MOST_PATHS: usize = 32;
+
+/// Makes every path that can be made, but no more than 32.
 pub fn extract(program: &Program, specifications: &[Specification], options: Options) -> Extracted {
     let (specifications, mut extractions) = possible(program, specifications);
     let source = split::split(program, &specifications);
     let mut result = source.clone();
     let known = ranges_of_all(&source, options.checked);
     for specification in &specifications {
-        let made = one(&source, &mut result, specification, &known, options);
+        let made = match result.paths.len() {
+            MOST_PATHS.. => Err(Refusal::TooLarge { measure: Measure::Paths, limit: MOST_PATHS, costliest: None }),
+            _ => one(&source, &mut result, specification, &known, options),
+        };
         let members = specification.members.iter().map(|part| program.instance_name(part.instance)).collect();
         extractions.push(Extraction { name: specification.name.clone(), members, result: made });
     }
