@@ -92,7 +92,13 @@ impl Interface {
         self.ask(libc::SIOCGIFFLAGS, &mut request).map_err(|error| Trouble::new(Step::Listen, error))?;
         // SAFETY: the kernel has written the flags.
         let flags = libc::c_int::from(unsafe { request.ifr_ifru.ifru_flags });
-        if flags & libc::IFF_UP == 0 { Err(trouble(libc::ENETDOWN)) } else { Ok(()) }
+        if flags & libc::IFF_UP != 0 {
+            return Ok(());
+        }
+        // An interface that is being removed goes down first. This is answered when whoever removes it is done.
+        self.queues();
+        let is_there = self.present_index() == Some(self.index);
+        Err(trouble(if is_there { libc::ENETDOWN } else { libc::ENODEV }))
     }
 
     /// The number of what has its name now.
