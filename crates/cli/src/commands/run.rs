@@ -3,6 +3,7 @@
 use super::{compile, keep_apart, refused};
 use crate::arguments::{self, Coding, DebugTool, ModeChoice, Run, RunOptions};
 use crate::terminal::{Status, Stop, Terminal, say};
+use clap::ValueEnum;
 use quaject_esp::{Compiled, Emit, Extraction, Growth, Limits, Manual, Mode, Optimiser, Options, Outputs, Refusal};
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_ir::step::Checks;
@@ -108,14 +109,9 @@ pub(super) fn paths(outputs: &Outputs) -> String {
     outputs.extractions.iter().map(|extraction| extraction.text(&outputs.ir) + "\n").collect()
 }
 
-fn name(mode: ModeChoice) -> &'static str {
-    match mode {
-        ModeChoice::Process => "process",
-        ModeChoice::Direct => "direct",
-        ModeChoice::Fastpath => "fastpath",
-        ModeChoice::Automata => "automata",
-        ModeChoice::Auto => "auto",
-    }
+/// As it is asked for.
+fn name(mode: ModeChoice) -> String {
+    mode.to_possible_value().map_or_else(String::new, |value| value.get_name().to_string())
 }
 
 /// What is told before a run: nothing of what it counts.
