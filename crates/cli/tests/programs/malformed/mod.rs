@@ -21,9 +21,8 @@ use std::time::{Duration, Instant};
 
 /// Longer than anything here takes on a machine that is busy.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What the memory of a program may grow by in the second half of the packets. The heap is in huge pages, of which a system
-/// that takes back what is idle may have taken one half way, and given it again: 2 MiB beside.
-const GROWTH_KIB: u64 = 512 + 2048;
+/// What the memory of a program may grow by in the second half of the packets.
+const GROWTH_KIB: u64 = 512;
 
 /// A program under fire, by its process.
 struct Watch {
