@@ -20,7 +20,7 @@ mod native {
     /// Code memory of a classifier; pages that are never written take no memory.
     const MEMORY: usize = 1 << 28;
     /// The most bytes of code of a chunk.
-    const LARGEST: usize = 1 << 19;
+    const MAX_CHUNK_BYTES: usize = 1 << 19;
 
     /// What code is written with.
     pub(crate) struct Generator {
@@ -53,7 +53,7 @@ mod native {
                 Engine::Interpreter => None,
                 Engine::Code => Memory::new(MEMORY).ok().map(|memory| Tools {
                     memory: Arc::new(memory),
-                    buffer: vec![0; LARGEST],
+                    buffer: vec![0; MAX_CHUNK_BYTES],
                     room: Box::new(Room::with_room()),
                     features: Features::detect(),
                 }),

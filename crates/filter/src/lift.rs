@@ -8,11 +8,11 @@ use crate::shape::Shape;
 use std::collections::HashSet;
 
 /// The most accepting paths of a program that is taken apart.
-const MOST_PATHS: usize = 1024;
+const MAX_PATHS: usize = 1024;
 /// The most steps that are taken for that.
-const MOST_STEPS: usize = 1 << 17;
+const MAX_STEPS: usize = 1 << 17;
 /// Alternatives that read different bytes each have their own code: beyond so many the program itself is shorter.
-const MOST_SHAPES: usize = 8;
+const MAX_SHAPES: usize = 8;
 
 impl Filter {
     /// The filter that matches what the program does not reject: tests of fields if the program can be put so.
@@ -26,7 +26,7 @@ impl Filter {
                 continue;
             }
             shapes.insert(shape);
-            if shapes.len() > MOST_SHAPES {
+            if shapes.len() > MAX_SHAPES {
                 return Filter::Program(program.clone());
             }
             possible.push(conjunction);
@@ -175,7 +175,7 @@ impl Lifter<'_> {
     fn follow(&mut self, mut path: Path) -> Option<()> {
         loop {
             self.steps += 1;
-            if self.steps > MOST_STEPS {
+            if self.steps > MAX_STEPS {
                 return None;
             }
             let operation = self.program.operations()[path.at];
@@ -258,7 +258,7 @@ impl Lifter<'_> {
 
     fn accept(&mut self, tests: Vec<Test>) -> Option<()> {
         self.accepted.extend(Conjunction::new(tests));
-        (self.accepted.len() <= MOST_PATHS).then_some(())
+        (self.accepted.len() <= MAX_PATHS).then_some(())
     }
 }
 

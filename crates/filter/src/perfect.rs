@@ -5,11 +5,11 @@ use crate::layout::Window;
 use crate::table::{Hash, Part, Table, top};
 
 /// Up to so many keys no displacements are needed: the table is so sparse that some multiplier separates all.
-const MOST_DIRECT: usize = 40;
+const MAX_DIRECT: usize = 40;
 /// The most bits of slots of a table without displacements.
-const MOST_DIRECT_BITS: u32 = 11;
+const MAX_DIRECT_BITS: u32 = 11;
 /// The most bits of slots of a table with templates, which takes a line of the cache for each.
-const MOST_TEMPLATE_BITS: u32 = 8;
+const MAX_TEMPLATE_BITS: u32 = 8;
 /// How many multipliers are tried before the table is made larger.
 const TRIES: u32 = 40;
 /// How many displacements are tried for a bucket.
@@ -58,18 +58,18 @@ impl Search {
     ) -> (Table, Vec<u32>) {
         let words = windows.len();
         let table = |hash: Hash| match mask {
-            Some(mask) if hash.slot_bits <= MOST_TEMPLATE_BITS => Table::with_templates(words, hash, mask),
+            Some(mask) if hash.slot_bits <= MAX_TEMPLATE_BITS => Table::with_templates(words, hash, mask),
             Some(_) | None => Table::new(words, hash),
         };
         if words == 0 {
             return (table(nothing()), vec![0; count]);
         }
-        if count <= MOST_DIRECT {
+        if count <= MAX_DIRECT {
             let least = (count.max(2) * 4).next_power_of_two().trailing_zeros();
             if let Some((hash, slots)) = self.partly(windows, keys, least) {
                 return (table(hash), slots);
             }
-            for slot_bits in least..=MOST_DIRECT_BITS.max(least) {
+            for slot_bits in least..=MAX_DIRECT_BITS.max(least) {
                 for _ in 0..TRIES {
                     let hash = Hash {
                         fold: self.next() | 1,
@@ -196,7 +196,7 @@ impl Search {
 
 /// The slots of these keys, if no two have the same.
 fn separate(hash: &Hash, words: usize, keys: &[u64]) -> Option<Vec<u32>> {
-    let mut taken = [0_u64; 1 << (MOST_DIRECT_BITS - 6)];
+    let mut taken = [0_u64; 1 << (MAX_DIRECT_BITS - 6)];
     let mut slots = Vec::with_capacity(keys.len() / words);
     for key in keys.chunks_exact(words) {
         let slot = top(hash.product(key), hash.slot_bits);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The most stages of a chunk: what is written again when a shape is added.
-pub(crate) const MOST_STAGES: usize = 16;
+pub(crate) const MAX_STAGES: usize = 16;
 /// Programs of more instructions have chunks of their own.
 const LONG_PROGRAM: usize = 200;
 
@@ -59,7 +59,7 @@ impl Section {
         match &self.kind {
             Kind::Program(cell) if cell.program.operations().len() > LONG_PROGRAM => 1,
             Kind::Ranges(set) if set.ranges.tree.is_some() => 1,
-            Kind::Group(_) | Kind::Program(_) | Kind::Ranges(_) => MOST_STAGES,
+            Kind::Group(_) | Kind::Program(_) | Kind::Ranges(_) => MAX_STAGES,
         }
     }
 

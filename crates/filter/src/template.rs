@@ -67,7 +67,7 @@ impl Template {
     /// The template of a layout, if all that is compared is within its bytes and each filter has a key of its own.
     pub(crate) fn of(layout: &Layout) -> Option<Template> {
         let shape = &layout.shape;
-        if layout.has_lists() || layout.key.len() > MOST_KEY_WORDS || cfg!(target_endian = "big") {
+        if layout.has_lists() || layout.key.len() > MAX_KEY_WORDS || cfg!(target_endian = "big") {
             return None;
         }
         let (usual, need) = match &shape.places[..] {
@@ -125,7 +125,7 @@ impl Template {
 }
 
 /// The most words of a key in a slot that has a template too.
-pub(crate) const MOST_KEY_WORDS: usize = 3;
+pub(crate) const MAX_KEY_WORDS: usize = 3;
 
 fn words(bytes: [u8; BYTES]) -> [u64; WORDS] {
     let mut words = [0; WORDS];

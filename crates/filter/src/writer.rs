@@ -9,7 +9,7 @@ use crate::generate::Generator;
 use crate::group::{Change, Graveyard, Group};
 use crate::ir::{Conjunction, Filter, Subject};
 use crate::ranges::{self, Aspect, Ranges, aspects};
-use crate::section::{Kind, MOST_STAGES, RangeSet, Section};
+use crate::section::{Kind, MAX_STAGES, RangeSet, Section};
 use crate::shape::{Shape, Values};
 use crate::stage::{Cell, Chunk, Snapshot, Stage};
 use std::collections::{BTreeSet, HashMap};
@@ -19,9 +19,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// So many new shapes at once are merged by their ranges and prefixes, if they look at the same numbers.
 const LEAST_MERGED: usize = 8;
 /// A shape of more filters is a group of its own in any case.
-const MOST_OF_SHAPE: usize = 4096;
+const MAX_FILTERS_OF_SHAPE: usize = 4096;
 /// The most sets of shapes that are looked for among those inserted at once.
-const MOST_SETS: usize = 4;
+const MAX_SETS: usize = 4;
 
 /// Where a part of a filter is.
 #[derive(Clone, Copy, Debug)]
@@ -207,13 +207,13 @@ impl Writer {
         for (shape, fresh) in parts {
             let own: BTreeSet<Aspect> =
                 fresh.conjunctions.first().map_or_else(BTreeSet::new, |own| aspects(own).collect());
-            let fits = |set: &Alike<'_>| set.aspects.union(&own).count() <= ranges::MOST_DIMENSIONS;
-            if fresh.values.len() > MOST_OF_SHAPE || own.len() > ranges::MOST_DIMENSIONS {
+            let fits = |set: &Alike<'_>| set.aspects.union(&own).count() <= ranges::MAX_DIMENSIONS;
+            if fresh.values.len() > MAX_FILTERS_OF_SHAPE || own.len() > ranges::MAX_DIMENSIONS {
                 left.push((shape, fresh));
             } else if let Some(at) = sets.iter().position(fits) {
                 sets[at].aspects.extend(own);
                 sets[at].shapes.push((shape, fresh));
-            } else if sets.len() < MOST_SETS {
+            } else if sets.len() < MAX_SETS {
                 sets.push(Alike { aspects: own, shapes: vec![(shape, fresh)] });
             } else {
                 left.push((shape, fresh));
@@ -236,14 +236,14 @@ impl Writer {
             // The best first, so that later stages need not be looked at.
             all.sort_by_key(|(_, rank, _)| std::cmp::Reverse(*rank));
             let built: Option<Vec<_>> = all
-                .chunks(ranges::MOST)
+                .chunks(ranges::MAX_FILTERS)
                 .map(|some| Ranges::build(&some.iter().map(|(own, rank, _)| (*own, *rank)).collect::<Vec<_>>()))
                 .collect();
             let Some(built) = built else {
                 left.extend(members);
                 continue;
             };
-            for ((ranges, entries), some) in built.into_iter().zip(all.chunks(ranges::MOST)) {
+            for ((ranges, entries), some) in built.into_iter().zip(all.chunks(ranges::MAX_FILTERS)) {
                 let best = some.first().map_or(0, |(_, rank, _)| *rank);
                 let set = RangeSet { ranges: Arc::new(ranges), members: some.len(), best };
                 let section = self.section(Kind::Ranges(set));
@@ -382,7 +382,7 @@ impl Writer {
     /// have gone as there are, so that it costs each of those that went as much as one section's code.
     fn lay_out(&mut self, graveyards: &mut Vec<Graveyard>) {
         let left = self.sections.len() - self.vacant.len();
-        if self.deserted <= left.saturating_sub(self.deserted) + MOST_STAGES {
+        if self.deserted <= left.saturating_sub(self.deserted) + MAX_STAGES {
             return;
         }
         (0..self.plans.len()).for_each(|at| self.sweep(at, graveyards));

@@ -14,7 +14,7 @@ use crate::report::Report;
 use crate::step::Step;
 
 /// Bytes that the longest function may take.
-pub const MOST_BYTES: usize = compose::MOST_BYTES;
+pub const MAX_BYTES: usize = compose::MAX_BYTES;
 /// Bytes of a frame.
 pub const FRAME_BYTES: usize = frame::BYTES;
 

@@ -5,13 +5,13 @@ use std::fmt;
 /// Why a pipe cannot be composed or run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
-    /// More steps than [`MOST_STEPS`](crate::MOST_STEPS).
+    /// More steps than [`MAX_STEPS`](crate::MAX_STEPS).
     TooManySteps(usize),
     /// A repeated key whose length in bytes is not 1, 2, 4 or 8.
     KeyLength(usize),
-    /// More steps with a key stream than [`MOST_STREAMS`](crate::MOST_STREAMS).
+    /// More steps with a key stream than [`MAX_STREAMS`](crate::MAX_STREAMS).
     TooManyStreams(usize),
-    /// Users' steps have more instructions together than [`MOST_PIPE_INSTRUCTIONS`](crate::ir::MOST_PIPE_INSTRUCTIONS).
+    /// Users' steps have more instructions together than [`MAX_PIPE_INSTRUCTIONS`](crate::ir::MAX_PIPE_INSTRUCTIONS).
     TooManyInstructions(usize),
     /// A step of the user's has elements of 64 bits, the machine's registers have 32.
     WideElement,
@@ -114,14 +114,14 @@ impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::TooManySteps(count) => {
-                write!(out, "a pipe of {count} steps; the most are {}", crate::MOST_STEPS)
+                write!(out, "a pipe of {count} steps; the most are {}", crate::MAX_STEPS)
             }
             Error::KeyLength(length) => write!(out, "a repeated key of {length} bytes"),
             Error::TooManyStreams(count) => {
-                write!(out, "{count} steps want a key stream; the most are {}", crate::MOST_STREAMS)
+                write!(out, "{count} steps want a key stream; the most are {}", crate::MAX_STREAMS)
             }
             Error::TooManyInstructions(count) => {
-                let most = crate::ir::MOST_PIPE_INSTRUCTIONS;
+                let most = crate::ir::MAX_PIPE_INSTRUCTIONS;
                 write!(out, "steps of {count} instructions together; the most are {most}")
             }
             Error::WideElement => write!(out, "elements of 64 bits on a machine of 32 bits"),

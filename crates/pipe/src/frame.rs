@@ -13,16 +13,16 @@
 //!
 //! All but keys, spill and orders are slots of eight bytes. A machine whose registers have 32 bits uses the low half of a slot.
 
-use crate::step::{MOST_STEPS, MOST_STREAMS};
+use crate::step::{MAX_STEPS, MAX_STREAMS};
 
 pub(crate) const TABLES: usize = 0;
 pub(crate) const STREAMS: usize = 4;
-pub(crate) const ACCUMULATORS: usize = STREAMS + MOST_STREAMS;
+pub(crate) const ACCUMULATORS: usize = STREAMS + MAX_STREAMS;
 /// A step takes two at most.
-pub(crate) const MOST_ACCUMULATORS: usize = 2 * MOST_STEPS;
-pub(crate) const KEYS: usize = ACCUMULATORS + MOST_ACCUMULATORS;
+pub(crate) const MAX_ACCUMULATORS: usize = 2 * MAX_STEPS;
+pub(crate) const KEYS: usize = ACCUMULATORS + MAX_ACCUMULATORS;
 /// Bytes from the start.
-pub(crate) const SEED: usize = 8 * (KEYS + MOST_STEPS);
+pub(crate) const SEED: usize = 8 * (KEYS + MAX_STEPS);
 /// Bytes from the start.
 pub(crate) const SPILL: usize = SEED + 64;
 /// Bytes from the start.
@@ -37,7 +37,7 @@ pub(crate) const SPILL_BYTES: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) slots: [u64; KEYS],
-    pub(crate) keys: [[u8; 8]; MOST_STEPS],
+    pub(crate) keys: [[u8; 8]; MAX_STEPS],
     pub(crate) seed: [u64; 8],
     spill: [u8; SPILL_BYTES],
     orders: [[u8; ORDER_BYTES]; 3],
@@ -62,7 +62,7 @@ pub(crate) const fn orders() -> [[u8; ORDER_BYTES]; 3] {
 
 impl Frame {
     pub(crate) const fn new() -> Frame {
-        Frame { slots: [0; KEYS], keys: [[0; 8]; MOST_STEPS], seed: [0; 8], spill: [0; SPILL_BYTES], orders: orders() }
+        Frame { slots: [0; KEYS], keys: [[0; 8]; MAX_STEPS], seed: [0; 8], spill: [0; SPILL_BYTES], orders: orders() }
     }
 }
 

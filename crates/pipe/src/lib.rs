@@ -34,5 +34,5 @@ pub use pipe::{Composer, Options, Pipe};
 pub use policy::{Store, Temperature};
 pub use report::{Found, Outcome, Report};
 pub use runner::{Pass, Runner};
-pub use step::{Key, MOST_STEPS, MOST_STREAMS, Step};
+pub use step::{Key, MAX_STEPS, MAX_STREAMS, Step};
 pub use text::read_pipe;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use quaject_vcode::{Features, Installed, Memory, Native};
 
-use crate::compose::{self, Composed, MOST_BYTES, Space};
+use crate::compose::{self, Composed, MAX_BYTES, Space};
 use crate::error::Error;
 use crate::frame::Frame;
 use crate::plan::Plan;
@@ -69,7 +69,7 @@ impl Composer {
     }
 
     pub(crate) fn with(features: Features, registers: Registers) -> Result<Composer, Error> {
-        let buffer = Mutex::new(vec![0; MOST_BYTES].into());
+        let buffer = Mutex::new(vec![0; MAX_BYTES].into());
         Ok(Composer { inner: Arc::new(Inner { memory: Memory::new(MEMORY_BYTES)?, features, registers, buffer }) })
     }
 

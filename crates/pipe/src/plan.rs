@@ -2,9 +2,9 @@
 
 use crate::crc32c;
 use crate::error::Error;
-use crate::ir::{Checked, MOST_PIPE_INSTRUCTIONS, Total, mask};
+use crate::ir::{Checked, MAX_PIPE_INSTRUCTIONS, Total, mask};
 use crate::report::{Finding, Report};
-use crate::step::{Key, MOST_STEPS, MOST_STREAMS, Step};
+use crate::step::{Key, MAX_STEPS, MAX_STREAMS, Step};
 
 /// What a step is to the code that does it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,13 +29,13 @@ pub(crate) enum Action {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Plan {
     steps: Vec<Step>,
-    actions: [Action; MOST_STEPS],
+    actions: [Action; MAX_STEPS],
     pub(crate) accumulators: usize,
     pub(crate) streams: usize,
     pub(crate) writes: bool,
-    keys: [[u8; 8]; MOST_STEPS],
+    keys: [[u8; 8]; MAX_STEPS],
     /// What is read from accumulators after a run.
-    closings: [Closing; MOST_STEPS],
+    closings: [Closing; MAX_STEPS],
     closing_count: usize,
     /// Whether sums are all that is in accumulators: nothing has to be set there before a run.
     pub(crate) sums_only: bool,
@@ -102,17 +102,17 @@ impl Gathered {
 
 impl Plan {
     pub(crate) fn new(steps: &[Step]) -> Result<Plan, Error> {
-        if steps.len() > MOST_STEPS {
+        if steps.len() > MAX_STEPS {
             return Err(Error::TooManySteps(steps.len()));
         }
         let mut plan = Plan {
             steps: steps.to_vec(),
-            actions: [Action::Nothing; MOST_STEPS],
+            actions: [Action::Nothing; MAX_STEPS],
             accumulators: 0,
             streams: 0,
             writes: steps.iter().any(Step::writes),
-            keys: [[0; 8]; MOST_STEPS],
-            closings: [Closing { finding: Finding::Nothing, step: 0, accumulator: 0 }; MOST_STEPS],
+            keys: [[0; 8]; MAX_STEPS],
+            closings: [Closing { finding: Finding::Nothing, step: 0, accumulator: 0 }; MAX_STEPS],
             closing_count: 0,
             sums_only: true,
             returned_sum: None,
@@ -177,10 +177,10 @@ impl Plan {
             _ => 0,
         };
         let instructions = steps.iter().map(length).sum();
-        if instructions > MOST_PIPE_INSTRUCTIONS {
+        if instructions > MAX_PIPE_INSTRUCTIONS {
             return Err(Error::TooManyInstructions(instructions));
         }
-        if plan.streams > MOST_STREAMS {
+        if plan.streams > MAX_STREAMS {
             return Err(Error::TooManyStreams(plan.streams));
         }
         Ok(plan)
@@ -214,7 +214,7 @@ impl Plan {
         (user.total.expect("it was found to have one"), user.element.bytes)
     }
 
-    pub(crate) fn keys(&self) -> &[[u8; 8]; MOST_STEPS] {
+    pub(crate) fn keys(&self) -> &[[u8; 8]; MAX_STEPS] {
         &self.keys
     }
 

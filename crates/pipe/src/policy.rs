@@ -6,7 +6,7 @@
 
 use std::sync::OnceLock;
 
-use crate::compose::MOST_MEANS_BYTES;
+use crate::compose::MAX_MEANS_BYTES;
 
 /// What the caller knows of where the data are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,7 +43,7 @@ impl std::fmt::Display for Store {
 
 /// Below so many bytes data that are not cold are stored plainly, whatever the caches.
 const SMALL_BYTES: usize = 1 << 16;
-const _: () = assert!(SMALL_BYTES <= MOST_MEANS_BYTES, "small data are a single piece");
+const _: () = assert!(SMALL_BYTES <= MAX_MEANS_BYTES, "small data are a single piece");
 /// From how many bytes on cold data are stored past the caches.
 const STREAMING_COLD_BYTES: usize = 4096;
 

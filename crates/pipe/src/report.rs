@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use crate::step::MOST_STEPS;
+use crate::step::MAX_STEPS;
 
 /// What one step found out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,8 +39,8 @@ pub(crate) enum Finding {
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Report {
-    numbers: [u64; MOST_STEPS],
-    findings: [Finding; MOST_STEPS],
+    numbers: [u64; MAX_STEPS],
+    findings: [Finding; MAX_STEPS],
     steps: u8,
     /// The first step that makes a checksum; [`NO_STEP`] if none does.
     first_checksum: u8,
@@ -53,13 +53,13 @@ impl Report {
     /// A report of no step.
     #[inline]
     pub(crate) fn new() -> Report {
-        Report { numbers: [0; MOST_STEPS], findings: [Finding::Nothing; MOST_STEPS], steps: 0, first_checksum: NO_STEP }
+        Report { numbers: [0; MAX_STEPS], findings: [Finding::Nothing; MAX_STEPS], steps: 0, first_checksum: NO_STEP }
     }
 
-    /// Adds what the next step found; there are at most [`MOST_STEPS`].
+    /// Adds what the next step found; there are at most [`MAX_STEPS`].
     #[inline]
     pub(crate) fn add(&mut self, finding: Finding, number: u64) {
-        let at = usize::from(self.steps) % MOST_STEPS;
+        let at = usize::from(self.steps) % MAX_STEPS;
         (self.findings[at], self.numbers[at]) = (finding, number);
         if finding == Finding::Checksum && self.first_checksum == NO_STEP {
             self.first_checksum = at as u8;
@@ -67,10 +67,10 @@ impl Report {
         self.steps += 1;
     }
 
-    /// The number of a step, below [`MOST_STEPS`].
+    /// The number of a step, below [`MAX_STEPS`].
     #[inline]
     pub(crate) fn number(&mut self, step: usize) -> &mut u64 {
-        &mut self.numbers[step % MOST_STEPS]
+        &mut self.numbers[step % MAX_STEPS]
     }
 
     /// What each step found out.

@@ -1,19 +1,19 @@
 //! Runs of a pipe: data led through its code piece by piece, and what steps find out collected.
 
-use crate::compose::MOST_MEANS_BYTES;
+use crate::compose::MAX_MEANS_BYTES;
 use crate::error::Error;
 use crate::frame::{self, Frame};
 use crate::pipe::{Call, Options, Pipe};
 use crate::plan::{Gathered, Plan};
 use crate::policy::{Store, Temperature};
 use crate::report::{Found, Report};
-use crate::step::MOST_STREAMS;
+use crate::step::MAX_STREAMS;
 
 /// The most bytes that code is given at once: what its sums can hold, and a multiple of all blocks. Code that stores plainly
 /// adds up in another way than the rest.
 const fn most_piece_bytes(store: Store) -> usize {
     match store {
-        Store::Cached => MOST_MEANS_BYTES,
+        Store::Cached => MAX_MEANS_BYTES,
         Store::Prefetching | Store::Streaming => 64 << 20,
     }
 }
@@ -172,7 +172,7 @@ impl<'p> Runner<'p> {
         let mut done = 0;
         while done < bytes {
             let length = (bytes - done).min(most_piece_bytes(store));
-            let mut streams: [&[u8]; MOST_STREAMS] = [&[]; MOST_STREAMS];
+            let mut streams: [&[u8]; MAX_STREAMS] = [&[]; MAX_STREAMS];
             for (rest, stream) in streams.iter_mut().zip(options.streams) {
                 *rest = &stream[done..];
             }

@@ -6,10 +6,10 @@ use crate::error::Error;
 use crate::ir::UserStep;
 
 /// The most steps of a pipe.
-pub const MOST_STEPS: usize = 8;
+pub const MAX_STEPS: usize = 8;
 
 /// The most steps of a pipe that take a key stream.
-pub const MOST_STREAMS: usize = 4;
+pub const MAX_STREAMS: usize = 4;
 
 /// One step of a pipe. Steps are applied in order: a checksum before a swap is that of the bytes as they came, one after
 /// it that of the bytes as they leave.

@@ -71,7 +71,7 @@ pub(crate) struct Places {
 }
 
 /// The most bytes of arguments on the stack.
-const MOST_STACK: u32 = 1 << 20;
+const MAX_STACK: u32 = 1 << 20;
 
 impl Convention {
     /// Whether functions can be written with this convention on `M`.
@@ -109,7 +109,7 @@ impl Convention {
                         && at.checked_add(size).is_some_and(|end| end <= places.counters.stack)
                 }
             };
-            if !possible || places.counters.stack > MOST_STACK {
+            if !possible || places.counters.stack > MAX_STACK {
                 return Err(Error::Place);
             }
         }

@@ -58,15 +58,15 @@ pub struct Label(pub(crate) u32);
 
 impl Label {
     /// Where `ret` goes.
-    pub(crate) const EPILOGUE: Label = Label(MOST_LABELS);
+    pub(crate) const EPILOGUE: Label = Label(MAX_LABELS);
     /// Where a tail call goes: an epilogue that ends with a jump instead of a return.
-    pub(crate) const TAIL: Label = Label(MOST_LABELS - 1);
+    pub(crate) const TAIL: Label = Label(MAX_LABELS - 1);
 }
 
 const UNBOUND: u32 = u32::MAX;
 
 /// Label numbers are below this one, which stands for the epilogue.
-const MOST_LABELS: u32 = 0xff_ffff;
+const MAX_LABELS: u32 = 0xff_ffff;
 
 /// An instruction that refers to a label, in one word: the site in the low half, then 24 bits of label, then the kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,7 +88,7 @@ impl Fixup {
 
     #[inline(always)]
     pub(crate) fn label(self) -> Label {
-        Label((self.0 >> 32) as u32 & MOST_LABELS)
+        Label((self.0 >> 32) as u32 & MAX_LABELS)
     }
 
     #[inline(always)]

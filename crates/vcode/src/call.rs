@@ -44,12 +44,12 @@ pub enum Target<M: Machine> {
 }
 
 /// The most arguments in registers on any machine, with room for the target.
-const MOST_MOVES: usize = 40;
+const MAX_MOVES: usize = 40;
 
 /// Moves between registers of one file that are to happen at once.
 struct Moves {
     /// Source (`PARKED` for the transfer slot) and destination.
-    pending: [(u8, u8); MOST_MOVES],
+    pending: [(u8, u8); MAX_MOVES],
     count: usize,
 }
 
@@ -57,7 +57,7 @@ const PARKED: u8 = u8::MAX;
 
 impl Moves {
     fn new() -> Self {
-        Moves { pending: [(0, 0); MOST_MOVES], count: 0 }
+        Moves { pending: [(0, 0); MAX_MOVES], count: 0 }
     }
 
     fn push(&mut self, source: u8, destination: u8) -> Result<(), Error> {

@@ -107,14 +107,14 @@ pub use crate::generated::sparc64_table::TABLE as SPARC64;
 pub use crate::generated::x86_64_table::TABLE as X86_64;
 
 /// The most operands of an instruction.
-const MOST_OPERANDS: usize = 6;
+const MAX_OPERANDS: usize = 6;
 
 /// A decoded instruction. Displays as assembler text; distances to labels are relative to the instruction: `.+8`.
 #[derive(Debug, Clone, Copy)]
 pub struct Decoded {
     table: &'static Table,
     insn: &'static Insn,
-    values: [i64; MOST_OPERANDS],
+    values: [i64; MAX_OPERANDS],
     /// Bytes it takes.
     pub length: usize,
 }
@@ -146,7 +146,7 @@ impl Table {
         if word & mask != bits {
             return None;
         }
-        let mut values = [0; MOST_OPERANDS];
+        let mut values = [0; MAX_OPERANDS];
         for (field, value) in insn.operands.iter().zip(&mut values) {
             // A register that is in several places is the same in all.
             if let (Kind::Register, [(_, first), rest @ ..]) = (field.kind, field.pieces) {
@@ -177,7 +177,7 @@ impl Table {
 
     fn bytes(&'static self, insn: &'static Insn, code: &[u8]) -> Option<Decoded> {
         let Pattern::Bytes(tokens) = insn.pattern else { return None };
-        let mut values = [0_i64; MOST_OPERANDS];
+        let mut values = [0_i64; MAX_OPERANDS];
         let mut at = 0;
         let mut rex = 0_u8;
         let (mut second_register, mut scale) = (0, 0);
@@ -289,7 +289,7 @@ impl Table {
     }
 
     /// Refuses register numbers that the name set does not have.
-    fn checked(&'static self, insn: &'static Insn, values: [i64; MOST_OPERANDS], length: usize) -> Option<Decoded> {
+    fn checked(&'static self, insn: &'static Insn, values: [i64; MAX_OPERANDS], length: usize) -> Option<Decoded> {
         for segment in insn.text {
             if let Segment::Operand { operand, set } = *segment
                 && matches!(insn.operands[operand].kind, Kind::Register)

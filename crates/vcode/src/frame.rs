@@ -104,7 +104,7 @@ pub(crate) fn prologue_room<M: Machine>(convention: &Convention) -> usize {
 }
 
 /// The most bytes of locals in a frame.
-const MOST_LOCALS: u32 = 1 << 20;
+const MAX_LOCALS: u32 = 1 << 20;
 
 impl<'a, M: Machine> Asm<'a, M> {
     /// Begins a function. The registers of its parameters are written to `params`.
@@ -375,7 +375,7 @@ impl<'a, M: Machine> Asm<'a, M> {
         let base = M::BOTTOM + self.save_area();
         let align = align.clamp(1, 16).next_power_of_two();
         let at = (base + self.f.locals).next_multiple_of(align);
-        if bytes > MOST_LOCALS || at + bytes > MOST_LOCALS {
+        if bytes > MAX_LOCALS || at + bytes > MAX_LOCALS {
             self.f.fail(Error::Frame);
             return Local { offset: (M::BIAS + base) as i32 };
         }

@@ -20,7 +20,7 @@ pub trait Register: Copy + PartialEq + core::fmt::Debug + 'static {
 }
 
 /// The most registers of one file that can be handed out.
-const MOST: usize = 64;
+const MAX_REGISTERS: usize = 64;
 
 /// The registers of one file, by number, in order of allocation.
 ///
@@ -42,9 +42,9 @@ pub struct Lists {
     /// Those in `args`, by number.
     pub(crate) carriers: Set,
     /// The number at each position: first `temp`, then `saved`.
-    order: [u8; MOST],
+    order: [u8; MAX_REGISTERS],
     /// The set of each number: empty for those that are not handed out.
-    bits: [Set; MOST],
+    bits: [Set; MAX_REGISTERS],
 }
 
 impl Lists {
@@ -53,14 +53,14 @@ impl Lists {
     /// # Panics
     /// If there are more than 64 registers, or a number is above 63.
     pub const fn new(temp: &'static [u8], saved: &'static [u8], args: &'static [u8]) -> Lists {
-        let (order, bits) = ([0; MOST], [0; MOST]);
+        let (order, bits) = ([0; MAX_REGISTERS], [0; MAX_REGISTERS]);
         let mut lists = Lists { temp, saved, args, all: 0, preserved: 0, lasting: 0, carriers: 0, order, bits };
         let mut index = 0;
         while index < args.len() {
             lists.carriers |= 1 << args[index];
             index += 1;
         }
-        assert!(temp.len() + saved.len() <= MOST, "there are not so many registers");
+        assert!(temp.len() + saved.len() <= MAX_REGISTERS, "there are not so many registers");
         let mut position = 0;
         while position < temp.len() + saved.len() {
             let bit = 1 << position;
@@ -93,7 +93,7 @@ impl Lists {
     /// The set of one register; empty if it is not handed out.
     #[inline(always)]
     pub(crate) fn bit(&self, number: u8) -> Set {
-        self.bits[number as usize % MOST]
+        self.bits[number as usize % MAX_REGISTERS]
     }
 
     /// The set of these registers.
@@ -103,13 +103,15 @@ impl Lists {
 
     /// The set of the registers in a set of numbers.
     pub(crate) fn set_of_numbers(&self, numbers: Set) -> Set {
-        (0..MOST as u8).filter(|number| numbers >> number & 1 != 0).fold(0, |set, number| set | self.bit(number))
+        (0..MAX_REGISTERS as u8)
+            .filter(|number| numbers >> number & 1 != 0)
+            .fold(0, |set, number| set | self.bit(number))
     }
 
     /// The register at a position.
     #[inline(always)]
     pub(crate) fn at(&self, position: u32) -> u8 {
-        self.order[position as usize % MOST]
+        self.order[position as usize % MAX_REGISTERS]
     }
 }
 

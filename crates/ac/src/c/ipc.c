@@ -146,7 +146,7 @@ static void look_now_and_then(struct qj_ac_channel *channel) {
 }
 
 /* Responses that are taken in before the first of their tasks runs. */
-#define MOST_AT_ONCE 32
+#define MAX_BATCH 32
 
 /* Takes in responses, of which one lies there, up to the first request, and runs the tasks that wait for them, one after the
  * other; we go on as soon as the last has ended or waits. */
@@ -160,7 +160,7 @@ QJ_AC_INLINE void take_in_and_run(struct qj_ac_channel *channel) {
     uint64_t position = in.position;
     /* No slot is looked at that holds nothing we wait for: its line may have to come from the peer, and meanwhile nothing
      * that is stored leaves the processor. */
-    const uint64_t end_position = position + (channel->waiting < MOST_AT_ONCE ? channel->waiting : MOST_AT_ONCE);
+    const uint64_t end_position = position + (channel->waiting < MAX_BATCH ? channel->waiting : MAX_BATCH);
     const struct qj_ring_slot *slot = qj_ring__slot(&in, position);
     do {
         __builtin_prefetch(qj_ring__slot(&in, position + SLOTS_AHEAD));

@@ -22,10 +22,10 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Chunks that the queues of an interface have together, as far as each has no less than [`FEWEST_CHUNKS`].
+/// Chunks that the queues of an interface have together, as far as each has no less than [`MIN_CHUNKS`].
 const CHUNKS: u32 = 16_384;
-const MOST_CHUNKS: u32 = 4_096;
-const FEWEST_CHUNKS: u32 = 512;
+const MAX_CHUNKS: u32 = 4_096;
+const MIN_CHUNKS: u32 = 512;
 
 /// What went wrong, at which step.
 #[derive(Debug)]
@@ -149,7 +149,7 @@ impl AfXdp {
         let interface = Interface::find(name)?;
         let changes = Changes::watch()?;
         let count = interface.queues();
-        let chunks = 1 << (CHUNKS / count).clamp(FEWEST_CHUNKS, MOST_CHUNKS).ilog2();
+        let chunks = 1 << (CHUNKS / count).clamp(MIN_CHUNKS, MAX_CHUNKS).ilog2();
         let map = program::map(count)?;
         let (program, segments) = program::load(&map)?;
         let mut queues = Vec::new();

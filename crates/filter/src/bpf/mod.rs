@@ -39,10 +39,10 @@ impl Instruction {
 /// How many words of scratch memory a program has.
 pub const MEMORY_WORDS: usize = 16;
 /// The most instructions a program may have, as in the kernel and in libpcap.
-pub const MOST_INSTRUCTIONS: usize = 4096;
+pub const MAX_INSTRUCTIONS: usize = 4096;
 /// How often a program may jump backwards for one packet. Only libpcap's `protochain` does, once for each header of a
 /// chain; a program that does it more often rejects the packet, so that every program ends.
-pub const MOST_BACKWARD_JUMPS: u32 = 65_536;
+pub const MAX_BACKWARD_JUMPS: u32 = 65_536;
 
 /// The part of a packet that an instruction loads.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -276,7 +276,7 @@ pub struct Program {
 impl Program {
     /// Checks instructions as `bpf_validate` does, and more: codes that `bpf_filter` would abort at and constant shifts
     /// by 32 or more, which C leaves undefined, are refused. Jumps backwards are allowed, as in libpcap; see
-    /// [`MOST_BACKWARD_JUMPS`].
+    /// [`MAX_BACKWARD_JUMPS`].
     ///
     /// # Errors
     /// [`Error::Bytecode`] with the first instruction that is wrong.

@@ -1,7 +1,7 @@
 //! The interpreter that defines what a program means: `bpf_filter` of libpcap. A load that is not inside the packet
 //! rejects it, as does division by zero; arithmetic wraps at 32 bits; scratch memory starts as zeros.
 
-use super::{Arithmetic, Condition, MEMORY_WORDS, MOST_BACKWARD_JUMPS, Operand, Operation, Program};
+use super::{Arithmetic, Condition, MAX_BACKWARD_JUMPS, MEMORY_WORDS, Operand, Operation, Program};
 use crate::packet::Packet;
 
 impl Program {
@@ -40,7 +40,7 @@ impl Program {
                 Operation::Jump(by) => {
                     if by < 0 {
                         backward += 1;
-                        if backward > MOST_BACKWARD_JUMPS {
+                        if backward > MAX_BACKWARD_JUMPS {
                             return None;
                         }
                     }

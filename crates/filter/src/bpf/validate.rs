@@ -1,7 +1,7 @@
 //! Which programs are valid: those whose every instruction is known, whose jumps stay inside, and that cannot run off
 //! their end. Follows `bpf_validate` of libpcap and `bpf_check_classic` of Linux where they agree.
 
-use super::{Arithmetic, Instruction, MEMORY_WORDS, MOST_INSTRUCTIONS, Operand, Operation};
+use super::{Arithmetic, Instruction, MAX_INSTRUCTIONS, MEMORY_WORDS, Operand, Operation};
 use crate::error::Error;
 
 pub(super) fn validate(instructions: &[Instruction]) -> Result<Vec<Operation>, Error> {
@@ -9,8 +9,8 @@ pub(super) fn validate(instructions: &[Instruction]) -> Result<Vec<Operation>, E
     if instructions.is_empty() {
         return Err(wrong(0, "the program has no instruction"));
     }
-    if instructions.len() > MOST_INSTRUCTIONS {
-        return Err(wrong(MOST_INSTRUCTIONS, "the program has more than 4096 instructions"));
+    if instructions.len() > MAX_INSTRUCTIONS {
+        return Err(wrong(MAX_INSTRUCTIONS, "the program has more than 4096 instructions"));
     }
     let mut operations = Vec::with_capacity(instructions.len());
     for (at, instruction) in instructions.iter().enumerate() {

@@ -2,7 +2,7 @@
 //! length only where it is not known to be long enough on every way there.
 
 use super::{Emitter, Reg};
-use crate::bpf::{Arithmetic, Condition, MOST_BACKWARD_JUMPS, Operand, Operation, Program, Size};
+use crate::bpf::{Arithmetic, Condition, MAX_BACKWARD_JUMPS, Operand, Operation, Program, Size};
 use quaject_vcode::{Core, Error, Extension, Label, Local, Type};
 
 /// Where a program keeps its state.
@@ -39,7 +39,7 @@ pub(super) fn write(emitter: &mut Emitter<'_>, program: &Program, miss: Label) -
         asm.stu_local(a, memory.plus(4 * word as i32));
     }
     if let Some(fuel) = fuel {
-        asm.setu(t, MOST_BACKWARD_JUMPS);
+        asm.setu(t, MAX_BACKWARD_JUMPS);
         asm.stu_local(t, fuel);
     }
     let known = known_lengths(operations);

@@ -28,7 +28,7 @@ pub struct Captured {
 }
 
 /// The most filters of a merged set; the first set has all filters there are.
-const MOST_MERGED: usize = 400;
+const MAX_MERGED: usize = 400;
 
 /// Compares engines: the program as it runs, the tests it was taken apart into, its generated code one at a time and in
 /// batches, and the oracles, for every filter on every packet; then so many sets of filters, merged.
@@ -56,7 +56,7 @@ pub fn corpus(
         let members: Vec<(usize, u32)> = if number == 0 {
             (0..filters.len()).map(|at| (at, 0)).collect()
         } else {
-            let count = 1 + random.below(filters.len().min(MOST_MERGED));
+            let count = 1 + random.below(filters.len().min(MAX_MERGED));
             (0..count).map(|_| (random.below(filters.len()), *random.pick(&[0, 0, 0, 1, 7, u32::MAX]))).collect()
         };
         merged(number, &members, &lifted, &verdicts, packets, guard)?;

@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Longer packets are not sent.
-const LONGEST: usize = 1 << 16;
+const MAX_PACKET_BYTES: usize = 1 << 16;
 /// Numbers from here on are, added to a few others, still below 2^31, where the kernel's own data begins.
 const FAR: u32 = 1 << 30;
 
@@ -86,7 +86,7 @@ impl Kernel {
     /// nor of packets that were longer on the wire.
     pub fn disagrees(&self, program: &Program, packet: Packet<'_>, verdict: u32) -> Option<u32> {
         let data = packet.data();
-        if packet.wire_length() as usize != data.len() || data.len() > LONGEST || !self.has(program) {
+        if packet.wire_length() as usize != data.len() || data.len() > MAX_PACKET_BYTES || !self.has(program) {
             return None;
         }
         self.verdicts.set(self.verdicts.get() + 1);

@@ -5,9 +5,9 @@ use crate::error::Error;
 use std::ops::{BitAnd, BitOr, Not, RangeInclusive};
 
 /// The most alternatives an expression may have once `or` is moved outside.
-pub const MOST_ALTERNATIVES: usize = 65_536;
+pub const MAX_ALTERNATIVES: usize = 65_536;
 /// The most tests that all of them may have together: what is in front of an `or` is in each alternative behind it.
-const MOST_TESTS: usize = 1 << 21;
+const MAX_TESTS: usize = 1 << 21;
 
 /// A condition on packets.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -38,7 +38,7 @@ impl Expression {
     ///
     /// # Errors
     /// [`Error::Width`] for a field that is not 1 to 4 bytes wide, [`Error::Shift`] for a base that is shifted by more than 31
-    /// bits, [`Error::Alternatives`] for more than [`MOST_ALTERNATIVES`].
+    /// bits, [`Error::Alternatives`] for more than [`MAX_ALTERNATIVES`].
     pub fn filter(&self) -> Result<Filter, Error> {
         let alternatives = self.alternatives(Sense::Inside)?;
         let mut conjunctions: Vec<Conjunction> = alternatives.into_iter().filter_map(Conjunction::new).collect();
@@ -65,8 +65,8 @@ impl Expression {
                     let next = part.alternatives(sense)?;
                     many += tests(&next);
                     all.extend(next);
-                    if all.len() > MOST_ALTERNATIVES || many > MOST_TESTS {
-                        return Err(Error::Alternatives(MOST_ALTERNATIVES));
+                    if all.len() > MAX_ALTERNATIVES || many > MAX_TESTS {
+                        return Err(Error::Alternatives(MAX_ALTERNATIVES));
                     }
                 }
                 Ok(all)
@@ -78,8 +78,8 @@ impl Expression {
                 for part in parts {
                     let next = part.alternatives(sense)?;
                     many = many * next.len() + all.len() * tests(&next);
-                    if all.len().saturating_mul(next.len()) > MOST_ALTERNATIVES || many > MOST_TESTS {
-                        return Err(Error::Alternatives(MOST_ALTERNATIVES));
+                    if all.len().saturating_mul(next.len()) > MAX_ALTERNATIVES || many > MAX_TESTS {
+                        return Err(Error::Alternatives(MAX_ALTERNATIVES));
                     }
                     if let [only] = &next[..] {
                         all.iter_mut().for_each(|one| one.extend(only.iter().cloned()));

@@ -16,7 +16,7 @@ mod eval;
 mod simplify;
 mod text;
 
-pub use build::{Expression, MOST_ALTERNATIVES, Scope};
+pub use build::{Expression, MAX_ALTERNATIVES, Scope};
 pub use text::parse;
 
 use crate::bpf::Program;

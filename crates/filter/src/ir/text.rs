@@ -15,7 +15,7 @@ use super::{Base, Expression, Field, Filter, Sense, Subject, Term, Test};
 use crate::error::Error;
 
 /// How deep parentheses may nest.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Reads a filter.
 ///
@@ -88,7 +88,7 @@ impl Reader<'_> {
 
     fn expression(&mut self) -> Result<Expression, Error> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return Err(self.wrong("less nesting"));
         }
         let mut parts = vec![self.alternative()?];
@@ -110,7 +110,7 @@ impl Reader<'_> {
     fn factor(&mut self) -> Result<Expression, Error> {
         if self.take("!") {
             self.depth += 1;
-            if self.depth > DEEPEST {
+            if self.depth > MAX_DEPTH {
                 return Err(self.wrong("less nesting"));
             }
             let inner = self.factor()?;
@@ -168,7 +168,7 @@ impl Reader<'_> {
 
     fn field(&mut self) -> Result<Field, Error> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return Err(self.wrong("less nesting"));
         }
         self.expect("[")?;

@@ -12,8 +12,8 @@
 //! ```
 
 use super::cuts::{FIRST_BITS, LAST, LEAF, NUMBERS, UNIT};
-use super::root::{Factor, MOST_FACTORS};
-use super::tree::{MOST_WINDOWS, RECORD, Record, Tree};
+use super::root::{Factor, MAX_FACTORS};
+use super::tree::{MAX_WINDOWS, RECORD, Record, Tree};
 use crate::packet::Packet;
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -23,21 +23,21 @@ const LANES: usize = 16;
 /// Vectors in turns.
 const GROUPS: usize = 4;
 /// Packets that are looked at together.
-pub(super) const MOST: usize = LANES * GROUPS;
+pub(super) const MAX_PACKETS: usize = LANES * GROUPS;
 
 /// What is known of packets. Of groups without a packet that the tree is for, nothing.
 #[repr(C, align(64))]
 struct Lanes {
     /// Packets of which all bytes are there that the tree looks at; another one of the group for those that are too short.
-    pointers: [MaybeUninit<*const u8>; MOST],
+    pointers: [MaybeUninit<*const u8>; MAX_PACKETS],
     /// By number.
-    numbers: [[MaybeUninit<u32>; MOST]; NUMBERS],
+    numbers: [[MaybeUninit<u32>; MAX_PACKETS]; NUMBERS],
     /// By factor of the root: the bits that it looks at.
-    tops: [[MaybeUninit<u32>; MOST]; MOST_FACTORS],
+    tops: [[MaybeUninit<u32>; MAX_PACKETS]; MAX_FACTORS],
     /// Words of cells, nodes and leaves.
-    words: [MaybeUninit<u32>; MOST],
+    words: [MaybeUninit<u32>; MAX_PACKETS],
     /// The first two items of the list, if the word of the cell was a leaf.
-    pairs: [MaybeUninit<u64>; MOST],
+    pairs: [MaybeUninit<u64>; MAX_PACKETS],
     /// Packets that the tree is for, by group.
     known: [u16; GROUPS],
 }
@@ -60,14 +60,14 @@ unsafe fn quarter<const FIRST: usize, const STRIDE: usize>(pointers: *const *con
 }
 
 impl Tree {
-    /// What the tree says of up to [`MOST`] packets: boxes, or the number behind all boxes; and, by bits, whom the tree is
+    /// What the tree says of up to [`MAX_PACKETS`] packets: boxes, or the number behind all boxes; and, by bits, whom the tree is
     /// for.
     ///
     /// # Safety
     /// The processor has the vectors: `self.wide`.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
-    pub(super) unsafe fn find_many(&self, packets: &[Packet<'_>], found: &mut [u32; MOST]) -> u64 {
-        let packets = &packets[..packets.len().min(MOST)];
+    pub(super) unsafe fn find_many(&self, packets: &[Packet<'_>], found: &mut [u32; MAX_PACKETS]) -> u64 {
+        let packets = &packets[..packets.len().min(MAX_PACKETS)];
         let mut all = MaybeUninit::<Lanes>::uninit();
         // SAFETY: 1. The processor has the vectors. 2. All that has to be initialized is `known`. 3. There are as many
         // windows, factors and halves as is said.
@@ -76,7 +76,7 @@ impl Tree {
             let all = all.assume_init_mut();
             match self.windows.len() {
                 0 | 1 => self.load_all::<1>(packets, all),
-                _ => self.load_all::<MOST_WINDOWS>(packets, all),
+                _ => self.load_all::<MAX_WINDOWS>(packets, all),
             }
             let known = all.known.iter().rev().fold(0_u64, |all, own| all << LANES | u64::from(*own));
             match self.cuts.root.factors.len() {
@@ -84,13 +84,13 @@ impl Tree {
                 1 => self.enter::<1>(all),
                 2 => self.enter::<2>(all),
                 3 => self.enter::<3>(all),
-                _ => self.enter::<MOST_FACTORS>(all),
+                _ => self.enter::<MAX_FACTORS>(all),
             }
             match (self.windows.len(), self.halves) {
                 (0 | 1, 1) => self.compare_all::<1, 1>(all, known, found),
                 (0 | 1, _) => self.compare_all::<1, 2>(all, known, found),
-                (_, 1) => self.compare_all::<MOST_WINDOWS, 1>(all, known, found),
-                (_, _) => self.compare_all::<MOST_WINDOWS, 2>(all, known, found),
+                (_, 1) => self.compare_all::<MAX_WINDOWS, 1>(all, known, found),
+                (_, _) => self.compare_all::<MAX_WINDOWS, 2>(all, known, found),
             }
             known
         }
@@ -99,7 +99,7 @@ impl Tree {
     /// Pointers, numbers and what the root looks up, of packets that the tree is for.
     ///
     /// # Safety
-    /// 1. The processor has the vectors. 2. There are not more windows. 3. There are at most [`MOST`] packets.
+    /// 1. The processor has the vectors. 2. There are not more windows. 3. There are at most [`MAX_PACKETS`] packets.
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,bmi1,bmi2")]
     unsafe fn load_all<const WINDOWS: usize>(&self, packets: &[Packet<'_>], all: &mut Lanes) {
         for (group, packets) in packets.chunks(LANES).enumerate() {
@@ -293,7 +293,7 @@ impl Tree {
         &self,
         all: &mut Lanes,
         known: u64,
-        found: &mut [u32; MOST],
+        found: &mut [u32; MAX_PACKETS],
     ) {
         let compare = Comparison::<WINDOWS, HALVES>::new(self);
         let (mut missed, mut last, mut inner) = (0_u64, 0_u64, 0_u64);
@@ -379,7 +379,7 @@ impl Tree {
                 // SAFETY: a node is of a number that there is, and has a child for each value of its bits.
                 unsafe {
                     let word = all.words.get_unchecked_mut(lane).assume_init_mut();
-                    let number = *numbers.add(MOST * (*word >> 28) as usize + lane);
+                    let number = *numbers.add(MAX_PACKETS * (*word >> 28) as usize + lane);
                     let bits = (*word >> FIRST_BITS & 0xf) + 1;
                     let child = _bzhi_u32(number >> (*word >> 23 & 31), bits);
                     let first = (*word & ((1 << FIRST_BITS) - 1)) as usize * UNIT;

@@ -7,7 +7,7 @@
 //! ```
 
 /// The most top bits that are looked up.
-const MOST_BITS: u32 = 16;
+const MAX_BITS: u32 = 16;
 
 /// An interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,7 +39,7 @@ impl Index {
         // The fewest comparisons, and among them the smallest root.
         let depth = |bits: u32| (steps(starts, width - bits), bits);
         let (steps, bits) =
-            (least..=width.min(MOST_BITS).max(least)).map(depth).min().expect("there is one number of bits at least");
+            (least..=width.min(MAX_BITS).max(least)).map(depth).min().expect("there is one number of bits at least");
         let shift = width - bits;
         let root = (0..1_u64 << bits).map(|cell| {
             let first = cell << shift;

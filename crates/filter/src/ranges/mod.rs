@@ -39,17 +39,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tree::{NOBODY, Tree, UNKNOWN};
 
 /// The most filters of a stage: 64 blocks of three words, each of which takes a register.
-pub(crate) const MOST: usize = 64 * 64 * 3;
+pub(crate) const MAX_FILTERS: usize = 64 * 64 * 3;
 /// The most numbers that the filters of a stage look at.
-pub(crate) const MOST_DIMENSIONS: usize = 8;
+pub(crate) const MAX_DIMENSIONS: usize = 8;
 /// The most rows that are and-ed: each takes a register.
-const MOST_AXES: usize = 4;
+const MAX_AXES: usize = 4;
 /// The most intervals of a number: they are counted in two bytes.
-const MOST_INTERVALS: usize = 65_535;
+const MAX_INTERVALS: usize = 65_535;
 /// Indices share an axis while its rows take no more bytes than this.
 const SHARED_BYTES: usize = 1 << 18;
 /// The most bytes of the rows of an axis.
-const MOST_BYTES: usize = 1 << 26;
+const MAX_ROW_BYTES: usize = 1 << 26;
 /// Blocks of a row: as many as the summary has bits.
 const BLOCKS: usize = 64;
 /// Words of ranks for a word of a row: one more, which is zero, for a word without bits.
@@ -203,7 +203,7 @@ impl Ranges {
     /// A stage of these filters and ranks, and the place of each in it; none if they look at too many numbers, or their
     /// rows would be too large.
     pub(crate) fn build(filters: &[(&Conjunction, u64)]) -> Option<(Ranges, Vec<u32>)> {
-        if filters.is_empty() || filters.len() > MOST {
+        if filters.is_empty() || filters.len() > MAX_FILTERS {
             return None;
         }
         let drafts = drafts(filters)?;
@@ -227,7 +227,7 @@ impl Ranges {
             let Some((low, high)) = draft.fixed() else { continue };
             fixed.push(Fixed { number: number(&draft.aspect), mask: draft.aspect.mask, low, high });
         }
-        if drafts.iter().any(|draft| draft.starts.len() > MOST_INTERVALS) {
+        if drafts.iter().any(|draft| draft.starts.len() > MAX_INTERVALS) {
             return None;
         }
         drafts.sort_by_key(|draft| std::cmp::Reverse(draft.starts.len()));
@@ -290,8 +290,8 @@ impl Ranges {
     ) {
         #[cfg(target_arch = "x86_64")]
         if let Some(tree) = self.tree.as_ref().filter(|tree| tree.wide) {
-            let mut found = [0; batch::MOST];
-            let parts = packets.chunks(batch::MOST).zip(best.chunks_mut(batch::MOST));
+            let mut found = [0; batch::MAX_PACKETS];
+            let parts = packets.chunks(batch::MAX_PACKETS).zip(best.chunks_mut(batch::MAX_PACKETS));
             for (part, (packets, best)) in parts.enumerate() {
                 // SAFETY: the processor has the vectors.
                 let known = unsafe { tree.find_many(packets, &mut found) };
@@ -299,7 +299,7 @@ impl Ranges {
                     let known = known >> at & 1 != 0;
                     match self.rank(if known { tree.entry(*found) } else { UNKNOWN }) {
                         Some(rank) => best.0 = best.0.max(rank),
-                        None => unknown(part * batch::MOST + at, best),
+                        None => unknown(part * batch::MAX_PACKETS + at, best),
                     }
                 }
             }
@@ -337,7 +337,7 @@ impl Ranges {
         if !self.fixed.iter().all(holds) {
             return;
         }
-        let mut rows: [&[u64]; MOST_AXES] = [&[]; MOST_AXES];
+        let mut rows: [&[u64]; MAX_AXES] = [&[]; MAX_AXES];
         for (axis, row) in self.axes.iter().zip(&mut rows) {
             let offsets = axis.dimensions.iter().map(|own| match number(own.number) {
                 Some(it) => own.index.find(it & own.mask),
@@ -400,7 +400,7 @@ fn drafts(filters: &[(&Conjunction, u64)]) -> Option<Vec<Draft>> {
                 all.push((aspect.clone(), vec![None; filters.len()]));
                 all.len() - 1
             });
-            if all.len() > MOST_DIMENSIONS {
+            if all.len() > MAX_DIMENSIONS {
                 return None;
             }
             let own = &mut all[dimension].1[at];
@@ -452,11 +452,11 @@ fn join(drafts: &[Draft], words: usize) -> Option<Vec<Vec<usize>>> {
     }
     loop {
         axes.sort_by_key(|(classes, _)| std::cmp::Reverse(*classes));
-        if axes.iter().any(|(classes, _)| classes.saturating_mul(row) > MOST_BYTES) {
+        if axes.iter().any(|(classes, _)| classes.saturating_mul(row) > MAX_ROW_BYTES) {
             return None;
         }
         let [.., (second, _), (first, _)] = &axes[..] else { break };
-        let most = if axes.len() > MOST_AXES { MOST_BYTES } else { SHARED_BYTES };
+        let most = if axes.len() > MAX_AXES { MAX_ROW_BYTES } else { SHARED_BYTES };
         if first.saturating_mul(*second).saturating_mul(row) > most {
             break;
         }
@@ -465,7 +465,7 @@ fn join(drafts: &[Draft], words: usize) -> Option<Vec<Vec<usize>>> {
         *own *= classes;
         others.extend(members);
     }
-    (axes.len() <= MOST_AXES).then(|| axes.into_iter().map(|(_, members)| members).collect())
+    (axes.len() <= MAX_AXES).then(|| axes.into_iter().map(|(_, members)| members).collect())
 }
 
 impl Axis {

@@ -30,14 +30,14 @@ pub(super) struct Root {
 }
 
 /// The most numbers that are looked at.
-pub(super) const MOST_FACTORS: usize = 4;
+pub(super) const MAX_FACTORS: usize = 4;
 /// The most cells, for each box and in all: sums have sixteen bits.
 const CELLS: usize = 256;
-const MOST_CELLS: usize = 1 << 16;
+const MAX_CELLS: usize = 1 << 16;
 /// The top bits that may be looked at.
 const BITS: [u32; 8] = [3, 4, 6, 8, 10, 12, 14, 16];
 /// The most boxes in the classes of a number, all together.
-const MOST_MEMBERS: usize = 1 << 22;
+const MAX_MEMBERS: usize = 1 << 22;
 /// Packets that are tried for the choice of numbers.
 const TRIED: usize = 256;
 /// A number is looked at if the logarithm of the boxes that are left becomes less by so much.
@@ -158,7 +158,7 @@ pub(super) fn choose(
     });
     let candidates: Vec<(Choice, usize)> =
         candidates.filter_map(|choice| Some((choice, count_classes(boxes, list, choice)?))).collect();
-    let most = (CELLS * list.len()).min(MOST_CELLS);
+    let most = (CELLS * list.len()).min(MAX_CELLS);
     let mut cells = 1;
     let logarithms: Vec<f32> = (0..=list.len()).map(|many| (many.max(1) as f32).ln()).collect();
     let has = |choice: &Choice, own: u32, sample: &[u32; NUMBERS]| {
@@ -166,7 +166,7 @@ pub(super) fn choose(
         let (low, high) = (bounds.low[choice.number] >> choice.shift, bounds.high[choice.number] >> choice.shift);
         (low..=high).contains(&(sample[choice.number] >> choice.shift))
     };
-    while chosen.len() < MOST_FACTORS {
+    while chosen.len() < MAX_FACTORS {
         let mut best: Option<(f32, Choice)> = None;
         for (choice, classes) in &candidates {
             if cells * classes > most || chosen.iter().any(|own| own.number == choice.number) {
@@ -233,7 +233,7 @@ fn runs(boxes: &[Bounds], list: &[u32], choice: Choice) -> Option<Vec<u32>> {
         let reach = choice.reach(&boxes[*own as usize]);
         (begins[reach.last] - begins[reach.first]) as usize + 1
     });
-    (members.sum::<usize>() <= MOST_MEMBERS).then_some(begins)
+    (members.sum::<usize>() <= MAX_MEMBERS).then_some(begins)
 }
 
 /// How many classes there are: by sums of mixed numbers, so it may be too few, but hardly ever is.

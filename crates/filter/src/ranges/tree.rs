@@ -13,14 +13,14 @@ use crate::packet::Packet;
 use crate::shape::{Number, Place};
 
 /// The most boxes that a filter may need: negations have several, and so have ranges that no prefix is, of addresses.
-const MOST_BOXES: usize = 16;
+const MAX_BOXES: usize = 16;
 /// The bytes of an IPv4 header without options, in words of four.
 const WORDS: u8 = 5;
 /// Bytes of a window.
 pub(super) const WINDOW: u32 = 16;
 /// The most windows on numbers, and on what is compared first.
-pub(super) const MOST_WINDOWS: usize = 3;
-const MOST_CONSTANTS: usize = 3;
+pub(super) const MAX_WINDOWS: usize = 3;
+const MAX_CONSTANTS: usize = 3;
 
 /// A box as it is compared, or half of one that has more than eight words of numbers: low and complement of high of each
 /// word. Numbers of more than sixteen bits have two words, which are independent of each other.
@@ -321,7 +321,7 @@ fn boxes(drafts: &[&Draft], ranks: &[u64], entries: &[u32]) -> Option<(Vec<Bound
                 })
             });
             own = wider.collect();
-            if own.len() > MOST_BOXES {
+            if own.len() > MAX_BOXES {
                 return None;
             }
         }
@@ -363,7 +363,7 @@ fn windows(slots: &mut [Slot], need: u32) -> Option<Vec<Window>> {
             }
         }
     }
-    (windows.len() <= MOST_WINDOWS).then_some(windows)
+    (windows.len() <= MAX_WINDOWS).then_some(windows)
 }
 
 /// Words of eight bytes that have all bytes that are wanted; none if these contradict each other.
@@ -384,7 +384,7 @@ fn constants(mut wanted: Vec<Wanted>, need: u32) -> Option<Vec<Constant>> {
         constant.mask |= mask;
         constant.value |= value;
     }
-    (constants.len() <= MOST_CONSTANTS).then_some(constants)
+    (constants.len() <= MAX_CONSTANTS).then_some(constants)
 }
 
 #[cfg(test)]

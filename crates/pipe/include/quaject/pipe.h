@@ -26,9 +26,9 @@ extern "C" {
 
 enum {
     QJ_PIPE_OK = 0,
-    QJ_PIPE_STEPS = 1,         /* P0101: more than QJ_PIPE_MOST_STEPS */
+    QJ_PIPE_STEPS = 1,         /* P0101: more than QJ_PIPE_MAX_STEPS */
     QJ_PIPE_KEY = 2,           /* P0102: a repeated key is not 1, 2, 4 or 8 bytes long */
-    QJ_PIPE_MOST_STREAMS = 3,  /* P0103: more than 4 steps want a key stream */
+    QJ_PIPE_TOO_MANY_STREAMS = 3, /* P0103: more than 4 steps want a key stream */
     QJ_PIPE_WIDE = 4,          /* P0104: elements of 64 bits on a machine of 32 */
     QJ_PIPE_INSTRUCTIONS = 5,  /* P0105: steps of one's own are too long together */
     QJ_PIPE_TARGET = 6,        /* P0201: the targets are not as long as the sources */
@@ -44,7 +44,11 @@ enum {
     QJ_PIPE_FLAW = 16          /* a handler does not pass the check */
 };
 
-enum { QJ_PIPE_MOST_STEPS = 8 };
+enum { QJ_PIPE_MAX_STEPS = 8 };
+
+/* Deprecated names, for one version. */
+#define QJ_PIPE_MOST_STEPS QJ_PIPE_MAX_STEPS
+#define QJ_PIPE_MOST_STREAMS QJ_PIPE_TOO_MANY_STREAMS
 
 /* What the last function of this thread that failed has to say, with the way out: valid until the next one fails. Empty if
  * none has. */
@@ -118,8 +122,8 @@ enum qj_finding { QJ_FOUND_NOTHING, QJ_FOUND_CHECKSUM, QJ_FOUND_CRC32C, QJ_FOUND
 
 /* By step, in order. A checksum is the sum itself, not complemented, as the number whose bytes are in network order. */
 struct qj_pipe_report {
-    uint64_t numbers[QJ_PIPE_MOST_STEPS];
-    uint8_t findings[QJ_PIPE_MOST_STEPS]; /* enum qj_finding */
+    uint64_t numbers[QJ_PIPE_MAX_STEPS];
+    uint8_t findings[QJ_PIPE_MAX_STEPS]; /* enum qj_finding */
     uint8_t steps;
     uint8_t first_checksum; /* the first step that makes one; 255 if none does */
 };

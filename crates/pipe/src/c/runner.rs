@@ -6,7 +6,7 @@ use crate::pipe::{Options, Pipe};
 use crate::policy::{Store, Temperature};
 use crate::report::Report;
 use crate::runner::Runner;
-use crate::step::MOST_STREAMS;
+use crate::step::MAX_STREAMS;
 use std::ffi::c_int;
 use std::sync::Arc;
 use std::{ptr, slice};
@@ -20,7 +20,7 @@ pub(crate) struct qj_run_options {
 }
 
 /// Key streams as Rust has them.
-type Streams<'s> = [&'s [u8]; MOST_STREAMS];
+type Streams<'s> = [&'s [u8]; MAX_STREAMS];
 
 /// Options for a run over so many bytes; `room` is for its streams.
 ///
@@ -37,7 +37,7 @@ unsafe fn options<'s>(
     // SAFETY: the caller says so.
     let given = unsafe { array(own.streams, own.stream_count) };
     let Some(room) = room.get_mut(..given.len()) else {
-        return Err(Error::Streams { wanted: MOST_STREAMS, given: given.len() });
+        return Err(Error::Streams { wanted: MAX_STREAMS, given: given.len() });
     };
     for (place, stream) in room.iter_mut().zip(given) {
         // SAFETY: the caller says so.
@@ -106,7 +106,7 @@ impl qj_runner {
         own: *const qj_run_options,
         whole: bool,
     ) -> Result<(), Error> {
-        let mut room: Streams<'_> = [&[]; MOST_STREAMS];
+        let mut room: Streams<'_> = [&[]; MAX_STREAMS];
         // SAFETY: the caller says so.
         unsafe { self.pass_with(source, target, bytes, options(own, bytes, &mut room)?, whole) }
     }
@@ -232,7 +232,7 @@ unsafe extern "C" fn qj_runner_run_parts(
             array(sources, source_count).iter().map(|part| array(part.data, part.bytes)).collect();
         let mut targets = writable(array(targets, target_count));
         let bytes = sources.iter().map(|source| source.len()).sum();
-        let mut room: Streams<'_> = [&[]; MOST_STREAMS];
+        let mut room: Streams<'_> = [&[]; MAX_STREAMS];
         status(options(own, bytes, &mut room).map_err(Failure::from).and_then(|options| {
             lend(runner.runner.run_lists(&sources, &mut targets, options)?.report(), report);
             Ok(())

@@ -14,10 +14,10 @@ use quaject_vcode::{
 use crate::plan::Plan;
 use crate::policy::Store;
 use scalar::Scalar;
-pub(crate) use sums::MOST_MEANS_BYTES;
+pub(crate) use sums::MAX_MEANS_BYTES;
 
 /// Bytes that the longest function may take.
-pub(crate) const MOST_BYTES: usize = 256 * 1024;
+pub(crate) const MAX_BYTES: usize = 256 * 1024;
 
 /// Memory for labels and references of a function; it can be used again.
 pub(crate) type Space<M> = Workspace<M, 2048, 2048, 16>;

@@ -11,7 +11,7 @@ use crate::frame;
 use crate::plan::{Action, Plan};
 
 /// Registers for accumulators and streams; what there is no register for stays in the frame.
-const MOST_HOMES: usize = 6;
+const MAX_HOMES: usize = 6;
 
 /// Where a value lives between units.
 #[derive(Debug, Clone, Copy)]
@@ -47,8 +47,8 @@ pub(super) struct Scalar<'p, M: Machine> {
     keys: M::Reg,
     /// For CRCs by tables, on processors that have no instruction for them.
     lookup: [M::Reg; 3],
-    pub(super) accumulators: [Option<Home<M::Reg>>; frame::MOST_ACCUMULATORS],
-    streams: [Option<Home<M::Reg>>; crate::MOST_STREAMS],
+    pub(super) accumulators: [Option<Home<M::Reg>>; frame::MAX_ACCUMULATORS],
+    streams: [Option<Home<M::Reg>>; crate::MAX_STREAMS],
 }
 
 /// What a unit of so many bytes is made of.
@@ -92,7 +92,7 @@ where
         let mut home = |asm: &mut Asm<'_, M>| {
             homes += 1;
             match asm.getreg(Class::Temporary) {
-                Ok(register) if homes <= MOST_HOMES => Home::Register(register),
+                Ok(register) if homes <= MAX_HOMES => Home::Register(register),
                 Ok(register) => {
                     asm.putreg(register);
                     Home::Frame

@@ -14,7 +14,7 @@
 use quaject_vcode::{Asm, Core, VectorMachine, Vectors};
 
 /// The most bytes that means add up: 2^48 times what they may be wrong by has to fit a word.
-pub(crate) const MOST_MEANS_BYTES: usize = 1 << 17;
+pub(crate) const MAX_MEANS_BYTES: usize = 1 << 17;
 
 /// How checksums are added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,7 +128,7 @@ impl Sums {
         match self {
             Sums::Means if unroll > 1 => {
                 let of_block = unroll * unroll.ilog2() as usize / 2 + 1;
-                (of_block * MOST_MEANS_BYTES / (unroll * width)) as u64
+                (of_block * MAX_MEANS_BYTES / (unroll * width)) as u64
             }
             Sums::Halves | Sums::Means => 0,
         }
@@ -165,7 +165,7 @@ mod tests {
     fn what_means_may_be_wrong_by_fits_a_word() {
         for width in [16, 32, 64] {
             for unroll in [1, 2, 4, 8] {
-                let blocks = MOST_MEANS_BYTES / (unroll * width);
+                let blocks = MAX_MEANS_BYTES / (unroll * width);
                 // Too high by the excess, which is taken away from all; too low by less than one for each block and for
                 // each vector after them.
                 let wrong = Sums::Means.most_excess(unroll, width) + blocks as u64 + unroll as u64;

@@ -170,12 +170,12 @@ pub(super) fn has_vectors(user: &Checked) -> bool {
 pub(super) struct UserVectors<V> {
     pub(super) registers: [Option<V>; REGISTERS],
     /// Each with its value.
-    pub(super) constants: [Option<(u64, V)>; MOST_CONSTANTS],
+    pub(super) constants: [Option<(u64, V)>; MAX_CONSTANTS],
     pub(super) total: Option<V>,
 }
 
 /// The most constants of a step that have vectors.
-pub(super) const MOST_CONSTANTS: usize = 6;
+pub(super) const MAX_CONSTANTS: usize = 6;
 
 impl<V: Copy> UserVectors<V> {
     fn get(&self, operand: Operand, x: V) -> V {

@@ -147,7 +147,7 @@ fn usable(plan: &Plan, processor: &Processor, bits: u32) -> bool {
         | Action::XorStream { .. } => true,
         Action::User { step, .. } => {
             let user = plan.user(*step);
-            user::has_vectors(user) && user.constants.len() <= user::MOST_CONSTANTS
+            user::has_vectors(user) && user.constants.len() <= user::MAX_CONSTANTS
         }
     })
 }
@@ -189,7 +189,7 @@ struct Loops<'s, 'p, M: VectorMachine> {
     store: Store,
     shape: Shape,
     data: [M::Vector; 8],
-    kept: [Kept<M::Vector>; crate::MOST_STEPS],
+    kept: [Kept<M::Vector>; crate::MAX_STEPS],
     shared: Shared<M::Vector>,
 }
 
@@ -266,7 +266,7 @@ where
             *vector = asm.getvector()?;
         }
         let mut shared = Shared { temporaries: [None; 3], distance: None };
-        let mut kept = [Kept::Nothing; crate::MOST_STEPS];
+        let mut kept = [Kept::Nothing; crate::MAX_STEPS];
         for (kept, action) in kept.iter_mut().zip(scalar.plan.actions()) {
             *kept = match *action {
                 Action::Nothing => Kept::Nothing,
@@ -545,8 +545,7 @@ fn open_user<M: VectorMachine>(
 where
     for<'a> Asm<'a, M>: Extension + Vectors<Vector = M::Vector> + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let mut vectors =
-        UserVectors { registers: [None; REGISTERS], constants: [None; user::MOST_CONSTANTS], total: None };
+    let mut vectors = UserVectors { registers: [None; REGISTERS], constants: [None; user::MAX_CONSTANTS], total: None };
     for register in &user.registers {
         vectors.registers[usize::from(register.0)] = Some(asm.getvector()?);
     }

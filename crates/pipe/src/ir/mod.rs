@@ -14,13 +14,13 @@ pub(crate) use verify::handler as verify_handler;
 pub const REGISTERS: usize = 8;
 
 /// The most instructions of a step.
-pub const MOST_STEP_INSTRUCTIONS: usize = 32;
+pub const MAX_STEP_INSTRUCTIONS: usize = 32;
 
 /// The most instructions of all steps of a pipe together.
-pub const MOST_PIPE_INSTRUCTIONS: usize = 64;
+pub const MAX_PIPE_INSTRUCTIONS: usize = 64;
 
 /// The most instructions of a handler.
-pub const MOST_HANDLER_INSTRUCTIONS: usize = 4096;
+pub const MAX_HANDLER_INSTRUCTIONS: usize = 4096;
 
 /// A register, below [`REGISTERS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -241,7 +241,7 @@ impl UserStep {
     ///
     /// # Errors
     /// A [`Flaw`]: an instruction that is not for steps, a register that is read before it is written, a shift by more
-    /// than the width, a constant wider than the element, a second total, more than [`MOST_STEP_INSTRUCTIONS`].
+    /// than the width, a constant wider than the element, a second total, more than [`MAX_STEP_INSTRUCTIONS`].
     pub fn new(program: Program, element: Element) -> Result<UserStep, Flaw> {
         verify::step(program, element).map(|checked| UserStep { inner: Arc::new(checked) })
     }

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::{
-    Checked, Element, Instruction, MOST_HANDLER_INSTRUCTIONS, MOST_STEP_INSTRUCTIONS, Operand, Operation, Program,
+    Checked, Element, Instruction, MAX_HANDLER_INSTRUCTIONS, MAX_STEP_INSTRUCTIONS, Operand, Operation, Program,
     REGISTERS, Register, mask,
 };
 
@@ -114,7 +114,7 @@ pub(super) fn step(program: Program, element: Element) -> Result<Checked, Flaw> 
         let message = format!("elements of {} bytes", element.bytes);
         return Err(Flaw { instruction: None, message, help: ELEMENT_HELP.into() });
     }
-    too_long(&program, MOST_STEP_INSTRUCTIONS)?;
+    too_long(&program, MAX_STEP_INSTRUCTIONS)?;
     let (mut totals, mut writes) = (None, false);
     let (mut registers, mut constants) = (Vec::new(), Vec::new());
     let mut note = |operand: Operand| match operand {
@@ -166,7 +166,7 @@ pub(super) fn step(program: Program, element: Element) -> Result<Checked, Flaw> 
 
 /// Checks a handler that is given so many pipes and buffers. Its registers all hold zero in the beginning, but for `r0`.
 pub(crate) fn handler(program: &Program, pipes: usize, buffers: usize) -> Result<(), Flaw> {
-    too_long(program, MOST_HANDLER_INSTRUCTIONS)?;
+    too_long(program, MAX_HANDLER_INSTRUCTIONS)?;
     let count = program.instructions.len();
     let mut checker = Checker { at: 0, bytes: 8, written: [true; REGISTERS] };
     for (at, instruction) in program.instructions.iter().enumerate() {
@@ -204,7 +204,7 @@ pub(crate) fn handler(program: &Program, pipes: usize, buffers: usize) -> Result
                 [at, length, offset].into_iter().try_for_each(|operand| checker.reads_operand(operand))?;
             }
             Instruction::Found { d, step } => {
-                below(step, crate::MOST_STEPS, "step")?;
+                below(step, crate::MAX_STEPS, "step")?;
                 checker.writes(d)?;
             }
             Instruction::Reply { at, length } => {

@@ -220,7 +220,7 @@ static void mistakes(void) {
     struct qj_step steps[9] = {{.kind = QJ_STEP_COPY}};
     CHECK(qj_pipe_of_steps(steps, 9, NULL, &none) == QJ_PIPE_STEPS);
     for (int at = 0; at < 5; at++) steps[at].kind = QJ_STEP_XOR_STREAM;
-    CHECK(qj_pipe_of_steps(steps, 5, NULL, &none) == QJ_PIPE_MOST_STREAMS);
+    CHECK(qj_pipe_of_steps(steps, 5, NULL, &none) == QJ_PIPE_TOO_MANY_STREAMS);
     steps[0] = (struct qj_step){.kind = QJ_STEP_XOR, .key_bytes = 3};
     CHECK(qj_pipe_of_steps(steps, 1, NULL, &none) == QJ_PIPE_KEY);
     steps[0].key_bytes = SIZE_MAX;

@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::oracle::compositions;
 use crate::support::{Guarded, Place, Random, alphabet, composers, describe, random_step};
-use quaject_pipe::{Composer, MOST_STREAMS, Options, Pipe, Report, Runner, Step, Store, cross, reference};
+use quaject_pipe::{Composer, MAX_STREAMS, Options, Pipe, Report, Runner, Step, Store, cross, reference};
 use quaject_test_support::{Effort, wanted_number};
 use quaject_vcode::Features;
 
@@ -34,7 +34,7 @@ const LONG: [usize; 24] = [
 ];
 /// By how many bytes the source lies otherwise in its line than the target, where data are long.
 const BESIDE: [usize; 4] = [0, 8, 1, 32];
-const MOST: usize = 4160;
+const MAX_LENGTH: usize = 4160;
 const CANARY: u8 = 0x5c;
 
 /// Where data are, and how they pass.
@@ -130,11 +130,11 @@ fn codes<'p>(pipes: &'p [(&'static str, Pipe)]) -> Vec<Code<'p>> {
 struct Room {
     source: Guarded,
     target: Guarded,
-    keys: [Guarded; MOST_STREAMS],
+    keys: [Guarded; MAX_STREAMS],
     random: Random,
     /// What the source and the keys hold, as far as they are long.
-    data: [u8; MOST],
-    key_data: [[u8; MOST]; MOST_STREAMS],
+    data: [u8; MAX_LENGTH],
+    key_data: [[u8; MAX_LENGTH]; MAX_STREAMS],
     /// Where they are now, before their guard pages or behind them, and how long.
     placed: Option<(usize, Place)>,
     /// What the reference makes of them, for each length that was wanted.
@@ -151,8 +151,8 @@ impl Room {
             target,
             keys: std::array::from_fn(|_| Guarded::new(3)),
             random: Random(seed),
-            data: [0; MOST],
-            key_data: [[0; MOST]; MOST_STREAMS],
+            data: [0; MAX_LENGTH],
+            key_data: [[0; MAX_LENGTH]; MAX_STREAMS],
             placed: None,
             expected: Vec::new(),
             evaluations: 0,
@@ -165,7 +165,7 @@ impl Room {
         self.key_data.iter_mut().for_each(|key| self.random.fill(key));
         self.placed = None;
         self.expected.clear();
-        self.expected.resize(MOST + 1, None);
+        self.expected.resize(MAX_LENGTH + 1, None);
     }
 
     /// Has what the reference makes of the first `length` bytes.

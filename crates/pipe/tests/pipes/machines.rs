@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::support::{Random, alphabet, describe, mixed_steps};
-use quaject_pipe::cross::{self, Addresses, FRAME_BYTES, Layout, MOST_BYTES};
+use quaject_pipe::cross::{self, Addresses, FRAME_BYTES, Layout, MAX_BYTES};
 use quaject_pipe::{Error, Step, Store, reference};
 use quaject_test_support::{Effort, tool};
 use quaject_vcode::{Asm, Code, Core, Extension, Features, Machine, VectorMachine, Vectors};
@@ -17,8 +17,8 @@ const TARGET: u64 = 0x6000_0000;
 const KEYS: u64 = 0x6800_0000;
 /// The size of pages in the runner, which is at least that of the emulated machines.
 const PAGE: u64 = 65536;
-const MOST_DATA: usize = 640;
-const RECORD: usize = 64 + FRAME_BYTES + 2 * MOST_DATA;
+const MAX_DATA: usize = 640;
+const RECORD: usize = 64 + FRAME_BYTES + 2 * MAX_DATA;
 
 struct Tools {
     compilers: &'static [&'static str],
@@ -40,7 +40,7 @@ type Case = (Vec<Step>, Vec<u8>, Vec<u8>, String);
 
 impl Batch {
     fn add(&mut self, steps: &[Step], name: &str, compose: impl FnOnce(&mut [u8]) -> Code, random: &mut Random) {
-        let mut buffer = vec![0; MOST_BYTES];
+        let mut buffer = vec![0; MAX_BYTES];
         let code = compose(&mut buffer);
         self.code.resize(self.code.len().next_multiple_of(64) + code.offset % 64, 0);
         let entry = CODE + self.code.len() as u64;
@@ -49,7 +49,7 @@ impl Batch {
             let length = match random.below(3) {
                 0 => random.below(20),
                 1 => random.below(301),
-                _ => random.below(MOST_DATA + 1),
+                _ => random.below(MAX_DATA + 1),
             };
             let mut place = |page: u64, multiple: usize| match random.below(3) {
                 0 => page + PAGE - (length.next_multiple_of(multiple)) as u64,
@@ -72,7 +72,7 @@ impl Batch {
             self.records.resize(start + 64, 0);
             self.records.extend(frame);
             self.records.extend(&data);
-            self.records.resize(start + 64 + FRAME_BYTES + MOST_DATA, 0);
+            self.records.resize(start + 64 + FRAME_BYTES + MAX_DATA, 0);
             self.records.extend(&key);
             self.records.resize(start + RECORD, 0);
             let case =
@@ -176,7 +176,7 @@ where
     for (number, steps) in compositions(&mut random).into_iter().enumerate() {
         // Registers of 32 bits hold no element of 64.
         if M::LONG_BITS == 32
-            && let Err(error) = cross::compose::<M>(&steps, Features::NONE, &mut vec![0; MOST_BYTES])
+            && let Err(error) = cross::compose::<M>(&steps, Features::NONE, &mut vec![0; MAX_BYTES])
         {
             assert_eq!(error, Error::WideElement);
             continue;

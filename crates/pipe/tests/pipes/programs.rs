@@ -283,10 +283,10 @@ fn the_longest_steps_can_be_composed() {
     let element = Element { bytes: 1, order: Order::Little };
     let d = Register(0);
     let one = Instruction::Compute { operation: Operation::Min, d, s: d, t: Operand::Constant(200) };
-    let program = Program { name: "long".into(), instructions: vec![one; quaject_pipe::ir::MOST_STEP_INSTRUCTIONS] };
+    let program = Program { name: "long".into(), instructions: vec![one; quaject_pipe::ir::MAX_STEP_INSTRUCTIONS] };
     let step = Step::User(UserStep::new(program, element).expect("it is right"));
     let two = [step.clone(), step.clone()];
-    let mut buffer = vec![0; cross::MOST_BYTES];
+    let mut buffer = vec![0; cross::MAX_BYTES];
     cross::compose::<quaject_vcode::sparc64::Sparc64>(&two, Features::NONE, &mut buffer).expect("there is room");
     cross::compose::<quaject_vcode::mips::Mips>(&two, Features::NONE, &mut buffer).expect("there is room");
     for (name, composer) in crate::support::composers() {

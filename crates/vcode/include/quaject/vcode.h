@@ -18,15 +18,35 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Deprecated names of the three limits below, for one version. */
+#if defined(QJV_MOST_LABELS) && !defined(QJV_MAX_LABELS)
+#define QJV_MAX_LABELS QJV_MOST_LABELS
+#endif
+#if defined(QJV_MOST_FIXUPS) && !defined(QJV_MAX_FIXUPS)
+#define QJV_MAX_FIXUPS QJV_MOST_FIXUPS
+#endif
+#if defined(QJV_MOST_CONSTANTS) && !defined(QJV_MAX_CONSTANTS)
+#define QJV_MAX_CONSTANTS QJV_MOST_CONSTANTS
+#endif
+
 /* How many labels, unresolved references and floating constants one function may have. Define before including. */
+#ifndef QJV_MAX_LABELS
+#define QJV_MAX_LABELS 128
+#endif
 #ifndef QJV_MOST_LABELS
-#define QJV_MOST_LABELS 128
+#define QJV_MOST_LABELS QJV_MAX_LABELS
+#endif
+#ifndef QJV_MAX_FIXUPS
+#define QJV_MAX_FIXUPS 512
 #endif
 #ifndef QJV_MOST_FIXUPS
-#define QJV_MOST_FIXUPS 512
+#define QJV_MOST_FIXUPS QJV_MAX_FIXUPS
+#endif
+#ifndef QJV_MAX_CONSTANTS
+#define QJV_MAX_CONSTANTS 32
 #endif
 #ifndef QJV_MOST_CONSTANTS
-#define QJV_MOST_CONSTANTS 32
+#define QJV_MOST_CONSTANTS QJV_MAX_CONSTANTS
 #endif
 
 #define QJV_INLINE static inline __attribute__((always_inline, unused))
@@ -102,9 +122,9 @@ typedef struct qjv_function {
     uint8_t leaf, calls, incoming, tail, stands, client;
     qjv_error error;
     uint64_t features;
-    uint32_t label[QJV_MOST_LABELS];
-    qjv_fixup fixup[QJV_MOST_FIXUPS];
-    qjv_constant constant[QJV_MOST_CONSTANTS];
+    uint32_t label[QJV_MAX_LABELS];
+    qjv_fixup fixup[QJV_MAX_FIXUPS];
+    qjv_constant constant[QJV_MAX_CONSTANTS];
     /* Temporaries that stand in for callee-saved registers, and where calls keep them; known only where stands is set. */
     uint64_t int_standing, float_standing;
     int32_t stand_in_area;
@@ -241,7 +261,7 @@ QJV_INLINE qjv_fixup qjv_make_fixup(uint32_t site, unsigned kind, uint32_t label
 
 /* Notes a reference to resolve in the end. */
 QJV_INLINE void qjv_wait(qjv_function *f, qjv_fixup fixup) {
-    if (f->fixups == QJV_MOST_FIXUPS) qjv_failed(f, QJV_ERROR_FIXUPS);
+    if (f->fixups == QJV_MAX_FIXUPS) qjv_failed(f, QJV_ERROR_FIXUPS);
     else f->fixup[f->fixups++] = fixup;
 }
 
@@ -283,7 +303,7 @@ QJV_INLINE int qjv_within(qjv_asm *c, uint32_t target, uint32_t reach) {
 
 QJV_INLINE v_label qjv_new_label(qjv_function *f) {
     v_label label = {0};
-    if (f->labels == QJV_MOST_LABELS) {
+    if (f->labels == QJV_MAX_LABELS) {
         qjv_failed(f, QJV_ERROR_LABELS);
         return label;
     }
@@ -301,7 +321,7 @@ QJV_OUTLINE v_label qjv_new_data(qjv_function *f, uint64_t high, uint64_t bits, 
     }
     v_label label = qjv_new_label(f);
     f->special = 1;
-    if (f->constants == QJV_MOST_CONSTANTS) {
+    if (f->constants == QJV_MAX_CONSTANTS) {
         qjv_failed(f, QJV_ERROR_CONSTANTS);
         return label;
     }

@@ -12,7 +12,7 @@ pub trait Client: Core<Reg: PartialEq> {
     /// Bits of the type long.
     const LONG_BITS: u32;
     /// How many shifted terms are added or subtracted before a multiplication is quicker.
-    const MOST_TERMS: u32;
+    const MAX_TERMS: u32;
     /// A temporary register, if one is free.
     fn take(&mut self) -> Option<Self::Reg>;
     /// Gives it back.
@@ -25,7 +25,7 @@ where
 {
     const LONG_BITS: u32 = M::LONG_BITS;
     // x86-64 multiplies in three cycles and has two operands; the others take longer or have three.
-    const MOST_TERMS: u32 = if M::SITE_BACK != 0 { 2 } else { 3 };
+    const MAX_TERMS: u32 = if M::SITE_BACK != 0 { 2 } else { 3 };
 
     fn take(&mut self) -> Option<M::Reg> {
         self.getreg(Class::Temporary).ok()
@@ -41,7 +41,7 @@ where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float>,
 {
     const LONG_BITS: u32 = M::LONG_BITS;
-    const MOST_TERMS: u32 = <Asm<'_, M> as Client>::MOST_TERMS;
+    const MAX_TERMS: u32 = <Asm<'_, M> as Client>::MAX_TERMS;
 
     fn take(&mut self) -> Option<VirtualReg<M::Reg>> {
         Some(self.reg(Class::Temporary))

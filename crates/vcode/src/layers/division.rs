@@ -100,11 +100,11 @@ impl Digit {
 }
 
 /// The most digits of a multiplier of 64 bits.
-pub(crate) const MOST_DIGITS: usize = 33;
+pub(crate) const MAX_DIGITS: usize = 33;
 
 /// The digits of a multiplier, fewest possible (the non-adjacent form), lowest first, and how many there are.
-pub(crate) fn digits(multiplier: u64) -> ([Digit; MOST_DIGITS], usize) {
-    let mut digits = [Digit::Plus(0); MOST_DIGITS];
+pub(crate) fn digits(multiplier: u64) -> ([Digit; MAX_DIGITS], usize) {
+    let mut digits = [Digit::Plus(0); MAX_DIGITS];
     let mut count = 0;
     let mut rest = u128::from(multiplier);
     let mut place = 0;

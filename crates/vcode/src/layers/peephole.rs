@@ -227,7 +227,7 @@ where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
     const LONG_BITS: u32 = M::LONG_BITS;
-    const MOST_TERMS: u32 = <Asm<'_, M> as Client>::MOST_TERMS;
+    const MAX_TERMS: u32 = <Asm<'_, M> as Client>::MAX_TERMS;
 
     fn take(&mut self) -> Option<M::Reg> {
         self.getreg(Class::Temporary).ok()

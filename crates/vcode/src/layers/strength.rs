@@ -110,7 +110,7 @@ pub fn multiply<A: Client>(asm: &mut A, ty: Integer, d: A::Reg, s: A::Reg, const
                 negate(asm, ty, d, d);
             }
         }
-        [lower @ .., highest] if count as u32 <= A::MOST_TERMS => {
+        [lower @ .., highest] if count as u32 <= A::MAX_TERMS => {
             // Horner: the multiplicand is needed to the end, so it must not be the destination.
             let borrowed = if d == s { asm.take() } else { None };
             if d == s && borrowed.is_none() {

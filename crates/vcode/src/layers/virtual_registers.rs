@@ -133,7 +133,7 @@ pub enum VirtualTarget<M: Machine> {
 }
 
 /// The most arguments of a call.
-const MOST_ARGUMENTS: usize = 32;
+const MAX_ARGUMENTS: usize = 32;
 
 /// Whether the temporaries were set aside in a register file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -271,7 +271,7 @@ where
         target: VirtualTarget<M>,
         arguments: &[VirtualArgument<M>],
     ) -> Result<(), Error> {
-        let mut places = [Argument::Constant(0); MOST_ARGUMENTS];
+        let mut places = [Argument::Constant(0); MAX_ARGUMENTS];
         let places = places.get_mut(..arguments.len()).ok_or(Error::Arguments)?;
         for (place, argument) in places.iter_mut().zip(arguments) {
             *place = match *argument {

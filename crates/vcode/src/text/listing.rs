@@ -111,7 +111,7 @@ pub struct Row<'l> {
 }
 
 /// Room for one portable instruction with its operands on the stack, on any machine.
-const MOST_BYTES: usize = 1024;
+const MAX_BYTES: usize = 1024;
 
 /// The registers of a function's variables.
 enum Place<M: Machine> {
@@ -127,7 +127,7 @@ pub fn assemble<M: Machine>(function: &Function) -> Result<Listing, Error>
 where
     for<'x> Asm<'x, M>: Extension + Core<Reg = M::Reg, Float = M::Float>,
 {
-    let mut buffer = vec![0_u8; 4096 + MOST_BYTES * (function.statements.len() + function.variables.len())];
+    let mut buffer = vec![0_u8; 4096 + MAX_BYTES * (function.statements.len() + function.variables.len())];
     let (code, marks) = write::<M>(function, Region::from(&mut buffer[..]).executed_at(0))?;
     Ok(list(&buffer, &code, &marks, M::PROLOGUE))
 }

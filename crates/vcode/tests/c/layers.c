@@ -59,10 +59,10 @@ static long forget(long a, double b) { return a + (long)b; }
 
 /* More persistent registers than the convention has: temporaries stand in, and calls save them. */
 static void stand_ins(void) {
-    enum { MOST = 64 };
+    enum { MAX_REGISTERS = 64 };
     qjv_function f;
     qjv_asm a;
-    v_reg x, ints[MOST], floats[MOST], back;
+    v_reg x, ints[MAX_REGISTERS], floats[MAX_REGISTERS], back;
     long (*function)(long), wanted = 0;
     int count = 0, doubles = 0;
     qjv_begin(&a, &f, region(), "%l", &x, QJV_CALLS);

@@ -220,7 +220,7 @@ fn add_stand_ins<M: Machine>(asm: &mut Asm<'_, M>, calls: &mut String) {
 /// Compares what these calls in C write, in a function of one parameter that returns nothing, with what Rust wrote.
 pub fn same(tools: &Tools, name: &str, header: &str, calls: &str, rust: &[u8]) {
     let mut program = format!(
-        "#define QJV_MOST_FIXUPS 4096\n#define QJV_MOST_LABELS 1024\n#include <quaject/{header}>\n#include <stdio.h>\n\
+        "#define QJV_MAX_FIXUPS 4096\n#define QJV_MAX_LABELS 1024\n#include <quaject/{header}>\n#include <stdio.h>\n\
          static inline __attribute__((unused)) float real32(uint32_t bits) {{ float value; memcpy(&value, &bits, 4); return value; }}\n\
          static inline __attribute__((unused)) double real64(uint64_t bits) {{ double value; memcpy(&value, &bits, 8); return value; }}\n",
     );

@@ -138,7 +138,7 @@ const SLOT_RESULT: usize = 3;
 const SLOT_S_AFTER: usize = 4;
 const SLOT_T_AFTER: usize = 5;
 const SLOT_BYSTANDERS: usize = 6;
-const MOST_BYSTANDERS: usize = 8;
+const MAX_BYSTANDERS: usize = 8;
 const SLOT_DATA: usize = 16;
 /// In the header: what the function returns.
 const RETURN_OFFSET: usize = 16;

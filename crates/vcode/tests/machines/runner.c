@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { MOST_SECONDS = 20 };
+enum { MAX_SECONDS = 20 };
 static volatile long current;
 
 /* Only what may be done at any time, with any stack pointer. */
@@ -66,7 +66,7 @@ int main(int argc, char **argv) {
     for (long test = 0; test < test_length / 256; test++) {
         uint64_t *words = tests + 32 * test;
         current = test;
-        alarm(MOST_SECONDS);
+        alarm(MAX_SECONDS);
         void *function = (void *)(uintptr_t)words[0];
         if (words[1] == 1) {
             float value = ((float (*)(void *))function)(words + 8);

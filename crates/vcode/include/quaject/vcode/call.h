@@ -37,13 +37,13 @@ QJV_INLINE qjv_argument qjv_value(int64_t value) {
 
 QJV_INLINE qjv_target qjv_at_address(uintptr_t address) { return qjv_value((int64_t)address); }
 
-enum { QJV_MOST_MOVES = 40, QJV_PARKED = 255 };
+enum { QJV_MAX_MOVES = 40, QJV_PARKED = 255 };
 /* Moves between registers of one file that are to happen at once. */
-typedef struct { uint8_t source[QJV_MOST_MOVES], destination[QJV_MOST_MOVES]; unsigned count; } qjv_moves;
+typedef struct { uint8_t source[QJV_MAX_MOVES], destination[QJV_MAX_MOVES]; unsigned count; } qjv_moves;
 
 QJV_INLINE void qjv_move(qjv_asm *c, qjv_moves *moves, uint32_t source, uint32_t destination) {
     if (source == destination) return;
-    if (moves->count == QJV_MOST_MOVES) {
+    if (moves->count == QJV_MAX_MOVES) {
         qjv_fail(c, QJV_ERROR_ARGUMENTS);
         return;
     }

@@ -130,11 +130,11 @@ QJV_INLINE char qjv_next_type(const char **text) {
 /* Neither class, for qjv_classify: functions leave the register alone. */
 enum { V_UNAVAILABLE = -1 };
 /* Positions of registers by class: first those that calls may destroy, then those that functions preserve. */
-enum { QJV_MOST_REGISTERS = 32 };
+enum { QJV_MAX_REGISTERS = 32 };
 
 /* The registers of one file by class, in the order in which they are handed out, and those of arguments. Empty if zero. */
 typedef struct {
-    uint8_t order[2 * QJV_MOST_REGISTERS], args[QJV_MOST_REGISTERS];
+    uint8_t order[2 * QJV_MAX_REGISTERS], args[QJV_MAX_REGISTERS];
     /* By class; and how many are in args. */
     uint8_t count[2];
     uint8_t arguments;
@@ -159,7 +159,7 @@ typedef struct qjv_convention {
 QJV_OUTLINE int qjv_position(const qjv_registers *registers, unsigned number) {
     for (int class_ = V_TEMP; class_ <= V_VAR; class_++)
         for (int index = 0; index < registers->count[class_]; index++)
-            if (registers->order[QJV_MOST_REGISTERS * class_ + index] == number) return QJV_MOST_REGISTERS * class_ + index;
+            if (registers->order[QJV_MAX_REGISTERS * class_ + index] == number) return QJV_MAX_REGISTERS * class_ + index;
     return -1;
 }
 
@@ -170,23 +170,23 @@ QJV_OUTLINE uint64_t qjv_set_of(const qjv_registers *registers, unsigned number)
 
 /* All registers of a class. */
 QJV_OUTLINE uint64_t qjv_class(const qjv_registers *registers, int class_) {
-    return (((uint64_t)1 << registers->count[class_]) - 1) << (QJV_MOST_REGISTERS * class_);
+    return (((uint64_t)1 << registers->count[class_]) - 1) << (QJV_MAX_REGISTERS * class_);
 }
 
 /* Moves a register to the end of a class: V_TEMP, calls may destroy it; V_VAR, functions preserve it; V_UNAVAILABLE. */
 QJV_COLD void qjv_classify(qjv_registers *registers, v_reg reg, int class_) {
-    int number = (int)qjv_number(reg) & (QJV_MOST_REGISTERS - 1), at = qjv_position(registers, (unsigned)number);
+    int number = (int)qjv_number(reg) & (QJV_MAX_REGISTERS - 1), at = qjv_position(registers, (unsigned)number);
     if (at >= 0) {
-        int old = at / QJV_MOST_REGISTERS, end = QJV_MOST_REGISTERS * old + --registers->count[old];
+        int old = at / QJV_MAX_REGISTERS, end = QJV_MAX_REGISTERS * old + --registers->count[old];
         for (; at < end; at++) registers->order[at] = registers->order[at + 1];
     }
     if (class_ == V_TEMP || class_ == V_VAR)
-        registers->order[QJV_MOST_REGISTERS * class_ + registers->count[class_]++] = (uint8_t)number;
+        registers->order[QJV_MAX_REGISTERS * class_ + registers->count[class_]++] = (uint8_t)number;
 }
 
 /* Says which registers carry arguments, in order. */
 QJV_COLD void qjv_carry_arguments(qjv_registers *registers, const v_reg *args, size_t count) {
-    registers->arguments = (uint8_t)(count < QJV_MOST_REGISTERS ? count : (size_t)QJV_MOST_REGISTERS);
+    registers->arguments = (uint8_t)(count < QJV_MAX_REGISTERS ? count : (size_t)QJV_MAX_REGISTERS);
     for (size_t index = 0; index < registers->arguments; index++) registers->args[index] = (uint8_t)qjv_number(args[index]);
 }
 
@@ -194,7 +194,7 @@ QJV_COLD void qjv_carry_arguments(qjv_registers *registers, const v_reg *args, s
 QJV_COLD void qjv_own_registers(qjv_registers *registers, const uint8_t *temp, size_t temps, const uint8_t *saved,
                                 size_t saveds, const uint8_t *args, size_t arguments) {
     memcpy(registers->order, temp, temps);
-    memcpy(registers->order + QJV_MOST_REGISTERS, saved, saveds);
+    memcpy(registers->order + QJV_MAX_REGISTERS, saved, saveds);
     memcpy(registers->args, args, arguments);
     registers->count[V_TEMP] = (uint8_t)temps;
     registers->count[V_VAR] = (uint8_t)saveds;
@@ -225,14 +225,14 @@ QJV_COLD qjv_convention qjv_handler_convention(void) {
 /* Whether every register is one that the machine's own convention hands out, and none is named twice. */
 QJV_COLD int qjv_registers_are_own(const qjv_registers *registers, const uint64_t *own) {
     uint64_t seen[2] = {0, 0};
-    for (unsigned at = 0; at < 3 * QJV_MOST_REGISTERS; at++) {
-        int is_argument = at >= 2 * QJV_MOST_REGISTERS;
-        unsigned index = at % QJV_MOST_REGISTERS;
-        unsigned count = is_argument ? registers->arguments : registers->count[at / QJV_MOST_REGISTERS];
+    for (unsigned at = 0; at < 3 * QJV_MAX_REGISTERS; at++) {
+        int is_argument = at >= 2 * QJV_MAX_REGISTERS;
+        unsigned index = at % QJV_MAX_REGISTERS;
+        unsigned count = is_argument ? registers->arguments : registers->count[at / QJV_MAX_REGISTERS];
         unsigned number = is_argument ? registers->args[index] : registers->order[at];
-        if (count > QJV_MOST_REGISTERS) return 0;
+        if (count > QJV_MAX_REGISTERS) return 0;
         if (index >= count) continue;
-        if (number >= QJV_MOST_REGISTERS || !own[number] || seen[is_argument] >> number & 1) return 0;
+        if (number >= QJV_MAX_REGISTERS || !own[number] || seen[is_argument] >> number & 1) return 0;
         seen[is_argument] |= (uint64_t)1 << number;
     }
     return 1;

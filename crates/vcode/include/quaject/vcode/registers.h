@@ -10,7 +10,7 @@ enum { QJV_DIVIDES_IN_FLOATS = 1 };
 #else
 enum { QJV_DIVIDES_IN_FLOATS = 0 };
 #endif
-enum { QJV_HELD_BYTES = 32, QJV_MOST_LOCALS = 1 << 20 };
+enum { QJV_HELD_BYTES = 32, QJV_MAX_LOCALS = 1 << 20 };
 
 /* The client's convention, or null for the machine's own. */
 QJV_INLINE const qjv_convention *qjv_client(const qjv_function *f) { return f->client ? f->convention : 0; }
@@ -38,9 +38,9 @@ QJV_INLINE qjv_preserved qjv_preserved_of(const qjv_function *f, int is_float) {
                                is_float ? (uint32_t)sizeof qjv_float_temp - 1 : (uint32_t)sizeof qjv_int_temp - 1};
     if (f->client) {
         const qjv_registers *registers = qjv_client_registers(f, is_float);
-        preserved.list = registers->order + QJV_MOST_REGISTERS;
+        preserved.list = registers->order + QJV_MAX_REGISTERS;
         preserved.count = registers->count[V_VAR];
-        preserved.position = QJV_MOST_REGISTERS;
+        preserved.position = QJV_MAX_REGISTERS;
     }
     return preserved;
 }
@@ -56,7 +56,7 @@ QJV_OUTLINE v_variable qjv_local_bytes(qjv_function *f, uint32_t bytes, uint32_t
     const uint32_t base = QJV_BOTTOM + qjv_save_area(f);
     uint32_t at = (base + f->locals + align - 1) & ~(align - 1);
     v_variable local = {(int32_t)(QJV_BIAS + base)};
-    if (bytes > QJV_MOST_LOCALS || at + bytes > QJV_MOST_LOCALS) {
+    if (bytes > QJV_MAX_LOCALS || at + bytes > QJV_MAX_LOCALS) {
         qjv_failed(f, QJV_ERROR_FRAME);
         return local;
     }
@@ -92,7 +92,7 @@ QJV_COLD uint64_t qjv_lasting(const qjv_function *f, int is_float) {
     uint64_t lasting = qjv_class(registers, V_VAR);
     for (unsigned index = 0; index < registers->arguments; index++) lasting &= ~qjv_set_of(registers, registers->args[index]);
     for (unsigned index = 0; qjv_is_handler(f) && index < registers->count[V_VAR]; index++) {
-        unsigned number = registers->order[QJV_MOST_REGISTERS + index];
+        unsigned number = registers->order[QJV_MAX_REGISTERS + index];
         if (!(is_float ? qjv_float_bit[number] & QJV_FLOAT_SAVED : qjv_int_bit[number] & QJV_INT_SAVED))
             lasting &= ~qjv_set_of(registers, number);
     }
@@ -133,7 +133,7 @@ QJV_COLD int qjv_find(qjv_function *f, int class_, int is_float) {
 QJV_COLD uint64_t qjv_touch(qjv_function *f, uint64_t numbers, int is_float) {
     const qjv_registers *registers = qjv_client_registers(f, is_float);
     uint64_t set = 0;
-    for (unsigned number = 0; number < QJV_MOST_REGISTERS; number++)
+    for (unsigned number = 0; number < QJV_MAX_REGISTERS; number++)
         if (numbers >> number & 1) set |= qjv_set_of(registers, number);
     *(is_float ? &f->float_touched : &f->int_touched) |= set & qjv_class(registers, V_VAR);
     return set;

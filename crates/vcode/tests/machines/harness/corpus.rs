@@ -239,7 +239,7 @@ impl Batch<'_> {
             .iter()
             .map(|number| M::Reg::from_number(*number))
             .filter(|register| *register != operands.d && *register != operands.s && *register != operands.t)
-            .take(MOST_BYSTANDERS)
+            .take(MAX_BYSTANDERS)
             .collect();
 
         let mut region = vec![0_u8; 4096];

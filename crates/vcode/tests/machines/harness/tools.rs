@@ -45,7 +45,7 @@ pub fn emulated(tools: &Tools, program: &Path) -> Command {
 }
 
 /// How long a program of generated functions may take: a hundred times what the longest does.
-const MOST_TIME: Duration = Duration::from_secs(300);
+const MAX_TIME: Duration = Duration::from_secs(300);
 
 /// What a program prints. One that does not end is stopped: generated code that loops must fail its test, not hang it.
 pub fn output_in_time(command: &mut Command) -> Output {
@@ -63,10 +63,10 @@ pub fn output_in_time(command: &mut Command) -> Output {
     let status = loop {
         match child.try_wait().expect("it is our child") {
             Some(status) => break status,
-            None if start.elapsed() > MOST_TIME => {
+            None if start.elapsed() > MAX_TIME => {
                 _ = child.kill();
                 _ = child.wait();
-                panic!("{command:?} has not ended after {MOST_TIME:?}");
+                panic!("{command:?} has not ended after {MAX_TIME:?}");
             }
             None => std::thread::sleep(Duration::from_millis(5)),
         }
