@@ -4,6 +4,7 @@
 
 mod bench;
 mod codegen;
+mod compare_c;
 mod corpus;
 mod install;
 mod malformed;
@@ -37,6 +38,9 @@ cargo xtask pipes [--parts N]      compare every composition of up to four steps
 cargo xtask simulate [PROGRAM] [--hours N]
                                    run six programs of examples/, or one, on networks that fail, for a day of
                                    their clock, or N hours
+cargo xtask compare-c OLD_QJ [NEW_QJ]
+                                   compare the C that two builds of qj generate for every program of the repository in
+                                   every mode, names and comments excepted; NEW_QJ defaults to a build of this tree
 cargo xtask codegen                write the emitters that machines/*.spec generate
 cargo xtask install --prefix DIR   build a release and install qj, man pages, completions, headers, examples
 cargo xtask tools                  install what the tests need, and no more
@@ -50,6 +54,7 @@ enum Task {
     Tools,
     Test(Suite),
     Codegen,
+    CompareC { old: PathBuf, new: Option<PathBuf> },
     Corpus { folder: PathBuf, arguments: Vec<std::ffi::OsString> },
     Malformed { program: Option<String>, packets: u64 },
     Pipes { parts: u64 },
@@ -75,6 +80,7 @@ fn main() -> ExitCode {
         Task::Tools => tools::provide(),
         Task::Test(suite) => test::run(suite),
         Task::Codegen => codegen::run(),
+        Task::CompareC { old, new } => compare_c::run(&old, new.as_deref()),
         Task::Corpus { folder, arguments } => corpus::run(&folder, &arguments),
         Task::Malformed { program, packets } => malformed::run(program.as_deref(), packets),
         Task::Pipes { parts } => pipes::run(parts),
@@ -107,6 +113,14 @@ fn read_arguments() -> Result<Task, lexopt::Error> {
             Some(other) => Err(other.unexpected()),
         },
         "codegen" => no_more(&mut parser, Task::Codegen),
+        "compare-c" => {
+            let builds: Vec<PathBuf> = parser.raw_args()?.map(PathBuf::from).collect();
+            match builds.as_slice() {
+                [old] => Ok(Task::CompareC { old: old.clone(), new: None }),
+                [old, new] => Ok(Task::CompareC { old: old.clone(), new: Some(new.clone()) }),
+                _ => Err("compare-c needs OLD_QJ, and may have NEW_QJ".into()),
+            }
+        }
         "corpus" => match parser.next()? {
             Some(Value(folder)) => Ok(Task::Corpus { folder: folder.into(), arguments: parser.raw_args()?.collect() }),
             Some(other) => Err(other.unexpected()),
