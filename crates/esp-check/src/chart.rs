@@ -9,9 +9,9 @@
 //! ```
 
 use crate::counterexample::{Counterexample, MOST_CALLS, Problem, Traced, said_on};
+use quaject_esp_exec::step::Step;
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_ir::report::location_text;
-use quaject_esp_ir::step::Step;
+use quaject_esp_ir::text::location_text;
 use std::fmt::Write as _;
 
 /// Distances in pixels.

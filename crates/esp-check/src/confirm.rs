@@ -11,10 +11,10 @@ use crate::search::Wrong;
 use crate::space::{Space, Stepping};
 use crate::store::Store;
 use crate::{Refusal, liveness, ltl, search};
+use quaject_esp_exec::report::FaultReport;
+use quaject_esp_exec::step::Step;
 use quaject_esp_ir::ir::Fault;
 use quaject_esp_ir::model::{ModelProgram, Scope};
-use quaject_esp_ir::report::FaultReport;
-use quaject_esp_ir::step::Step;
 
 /// What the program itself has to do with a run of a model that does more.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,11 +1,12 @@
 //! One run of a program that goes wrong, step by step, with everything that was said: what people, pictures and the
 //! interpreter are shown. Says nothing of how it was found.
 
-use quaject_esp_ir::datum::{Datum, print};
+use quaject_esp_exec::datum::{Datum, print};
+use quaject_esp_exec::report::FaultReport;
+use quaject_esp_exec::step::Step;
 use quaject_esp_ir::ir::{ChannelId, ExternId, Fault, Location, Program};
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_ir::report::{FaultReport, location_text};
-use quaject_esp_ir::step::Step;
+use quaject_esp_ir::text::location_text;
 use std::fmt::Write as _;
 
 /// A run that goes wrong.
@@ -69,7 +70,7 @@ impl Problem {
     /// A word for it, as faults have.
     pub fn name(&self) -> &'static str {
         match self {
-            Problem::Fault(report) => quaject_esp_ir::report::fault_name(report.fault),
+            Problem::Fault(report) => quaject_esp_ir::text::fault_name(report.fault),
             Problem::Endless { .. } => "endless",
             Problem::Property { .. } => "property",
             Problem::Starvation { .. } => "starvation",

@@ -2,7 +2,7 @@
 //! waits. Patterns with values computed on arrival may match anything.
 
 use crate::space::waits;
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{ChannelId, Operand, Operation, Pattern, Process};
 
 /// Whether a pattern can match a value.

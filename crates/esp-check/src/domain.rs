@@ -1,6 +1,6 @@
 //! All values of a type that can come from outside, as far as there are few enough to try each.
 
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{ChannelId, ExternId, IntType, Program, Type, TypeId};
 use quaject_esp_ir::model::{ModelProgram, Values};
 

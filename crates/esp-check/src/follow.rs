@@ -9,9 +9,9 @@ use crate::retrace::{Chosen, narrate};
 use crate::space::{Space, Stepping};
 use crate::store::hash;
 use crate::{Refusal, negations, watching};
+use quaject_esp_exec::report::Outcome;
+use quaject_esp_exec::step::Step;
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_ir::report::Outcome;
-use quaject_esp_ir::step::Step;
 use std::time::Instant;
 
 /// More moves than this are not tried, or states visited.

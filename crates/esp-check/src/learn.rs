@@ -5,10 +5,10 @@ use crate::moves::{Hop, Move, MoveEnd, Mover, UNKNOWN};
 use crate::options::Limit;
 use crate::parts::PartId;
 use crate::surroundings::Outside;
-use quaject_esp_ir::datum::Datum;
-use quaject_esp_ir::explore::{Offered, Standing};
+use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::explore::{Offered, Standing};
+use quaject_esp_exec::step::{Control, Effect, Step};
 use quaject_esp_ir::ir::{AltOrder, ChannelId};
-use quaject_esp_ir::step::{Control, Effect, Step};
 use std::ops::Range;
 use std::time::Instant;
 

@@ -8,7 +8,7 @@
 
 use crate::moves::Mover;
 use crate::space::{MOST_IN_SETS, Stepping, bit};
-use quaject_esp_ir::step::Step;
+use quaject_esp_exec::step::Step;
 
 /// Who takes part in a step.
 pub(crate) fn actors(step: Step) -> u128 {

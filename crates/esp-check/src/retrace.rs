@@ -8,11 +8,11 @@ use crate::search::Wrong;
 use crate::space::{Space, Stepping};
 use crate::store::{StateRef, Store, hash, signature};
 use crate::surroundings::Surroundings;
-use quaject_esp_ir::datum::Datum;
-use quaject_esp_ir::explore::Offered;
+use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::explore::Offered;
+use quaject_esp_exec::report::Outcome;
+use quaject_esp_exec::step::{Effect, Machine, State, Step, TooLarge};
 use quaject_esp_ir::ir::{ChannelId, Location};
-use quaject_esp_ir::report::Outcome;
-use quaject_esp_ir::step::{Effect, Machine, State, Step, TooLarge};
 
 /// A step and all that was chosen for it.
 #[derive(Clone, Debug)]

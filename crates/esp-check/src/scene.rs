@@ -1,11 +1,11 @@
 //! Everybody at one moment of a run: who stands where, who waits for whom, what the variables hold.
 
 use crate::dispatch::can_take;
-use quaject_esp_ir::datum::print;
-use quaject_esp_ir::explore::Offered;
+use quaject_esp_exec::datum::print;
+use quaject_esp_exec::explore::Offered;
+use quaject_esp_exec::step::{Control, Machine, State};
+use quaject_esp_exec::world::World;
 use quaject_esp_ir::ir::{ChannelId, Direction, Location, Program};
-use quaject_esp_ir::step::{Control, Machine, State};
-use quaject_esp_ir::world::World;
 
 /// Everybody at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]

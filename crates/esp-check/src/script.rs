@@ -16,13 +16,14 @@
 use crate::counterexample::{Counterexample, Problem, Traced};
 use crate::learn::MOST_FUEL;
 use crate::scene::Scene;
-use quaject_esp_ir::datum::{self, Datum};
-use quaject_esp_ir::explore::Offered;
+use quaject_esp_exec::datum::{self, Datum};
+use quaject_esp_exec::explore::Offered;
+use quaject_esp_exec::report::Outcome;
+use quaject_esp_exec::step::{Checks, Effect, Machine, Outside, State, Step, TooLarge};
+use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
 use quaject_esp_ir::ir::{ChannelId, ExternId, Location};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope};
-use quaject_esp_ir::report::Outcome;
-use quaject_esp_ir::step::{Checks, Effect, Machine, Outside, State, Step, TooLarge};
-use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
+use quaject_esp_ir::text::print_bytes;
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
@@ -64,9 +65,9 @@ pub fn write(model: &ModelProgram, files: &[(String, String)], found: &Counterex
     let mut text = format!("{FIRST_LINE}\n");
     for (name, content) in files {
         text.push_str("file ");
-        datum::print_bytes(name.as_bytes(), &mut text);
+        print_bytes(name.as_bytes(), &mut text);
         text.push(' ');
-        datum::print_bytes(content.as_bytes(), &mut text);
+        print_bytes(content.as_bytes(), &mut text);
         text.push('\n');
     }
     let mut line = |line: String| writeln!(text, "{line}").expect("writing to a string does not fail");
@@ -289,7 +290,7 @@ impl Script {
 /// What a step that is about to be taken says, and where its actors stand.
 fn trace(
     machine: &mut Machine<'_>,
-    state: &mut quaject_esp_ir::step::State,
+    state: &mut quaject_esp_exec::step::State,
     world: &mut Told<'_>,
     step: Step,
 ) -> Traced {

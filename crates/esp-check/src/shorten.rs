@@ -10,8 +10,8 @@ use crate::reduce::is_of_the_world;
 use crate::retrace::Chosen;
 use crate::search::Wrong;
 use crate::space::Space;
-use quaject_esp_ir::report::{FaultReport, Outcome};
-use quaject_esp_ir::step::{Control, Effect, Outside, Step, TooLarge};
+use quaject_esp_exec::report::{FaultReport, Outcome};
+use quaject_esp_exec::step::{Control, Effect, Outside, Step, TooLarge};
 
 /// Most steps that are taken for it: of longer runs not all is left out that could be.
 const MOST_STEPS: usize = 1 << 20;

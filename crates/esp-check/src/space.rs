@@ -10,13 +10,13 @@ use crate::domain::Unbounded;
 use crate::ltl::{Atom, Term};
 use crate::parts::{Parts, kinds_of};
 use crate::surroundings::Outside;
-use quaject_esp_ir::datum::Datum;
-use quaject_esp_ir::explore::{Offered, Standing};
+use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::explore::{Offered, Standing};
+use quaject_esp_exec::step::Control;
 use quaject_esp_ir::ir::{
     AltOrder, Body, Boundary, ChannelId, Direction, LabelId, MemoryMode, Op, ProcessId, Program, Terminator, Type, Wait,
 };
 use quaject_esp_ir::model::{ModelProgram, Role};
-use quaject_esp_ir::step::Control;
 use smol_str::SmolStr;
 use std::sync::Arc;
 

@@ -2,10 +2,10 @@
 //! functions return what a list of choices says, noting where there was one.
 
 use crate::domain::{self, Unbounded};
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
 use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Op};
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Code that no run executes.
 
-use quaject_esp_ir::coverage::Coverage;
+use quaject_esp_exec::coverage::Coverage;
 use quaject_esp_ir::ir::{Body, FnId, Location, Op, Terminator};
 use quaject_esp_ir::model::ModelProgram;
 use std::collections::{BTreeMap, BTreeSet};

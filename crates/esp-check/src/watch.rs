@@ -8,8 +8,8 @@
 
 use crate::ltl::{Atom, Term};
 use crate::moves::Mover;
-use quaject_esp_ir::datum::Datum;
-use quaject_esp_ir::step::Step;
+use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::step::Step;
 
 impl Mover<'_> {
     /// Appends what is watched of an instance.

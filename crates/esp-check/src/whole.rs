@@ -2,9 +2,9 @@
 
 use crate::moves::{Hop, MoveEnd, MoveRef, Mover};
 use crate::parts::PartId;
-use quaject_esp_ir::explore::Offered;
+use quaject_esp_exec::explore::Offered;
+use quaject_esp_exec::step::{Control, Step};
 use quaject_esp_ir::ir::ChannelId;
-use quaject_esp_ir::step::{Control, Step};
 
 impl<'m> Mover<'m> {
     pub(crate) fn find_whole(&mut self, numbers: &[u32]) {

@@ -21,7 +21,7 @@
 //! the message is taken; a run whose message is not taken, or that faults, leaves no trace: new objects are free
 //! again, added counts are gone. A region never removes the last count of an object that was there before it.
 
-use crate::report::WaitsFor;
+use crate::deadlock::WaitsFor;
 pub use quaject_esp_syntax::hir::{
     Boundary, ByteOrder, ChannelId, Direction, ExternId, FnId, IntType, LabelId, MemoryMode, Mutability, Policy,
     Purity, Sharing, SiteId,

@@ -4,58 +4,43 @@
 //! Liveness runs backwards over the blocks. Forwards runs what may differ from zero, so that only that is zeroed.
 //! A slot counts as one thing: it is dead only before it is written whole. Knows nothing of states and steps.
 
-use crate::code::Register;
-use crate::execute::Frame;
 use crate::graph::reverse_postorder;
 use crate::ir::{Base, Bind, BlockId, Body, Guard, Op, Operation, Pattern, Payload, Place, Step, Terminator, Wait};
 use crate::sets::Set;
-use crate::verify::{Use, op_uses, operand, passed, terminator_uses};
-use crate::visit::{edges, written_place};
+use crate::visit::{Use, edges, op_uses, operand_uses, passed_uses, terminator_uses, written_place};
 use std::collections::BTreeSet;
 
 /// What no longer matters at some point of a body.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Dead {
-    registers: Box<[Register]>,
-    /// Offset and size.
-    slots: Box<[(usize, usize)]>,
-}
-
-impl Dead {
-    /// Zeroes it.
-    #[inline]
-    pub(crate) fn clear(&self, frame: &mut Frame) {
-        for register in &self.registers {
-            frame.registers[*register as usize] = 0;
-        }
-        for (offset, size) in &self.slots {
-            frame.memory[*offset..*offset + *size].fill(0);
-        }
-    }
+pub struct Dead {
+    /// Registers: values by their numbers.
+    pub registers: Box<[u32]>,
+    /// Offset and size of slots.
+    pub slots: Box<[(usize, usize)]>,
 }
 
 /// What fast paths ask of a body.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct OnPaths {
+pub struct OnPaths {
     /// Slots that stand for slots of other instances while a path runs.
-    pub(crate) lent: Vec<u32>,
+    pub lent: Vec<u32>,
     /// Whether an instance can be taken along from a wait, to arrive there anew: its guards are then still known.
-    pub(crate) keeps_guards: bool,
+    pub keeps_guards: bool,
 }
 
 /// What is dead where a block's terminator lets others see the process.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct DeadAt {
+pub struct DeadAt {
     /// At the wait, when its guards are known; or after the `yield`.
-    pub(crate) here: Dead,
+    pub here: Dead,
     /// After each branch of the wait.
-    pub(crate) branches: Vec<Dead>,
+    pub branches: Vec<Dead>,
     /// After its `else`.
-    pub(crate) otherwise: Dead,
+    pub otherwise: Dead,
 }
 
 /// For each block, what is dead at its terminator. `slots` are the offsets and sizes of the body's slots.
-pub(crate) fn dead_at(body: &Body, slots: &[(usize, usize)], on_paths: &OnPaths) -> Vec<DeadAt> {
+pub fn dead_at(body: &Body, slots: &[(usize, usize)], on_paths: &OnPaths) -> Vec<DeadAt> {
     let is_seen = |terminator: &Terminator| matches!(terminator, Terminator::Wait(_) | Terminator::Yield(_));
     if !body.blocks.iter().any(|block| is_seen(&block.terminator)) {
         return vec![DeadAt::default(); body.blocks.len()];
@@ -66,7 +51,7 @@ pub(crate) fn dead_at(body: &Body, slots: &[(usize, usize)], on_paths: &OnPaths)
 }
 
 /// For each wait of a body, in order of blocks, what is live there: values by their numbers, then slots.
-pub(crate) fn live_at_waits(body: &Body, slots: &[(usize, usize)], on_paths: &OnPaths) -> Vec<Set> {
+pub fn live_at_waits(body: &Body, slots: &[(usize, usize)], on_paths: &OnPaths) -> Vec<Set> {
     let mut flow = Flow { body, slots, on_paths, live: vec![Set::default(); body.blocks.len()] };
     flow.find_live();
     let waits = body.blocks.iter().filter_map(|block| Some(flow.live_at_rest(block.terminator.as_wait()?)));
@@ -74,7 +59,7 @@ pub(crate) fn live_at_waits(body: &Body, slots: &[(usize, usize)], on_paths: &On
 }
 
 /// Per block of a body: the values that are live at its start, its parameters included.
-pub(crate) fn live_values(body: &Body) -> Vec<Vec<u32>> {
+pub fn live_values(body: &Body) -> Vec<Vec<u32>> {
     let mut flow =
         Flow { body, slots: &[], on_paths: &OnPaths::default(), live: vec![Set::default(); body.blocks.len()] };
     flow.find_live();
@@ -84,7 +69,7 @@ pub(crate) fn live_values(body: &Body) -> Vec<Vec<u32>> {
 }
 
 /// For each block of a body, what is live at its start: values by their numbers, then slots.
-pub(crate) fn live_everywhere(body: &Body, slots: &[(usize, usize)], on_paths: &OnPaths) -> Vec<Set> {
+pub fn live_everywhere(body: &Body, slots: &[(usize, usize)], on_paths: &OnPaths) -> Vec<Set> {
     let mut flow = Flow { body, slots, on_paths, live: vec![Set::default(); body.blocks.len()] };
     flow.find_live();
     flow.live
@@ -225,7 +210,7 @@ impl Flow<'_> {
                     patterns.iter().for_each(|pattern| pattern_parts(pattern, &mut bound, &mut read));
                     condition.iter().for_each(|entry| self.join(&mut live, *entry, &bound));
                 }
-                Operation::Out { payload: Payload::Ready(values), .. } => passed(values, &mut read),
+                Operation::Out { payload: Payload::Ready(values), .. } => passed_uses(values, &mut read),
                 Operation::Out { payload: Payload::Region(entry), .. } => self.join(&mut live, *entry, &[]),
                 Operation::After { .. } => {}
             }
@@ -373,7 +358,7 @@ impl Flow<'_> {
         let values = self.body.values.len() as u32;
         let (registers, slots) = dead.split_at(dead.partition_point(|number| *number < values));
         Dead {
-            registers: registers.iter().map(|number| *number as Register).collect(),
+            registers: registers.into(),
             slots: slots.iter().map(|number| self.slots[(*number - values) as usize]).collect(),
         }
     }
@@ -391,7 +376,7 @@ impl Flow<'_> {
             // An extern function may write its arguments.
             if let Op::CallExtern { arguments, .. } = &instruction.op {
                 arguments.iter().for_each(|argument| {
-                    operand(argument, &mut |used| match used {
+                    operand_uses(argument, &mut |used| match used {
                         Use::Place(place) => touch(place),
                         Use::Value(_) | Use::Block(_) | Use::Slot(_) => {}
                     });
@@ -455,7 +440,7 @@ fn indices(place: &Place, live: &mut Set) {
 fn pattern_parts<'a>(pattern: &'a Pattern, bound: &mut Vec<u32>, read: &mut dyn FnMut(Use<'a>)) {
     match pattern {
         Pattern::Bind(Bind::Slot(slot)) => bound.push(slot.0),
-        Pattern::Equal(value) => operand(value, read),
+        Pattern::Equal(value) => operand_uses(value, read),
         Pattern::Tag(_, Some(payload)) => pattern_parts(payload, bound, read),
         Pattern::Record(parts) | Pattern::Array(parts) => {
             parts.iter().for_each(|part| pattern_parts(part, bound, read));

@@ -122,6 +122,12 @@ impl ModelProgram {
         self.roles[process.0 as usize]
     }
 
+    /// The processes that are explored.
+    pub fn explored(&self) -> impl Iterator<Item = ProcessId> {
+        let roles = self.roles.iter().enumerate();
+        roles.filter(|(_, role)| **role == Role::Explored).map(|(index, _)| ProcessId(index as u32))
+    }
+
     /// The types of the messages that the world sends, with what may be in them.
     pub fn message(&self, channel: ChannelId) -> impl Iterator<Item = (TypeId, Values)> {
         let payload = &self.program.channels[channel.0 as usize].payload;

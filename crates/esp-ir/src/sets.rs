@@ -17,7 +17,7 @@ const LEAF_LOG: u32 = 6;
 
 /// A set of numbers. A copy costs nothing.
 #[derive(Clone, Default)]
-pub(crate) struct Set {
+pub struct Set {
     root: Tree,
     height: u32,
 }
@@ -47,7 +47,8 @@ fn has_place(number: u32, height: u32) -> bool {
 }
 
 impl Set {
-    pub(crate) fn contains(&self, number: u32) -> bool {
+    /// Whether a number is in the set.
+    pub fn contains(&self, number: u32) -> bool {
         if !has_place(number, self.height) {
             return false;
         }
@@ -65,7 +66,8 @@ impl Set {
         }
     }
 
-    pub(crate) fn insert(&mut self, number: u32) {
+    /// Adds a number.
+    pub fn insert(&mut self, number: u32) {
         while !has_place(number, self.height) {
             self.raise();
         }
@@ -75,14 +77,15 @@ impl Set {
         }
     }
 
-    pub(crate) fn remove(&mut self, number: u32) {
+    /// Removes a number if it is there.
+    pub fn remove(&mut self, number: u32) {
         if self.contains(number) {
             remove(&mut self.root, number, self.height);
         }
     }
 
     /// Adds every number of another set.
-    pub(crate) fn add_all(&mut self, other: &Set) {
+    pub fn add_all(&mut self, other: &Set) {
         if self.root.is_none() {
             *self = other.clone();
             return;
@@ -93,14 +96,14 @@ impl Set {
     }
 
     /// The numbers that are not in another set.
-    pub(crate) fn without(&self, other: &Set) -> Set {
+    pub fn without(&self, other: &Set) -> Set {
         let (mut set, mut other) = (self.clone(), other.clone());
         set.level_with(&mut other);
         Set { root: difference(&set.root, &other.root), height: set.height }
     }
 
     /// The numbers in order.
-    pub(crate) fn numbers(&self) -> Vec<u32> {
+    pub fn numbers(&self) -> Vec<u32> {
         let mut numbers = Vec::new();
         collect(&self.root, self.height, 0, &mut numbers);
         numbers

@@ -18,9 +18,7 @@
 //! A place is `@file:line:column`, left out where there is none. Paths: `s0.1` field, `s0[v1]` element, `s0[inside v1]`
 //! one whose index needs no look, `s0|2` payload of tag 2, `*v3.0` in the object v3 refers to. `;` begins a comment.
 
-use crate::datum::print_bytes;
 use crate::ir::*;
-use crate::report::fault_name;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
@@ -55,6 +53,58 @@ fn aggregate_names(types: &TypeTable) -> Vec<String> {
         None => format!("_.{index}"),
     };
     types.aggregates().iter().enumerate().map(name).collect()
+}
+
+/// The word for a fault in messages.
+pub fn fault_name(fault: Fault) -> &'static str {
+    match fault {
+        Fault::Assert => "assert",
+        Fault::Bounds => "bounds",
+        Fault::Div => "div",
+        Fault::Overflow => "overflow",
+        Fault::Pool => "pool",
+        Fault::Range => "range",
+        Fault::Memory => "memory",
+        Fault::Alt => "alt",
+        Fault::Deadlock => "deadlock",
+        Fault::Extern => "extern",
+    }
+}
+
+/// `file:line:column`, or nothing for code that stands for no text.
+pub fn location_text(program: &Program, location: Location) -> String {
+    match program.files.get(location.file as usize) {
+        Some(file) if location.line > 0 => format!("{file}:{}:{}", location.line, location.column),
+        Some(_) | None => String::new(),
+    }
+}
+
+/// Appends a byte string literal: UTF-8 as it is, everything else that is not printable as an escape.
+pub fn print_bytes(bytes: &[u8], text: &mut String) {
+    text.push('"');
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '\n' => text.push_str("\\n"),
+                '\r' => text.push_str("\\r"),
+                '\t' => text.push_str("\\t"),
+                '\0' => text.push_str("\\0"),
+                '\\' => text.push_str("\\\\"),
+                '"' => text.push_str("\\\""),
+                c if c.is_control() => {
+                    let mut buffer = [0; 4];
+                    for byte in c.encode_utf8(&mut buffer).bytes() {
+                        write!(text, "\\x{byte:02x}").expect("writing to a string does not fail");
+                    }
+                }
+                c => text.push(c),
+            }
+        }
+        for byte in chunk.invalid() {
+            write!(text, "\\x{byte:02x}").expect("writing to a string does not fail");
+        }
+    }
+    text.push('"');
 }
 
 /// The words for instructions on values.

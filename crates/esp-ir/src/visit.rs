@@ -1,10 +1,14 @@
 //! Walks over the values of instructions and terminators, and the types of places. Knows no source program.
 
+mod uses;
+
 use crate::ir::{
     Base, Bind, Block, BlockId, Body, Branch, Edge, Guard, Leave, Op, Operand, Operation, Pattern, Payload, Place,
     Slot, SlotId, Step, Terminator, Type, TypeId, TypeTable, Value, ValueData, Wait,
 };
 use std::collections::BTreeSet;
+pub(crate) use uses::values_of_place;
+pub use uses::{Use, op_uses, operand_uses, passed_uses, terminator_uses};
 
 /// Calls `visit` on every value a place reads: its base and its indices.
 pub fn place_values(place: &mut Place, visit: &mut dyn FnMut(&mut Value)) {
@@ -381,7 +385,7 @@ pub fn op_slots(op: &mut Op, visit: &mut dyn FnMut(&mut SlotId)) {
 }
 
 /// Calls `visit` with the place an instruction writes.
-pub(crate) fn written_place<'a>(op: &'a Op, visit: &mut dyn FnMut(&'a Place)) {
+pub fn written_place<'a>(op: &'a Op, visit: &mut dyn FnMut(&'a Place)) {
     match op {
         Op::Store(to, _)
         | Op::Copy { to, .. }
@@ -420,7 +424,7 @@ pub(crate) fn written_place<'a>(op: &'a Op, visit: &mut dyn FnMut(&'a Place)) {
 }
 
 /// The edges that leave a block within its control flow (those of a wait's branches are not edges).
-pub(crate) fn edges(terminator: &Terminator) -> Vec<&Edge> {
+pub fn edges(terminator: &Terminator) -> Vec<&Edge> {
     match terminator {
         Terminator::Jump(edge) | Terminator::Yield(edge) => vec![edge],
         Terminator::Enter(enter) => vec![&enter.later, &enter.otherwise],
@@ -439,7 +443,7 @@ pub(crate) fn edges(terminator: &Terminator) -> Vec<&Edge> {
 }
 
 /// All blocks reached from this one by edges, itself first.
-pub(crate) fn reached(body: &Body, from: BlockId) -> Vec<BlockId> {
+pub fn reached(body: &Body, from: BlockId) -> Vec<BlockId> {
     let mut seen = vec![false; body.blocks.len()];
     let mut order = vec![from];
     seen[from.0 as usize] = true;

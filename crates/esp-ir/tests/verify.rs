@@ -408,7 +408,7 @@ fn reading_errors() {
 
 #[test]
 fn no_text_panics() {
-    let good = include_str!("programs/words.ir");
+    let good = include_str!("../../esp-exec/tests/programs/words.ir");
     let mut random = fastrand::Rng::with_seed(3);
     for _ in 0..20_000 {
         let mut bytes = good.as_bytes().to_vec();

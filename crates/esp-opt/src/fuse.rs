@@ -10,7 +10,7 @@ use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::{
     Block, BlockId, Body, ChannelId, Location, Operation, Payload, Process, ProcessId, Program, Terminator,
 };
-use quaject_esp_ir::report::location_text;
+use quaject_esp_ir::text::location_text;
 use smol_str::SmolStr;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,10 +1,10 @@
 //! Fused programs do what the programs do: every program of the flow IR's own tests, all its processes fused to one, is
 //! run in the same world. Programs that do the same under every schedule must send and end alike.
 
-use quaject_esp_ir::interpreter::Interpreter;
+use quaject_esp_exec::interpreter::Interpreter;
+use quaject_esp_exec::report::Outcome;
 use quaject_esp_ir::ir::{ProcessId, Program};
 use quaject_esp_ir::read::read;
-use quaject_esp_ir::report::Outcome;
 use quaject_esp_ir::{text::print, verify::verify};
 use quaject_esp_opt::fuse::{Growth, Limits, Measure, Refusal, fuse};
 use quaject_esp_opt::groups::{self, fuse_all};
@@ -33,7 +33,7 @@ fn run(program: &Program, text: &str) -> (Vec<String>, String) {
 
 fn fused(program: &Program, text: &str) -> Result<Program, Refusal> {
     let all: Vec<ProcessId> = (0..program.processes.len() as u32).map(ProcessId).collect();
-    let checked = Script::new(program, text).checks == quaject_esp_ir::step::Checks::On;
+    let checked = Script::new(program, text).checks == quaject_esp_exec::step::Checks::On;
     let fused = fuse(program, &all, checked, Limits::default())?.program;
     let errors: Vec<String> = verify(&fused).iter().map(|error| error.text(&fused)).collect();
     assert!(errors.is_empty(), "{errors:#?}\n{}", print(&fused));
@@ -53,7 +53,7 @@ fn programs(folder: &str) -> Vec<PathBuf> {
 fn programs_of_the_flow_ir() {
     let mut table = String::new();
     let mut failures = Vec::new();
-    for path in programs("../esp-ir/tests/programs") {
+    for path in programs("../esp-exec/tests/programs") {
         let text = std::fs::read_to_string(&path).expect("a readable program");
         let name = path.file_stem().expect("a file").to_string_lossy().to_string();
         let program = match path.extension() {

@@ -1,10 +1,10 @@
 //! Fused processes keep times and give others their turn: waits with `after`, `yield` and `else` of several members, all
 //! processes fused to one, show the same messages in the same order, and the form can be written and read again.
 
-use quaject_esp_ir::interpreter::Interpreter;
+use quaject_esp_exec::interpreter::Interpreter;
+use quaject_esp_exec::report::Outcome;
 use quaject_esp_ir::ir::{ProcessId, Program};
 use quaject_esp_ir::read::read;
-use quaject_esp_ir::report::Outcome;
 use quaject_esp_ir::{text::print, verify::verify};
 use quaject_esp_opt::fuse::{Limits, Refusal, fuse};
 use quaject_test_world::{Script, act, compile};

@@ -16,12 +16,12 @@ use crate::run::{BUDGET, Ended, Ending, Settings, after, close, open, reserve, t
 use crate::signals::Signals;
 use crate::trouble::Trouble;
 use quaject_esp::{Formed, Loader, NoSuggestion, Profile, Source, form};
-use quaject_esp_ir::footprint::data_bytes;
-use quaject_esp_ir::interpreter::{Interpreter, Way};
+use quaject_esp_exec::footprint::data_bytes;
+use quaject_esp_exec::interpreter::{Interpreter, Way};
+use quaject_esp_exec::profile::Tally;
+use quaject_esp_exec::report::Outcome;
+use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::Program;
-use quaject_esp_ir::profile::Tally;
-use quaject_esp_ir::report::Outcome;
-use quaject_esp_ir::step::Checks;
 
 /// Communications before those that are noted for the first path: shorter runs are left alone.
 const FIRST_PATIENCE: u64 = 4_096;

@@ -9,10 +9,10 @@ use crate::fault_tables;
 use crate::files::NewFile;
 use crate::run::c_options;
 use crate::trouble::Trouble;
+use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::layout::{self, ExternalChannel, Layouts, View};
 use quaject_esp_gen::{RUNTIME_HEADER, c};
 use quaject_esp_ir::ir::{Program, Purity, Type, TypeId};
-use quaject_esp_ir::step::Checks;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 

@@ -1,12 +1,14 @@
 //! What is said of a program that stopped at a fault: which process, where, why, and for a deadlock who waits for whom.
 //! Knows the program, not how it ran.
 
+use quaject_esp_exec::report::FaultReport;
 use quaject_esp_gen::layout::branches;
+use quaject_esp_ir::deadlock::{WaitsFor, by_member};
 use quaject_esp_ir::ir::{
     Boundary, ChannelId, Direction, Fault, Location, Op, Operation, Process, ProcessId, Program, Terminator, Type,
     TypeId, TypeTable,
 };
-use quaject_esp_ir::report::{FaultReport, WaitsFor, by_member, fault_name, location_text};
+use quaject_esp_ir::text::{fault_name, location_text};
 use smol_str::SmolStr;
 use std::fmt::Write;
 use std::ops::Range;

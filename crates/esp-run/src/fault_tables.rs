@@ -3,7 +3,7 @@
 
 use crate::fault::{cause, help, members, names, operations, possible_partners, waits_for_world};
 use quaject_esp_ir::ir::{ChannelId, Direction, Fault, Location, ProcessId, Program};
-use quaject_esp_ir::report::fault_name;
+use quaject_esp_ir::text::fault_name;
 use std::fmt::Write;
 use std::ops::Range;
 

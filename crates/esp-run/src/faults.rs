@@ -2,7 +2,7 @@
 //! ones in every run with the same seed. Stands between a driver and the program and knows neither.
 
 use crate::trouble::Trouble;
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use std::collections::BTreeMap;
 
 /// Which messages suffer what.
@@ -248,7 +248,7 @@ fn damage<'d>(mut data: impl Iterator<Item = &'d mut Datum>, place: u64) -> bool
 #[cfg(test)]
 mod tests {
     use super::{Faults, Medium};
-    use quaject_esp_ir::datum::Datum;
+    use quaject_esp_exec::datum::Datum;
 
     /// What leaves the medium, with the time, when messages 0..count enter one each millisecond.
     fn passed(faults: &str, count: i128) -> Vec<(i64, i128)> {

@@ -4,15 +4,15 @@
 use crate::debug_info::DebugInfo;
 use crate::run::{Engine, Settings};
 use crate::trouble::Trouble;
+use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::Program;
-use quaject_esp_ir::step::Checks;
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 mod here {
     use super::*;
+    use quaject_esp_exec::native::{Cell, Extents, Native, NativeFrame};
     use quaject_esp_gen::{c, jit};
     use quaject_esp_ir::ir::ProcessId;
-    use quaject_esp_ir::native::{Cell, Extents, Native, NativeFrame};
     use quaject_vcode::debug::gdb::Registered;
     use quaject_vcode::{Memory, Workspace};
 
@@ -130,8 +130,8 @@ mod here {
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))))]
 mod here {
     use super::*;
+    use quaject_esp_exec::native::{Native, NativeFrame};
     use quaject_esp_ir::ir::ProcessId;
-    use quaject_esp_ir::native::{Native, NativeFrame};
 
     /// Machine code for the processes of a program: there is none for this machine.
     #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! Values between their two forms outside a program: a `Datum`, and bytes as C sees them (`esp_gen::layout`, the
 //! world's view). Knows where things lie; not what they are for.
 
+use quaject_esp_exec::datum::{Datum, conforms};
 use quaject_esp_gen::layout::{self, Layouts, View};
-use quaject_esp_ir::datum::{Datum, conforms};
 use quaject_esp_ir::ir::{IntType, Program, Type, TypeId};
 
 /// Writes a value of a type at the beginning of `memory`, which is large enough for the type and zeroed where the
@@ -134,8 +134,8 @@ fn load_integer(memory: &[u8], int: IntType) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::{load, store};
+    use quaject_esp_exec::datum::Datum;
     use quaject_esp_gen::layout::{Layouts, View};
-    use quaject_esp_ir::datum::Datum;
     use quaject_esp_ir::ir::{MemoryMode, Program, Type, TypeId, TypeTable};
     use quaject_esp_syntax::types::Aggregate;
 

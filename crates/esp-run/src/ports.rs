@@ -17,9 +17,9 @@ use crate::faults::{self, Faults, Medium};
 use crate::signals::Signals;
 use crate::trouble::{Trouble, reason};
 use crate::waiting::{Lifetime, Waiter, Watched};
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
 use quaject_esp_ir::ir::{Boundary, Channel, ChannelId, ExternId, Program, Purity};
-use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
 use rustix::event::{PollFlags, Timespec};
 use std::time::{Duration, Instant};
 

@@ -20,10 +20,11 @@
 //! Knows the questions, not who asks them.
 
 use crate::trouble::Trouble;
-use quaject_esp_ir::datum::{self, Datum};
+use quaject_esp_exec::datum::{self, Datum};
+use quaject_esp_exec::step::Checks;
+use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
 use quaject_esp_ir::ir::{ChannelId, ExternId, Mutability, Program, TypeId};
-use quaject_esp_ir::step::Checks;
-use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
+use quaject_esp_ir::text::print_bytes;
 use std::collections::VecDeque;
 use std::io::Write;
 
@@ -80,9 +81,9 @@ impl<'a, W: World> Recorder<'a, W> {
         recorder.line(FIRST_LINE);
         for (name, text) in &header.files {
             let mut line = "file ".to_string();
-            datum::print_bytes(name.as_bytes(), &mut line);
+            print_bytes(name.as_bytes(), &mut line);
             line.push(' ');
-            datum::print_bytes(text.as_bytes(), &mut line);
+            print_bytes(text.as_bytes(), &mut line);
             recorder.line(&line);
         }
         if let Some(seed) = header.seed {

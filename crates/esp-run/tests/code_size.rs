@@ -2,7 +2,7 @@
 
 use quaject_esp_gen::c::{Options, Owner, Style};
 use quaject_esp_ir::ir::Program;
-use quaject_esp_ir::lower::lower;
+use quaject_esp_lower::lower;
 use quaject_esp_run::{CodeSizes, SIZE_FLAGS, measure};
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};

@@ -3,7 +3,7 @@
 
 use crate::suggest::suggest_within;
 use crate::{Checked, Limits, Loader, NoOutput, NoSuggestion, Profile, Source, check, paths, verified};
-use quaject_esp_ir::interpreter::Seams;
+use quaject_esp_exec::interpreter::Seams;
 use quaject_esp_ir::ir::Program;
 use quaject_esp_opt::path::{self, extract};
 

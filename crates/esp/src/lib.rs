@@ -34,7 +34,8 @@ pub use suggest::{NoSuggestion, Suggestion, suggest};
 
 use optimise::Optimising;
 use quaject_esp_gen::c;
-use quaject_esp_ir::{ir, lower, text, verify};
+use quaject_esp_ir::{ir, text, verify};
+use quaject_esp_lower::lower_within;
 use quaject_esp_opt::batch::batch;
 use quaject_esp_opt::groups::{fuse_all, fuse_unseen};
 use quaject_esp_opt::order::Order;
@@ -230,7 +231,7 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
     }
     let fast_paths = program.fast_paths.clone();
     let most_instructions = most_instructions(&sources);
-    let Some(ir) = lower::lower_within(program, &sources, most_instructions) else {
+    let Some(ir) = lower_within(program, &sources, most_instructions) else {
         return Compiled { sources, diagnostics, outputs: Err(NoOutput::TooLarge { most_instructions }) };
     };
     let manual = match options.mode {

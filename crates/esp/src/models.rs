@@ -3,8 +3,8 @@
 use crate::{Checked, Source};
 use quaject_esp_check::{BadProperty, Unbounded};
 use quaject_esp_gen::promela;
-use quaject_esp_ir::lower::{lower_concrete, lower_model, lower_model_with_variables};
 use quaject_esp_ir::model::{ModelProgram, Scope};
+use quaject_esp_lower::{lower_concrete, lower_model, lower_model_with_variables};
 use quaject_esp_syntax::check::Loader;
 use quaject_esp_syntax::diagnostics::{Code, Diagnostic};
 use quaject_esp_syntax::hir::{self, ModelScope, ProcessId};

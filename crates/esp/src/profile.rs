@@ -2,8 +2,8 @@
 //! again behind the operation that sets the pace, and where everybody else was then. Kept as JSON, so that one run can
 //! be profiled and another program text be asked.
 
+use quaject_esp_exec::profile::{Communication, Done, Profile as Run};
 use quaject_esp_ir::ir::{Boundary, Direction, Program, Site, SiteId};
-use quaject_esp_ir::profile::{Communication, Done, Profile as Run};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 

@@ -4,7 +4,7 @@
 use crate::picture::{self, Node};
 use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::{BlockId, Body, Location, Operation, PathId, Process, Program, Terminator};
-use quaject_esp_ir::report::location_text;
+use quaject_esp_ir::text::location_text;
 use quaject_esp_opt::path::{Exit, Extraction, Made};
 use std::collections::BTreeMap;
 

@@ -11,8 +11,8 @@
 
 use crate::profile::{self, Profile, RARE, by_name, end};
 use crate::{Compiled, Emit, Limits, Loader, Mode, NoOutput, Options, Source, compile};
+use quaject_esp_exec::profile::Done;
 use quaject_esp_ir::ir::{Boundary, Direction, Operation, Program, SiteId, Terminator};
-use quaject_esp_ir::profile::Done;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 

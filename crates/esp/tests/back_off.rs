@@ -3,12 +3,12 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use quaject_esp::{Emit, Emitted, File, Loader, Mode, Options, Source, compile};
+use quaject_esp_exec::interpreter::Interpreter;
+use quaject_esp_exec::profile::Tally;
+use quaject_esp_exec::report::Outcome;
+use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::{RUNTIME_HEADER, c};
-use quaject_esp_ir::interpreter::Interpreter;
 use quaject_esp_ir::ir::Program;
-use quaject_esp_ir::profile::Tally;
-use quaject_esp_ir::report::Outcome;
-use quaject_esp_ir::step::Checks;
 use quaject_esp_syntax::span::FileId;
 use quaject_test_support::tool;
 use quaject_test_world::Script;

@@ -4,13 +4,13 @@
 use expect_test::expect;
 use quaject_esp::{Fast, File, Limits, Loader, Source, Subject, compared};
 use quaject_esp_check::{Forms, Limit, Limits as Search, Observed, Odd, Refinement, Refines, observe, refine};
+use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela;
 use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::{
     BinaryOp, Block, BlockId, Fault, Instruction, Op, Program, Terminator, Type, Value, ValueData,
 };
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_ir::step::Checks;
 use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
 use quaject_esp_run::spin::{Found, Question, Spin};

@@ -3,11 +3,12 @@
 //! left at. The figures of the fast-paths paper give the states, the exit and the abort that the paper names.
 
 use quaject_esp::{Cuts, Emit, Emitted, File, Loader, Mode, Options, Outputs, Source, Why, compile};
-use quaject_esp_ir::interpreter::Interpreter;
+use quaject_esp_exec::interpreter::Interpreter;
+use quaject_esp_exec::report::Outcome;
+use quaject_esp_exec::step::{Checks, Control, Effect, Machine, State, Step};
 use quaject_esp_ir::ir::{Program, Terminator};
 use quaject_esp_ir::read::read;
-use quaject_esp_ir::report::{Outcome, fault_name};
-use quaject_esp_ir::step::{Checks, Control, Effect, Machine, State, Step};
+use quaject_esp_ir::text::fault_name;
 use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
 use quaject_esp_syntax::span::FileId;

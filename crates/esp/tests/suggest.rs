@@ -2,10 +2,10 @@
 //! and on its Figure 2, counted in steps of the flow IR, and they show the same as the program without.
 
 use quaject_esp::{Emit, File, Loader, Mode, NoSuggestion, Operation, Options, Profile, Source, compile, suggest};
-use quaject_esp_ir::interpreter::Interpreter;
+use quaject_esp_exec::interpreter::Interpreter;
+use quaject_esp_exec::report::Outcome;
+use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::Program;
-use quaject_esp_ir::report::Outcome;
-use quaject_esp_ir::step::Checks;
 use quaject_esp_syntax::span::FileId;
 use quaject_test_world::{Script, act};
 use std::path::{Path, PathBuf};

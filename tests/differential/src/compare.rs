@@ -4,10 +4,10 @@ use crate::c::Ran;
 use crate::generate::{Outcome as Visible, Sample};
 use crate::interpret::{Shown, interpret};
 use crate::world::ScriptedWorld;
+use quaject_esp_exec::replay::{ReplayError, replay};
+use quaject_esp_exec::report::Outcome;
+use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::{Fault, MemoryMode, Program};
-use quaject_esp_ir::replay::{ReplayError, replay};
-use quaject_esp_ir::report::Outcome;
-use quaject_esp_ir::step::Checks;
 
 /// How a run of the interpreter ended, in the words of the C driver.
 fn ending(outcome: &Outcome) -> String {

@@ -1,11 +1,11 @@
 //! Every state of a small program, by breadth-first search on the interpreter's own steps: what the model checkers are
 //! compared with. As plain as can be: no reduction, no compression. Knows neither of them.
 
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::report::Outcome;
+use quaject_esp_exec::step::{Checks, Effect, Machine, State};
+use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
 use quaject_esp_ir::ir::{ChannelId, ExternId, Fault, Program};
-use quaject_esp_ir::report::Outcome;
-use quaject_esp_ir::step::{Checks, Effect, Machine, State};
-use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
 
@@ -24,7 +24,7 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Verdict::Fine => f.write_str("fine"),
-            Verdict::Faults(fault) => f.write_str(quaject_esp_ir::report::fault_name(*fault)),
+            Verdict::Faults(fault) => f.write_str(quaject_esp_ir::text::fault_name(*fault)),
             Verdict::TooLarge => f.write_str("too large"),
         }
     }

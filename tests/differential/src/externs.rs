@@ -2,7 +2,7 @@
 //! arguments into a number and makes its result of that; `more` lets the world go on, those named `absent..` are not
 //! there.
 
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Extern, Mutability, Program, Purity, Type, TypeId, TypeTable};
 use std::fmt::Write as _;
 

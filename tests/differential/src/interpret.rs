@@ -2,14 +2,14 @@
 
 use crate::generate::Sample;
 use crate::world::ScriptedWorld;
-use quaject_esp_ir::datum::Datum;
-use quaject_esp_ir::interpreter::{Interpreter, Seams, Way};
+use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::interpreter::{Interpreter, Seams, Way};
+use quaject_esp_exec::profile::Profile;
+use quaject_esp_exec::report::Outcome;
+use quaject_esp_exec::step::{Checks, Control, Step};
 use quaject_esp_ir::ir::{ChannelId, MemoryMode, PoolId, Program};
-use quaject_esp_ir::lower::lower;
-use quaject_esp_ir::profile::Profile;
-use quaject_esp_ir::report::Outcome;
-use quaject_esp_ir::step::{Checks, Control, Step};
 use quaject_esp_ir::verify::verify;
+use quaject_esp_lower::lower;
 use quaject_esp_run::{DebugInfo, MachineCode};
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::diagnostics::Severity;

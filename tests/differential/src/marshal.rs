@@ -1,8 +1,8 @@
 //! Values as generated C sees them, byte by byte (see `layout` of the C back end), written here a second time so that
 //! the two check each other. The machine is little-endian.
 
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_gen::layout::{Layouts, View, data_offset, length_bytes, tag_bytes};
-use quaject_esp_ir::datum::Datum;
 use quaject_esp_ir::ir::{Type, TypeId, TypeTable};
 
 /// Writes a value at the start of `to`.

@@ -3,9 +3,9 @@
 //! `more`, until the program rests.
 
 use crate::externs::{self, MORE, is_absent, is_seen};
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
 use quaject_esp_ir::ir::{ChannelId, ExternId, Program};
-use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
 use std::collections::VecDeque;
 
 /// How far a message that the world takes advances its clock; `driver.c` does the same.

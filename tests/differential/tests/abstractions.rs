@@ -4,11 +4,11 @@
 use fastrand::Rng;
 use quaject_differential::talkative;
 use quaject_esp_check::{Confirmation, Limits, Options, Reduction, Verdict, check, confirm};
+use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela;
-use quaject_esp_ir::lower::{lower_concrete, lower_model};
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_ir::step::Checks;
 use quaject_esp_ir::verify::verify;
+use quaject_esp_lower::{lower_concrete, lower_model};
 use quaject_esp_run::spin::{Found, Question, Spin};
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::hir::ModelScope;

@@ -7,7 +7,7 @@ use quaject_differential::generate::{Outcome, Sample};
 use quaject_differential::interpret::{compile, interpret};
 use quaject_differential::world::Script;
 use quaject_esp::{Batched, Batching, Emit, File, Loader, Mode, Optimiser, Options, Source};
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Op, Program};
 use quaject_esp_syntax::span::FileId;
 use quaject_test_support::tool;

@@ -4,8 +4,8 @@
 use quaject_differential::generate::{Sample, generate};
 use quaject_differential::interpret::{Local, compile, interpret, run_changing};
 use quaject_differential::modes::{agree, with_path};
-use quaject_esp_ir::interpreter::Seams;
-use quaject_esp_ir::step::Checks;
+use quaject_esp_exec::interpreter::Seams;
+use quaject_esp_exec::step::Checks;
 use quaject_test_support::Effort;
 
 /// IR steps between two changes: so few that states of all kinds are moved, and more where each change compiles.

@@ -5,9 +5,9 @@ use quaject_differential::c::{Compiler, run};
 use quaject_differential::generate::{Outcome, Sample};
 use quaject_differential::interpret::{compile, trace};
 use quaject_differential::world::Script;
+use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::step::Step;
 use quaject_esp_gen::c::{Options, Style, generate};
-use quaject_esp_ir::datum::Datum;
-use quaject_esp_ir::step::Step;
 use quaject_test_support::tool;
 use std::fmt::Write as _;
 

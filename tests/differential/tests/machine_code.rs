@@ -5,8 +5,8 @@
 use quaject_differential::generate::{Sample, generate};
 use quaject_differential::interpret::{Local, compile, run_locally};
 use quaject_differential::modes::{Mode, transform};
+use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::Program;
-use quaject_esp_ir::step::Checks;
 use quaject_test_support::Effort;
 
 /// IR steps at a time: all, and so few that loops are left and entered again and again.

@@ -4,13 +4,13 @@
 
 use quaject_differential::generate::generate;
 use quaject_esp_check::{Limits, Options, Problem, Reduction, Report, Verdict, check};
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::report::Outcome;
+use quaject_esp_exec::step::{Checks, Effect, Machine, State, Step};
+use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
 use quaject_esp_ir::ir::{ChannelId, ExternId, Program, Type, TypeId};
-use quaject_esp_ir::lower::lower_model;
 use quaject_esp_ir::model::{ModelProgram, Values};
-use quaject_esp_ir::report::Outcome;
-use quaject_esp_ir::step::{Checks, Effect, Machine, State, Step};
-use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
+use quaject_esp_lower::lower_model;
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
 use quaject_test_support::Effort;

@@ -3,12 +3,12 @@
 //! these), `; extern f 1` (what a call returns), `; checked`, `; confluent` (every schedule sends and ends alike) say what
 //! the world does; `//` begins them in ESP.
 
-use quaject_esp_ir::datum::{Datum, parse_message, print_message};
+use quaject_esp_exec::datum::{Datum, parse_message, print_message};
+use quaject_esp_exec::report::Outcome;
+use quaject_esp_exec::step::Checks;
+use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
 use quaject_esp_ir::ir::{ChannelId, ExternId, Mutability, Program, Purity};
-use quaject_esp_ir::lower::lower;
-use quaject_esp_ir::report::Outcome;
-use quaject_esp_ir::step::Checks;
-use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
+use quaject_esp_lower::lower;
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
 use std::collections::VecDeque;

@@ -2,13 +2,13 @@
 //! result, and how long it took to compile, from the fused program on.
 
 use quaject_bench_filters_process::{LENGTH, data, result};
-use quaject_esp_ir::datum::Datum;
-use quaject_esp_ir::interpreter::Interpreter;
+use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::interpreter::Interpreter;
 use quaject_esp_ir::ir::{ChannelId, ExternId};
-use quaject_esp_ir::lower::lower;
-use quaject_esp_ir::report::Outcome;
-use quaject_esp_ir::step::Checks;
-use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
+use quaject_esp_lower::lower;
+use quaject_esp_exec::report::Outcome;
+use quaject_esp_exec::step::Checks;
+use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
 use quaject_esp_opt::fuse::Limits;
 use quaject_esp_opt::groups::fuse_all;
 use quaject_esp_run::{DebugInfo, MachineCode};

@@ -6,12 +6,12 @@ use crate::arguments::Verify;
 use crate::terminal::{Status, Stop, Terminal, print_verdict};
 use quaject_esp::{Fast, Modelled};
 use quaject_esp_check::{Forms, Observed, Options, observe, restrictions, subject};
+use quaject_esp_exec::observer::Observer;
+use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela::{Approximation, Model};
 use quaject_esp_ir::ir::{FastPath, Program};
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_ir::observer::Observer;
-use quaject_esp_ir::report::location_text;
-use quaject_esp_ir::step::Checks;
+use quaject_esp_ir::text::location_text;
 use quaject_esp_run::Trouble;
 use quaject_esp_run::spin::{Found, Question, Search};
 

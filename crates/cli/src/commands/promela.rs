@@ -8,11 +8,11 @@ use quaject_esp_check::{
     Answer, Compaction, Deadlocks, Followed, Leaks, Limit, Options, Refusal, Report, Symmetry, Verdict, follow,
     follow_property, restrictions,
 };
+use quaject_esp_exec::observer::Observer;
+use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela::{self, Reduction};
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_ir::observer::Observer;
-use quaject_esp_ir::report::location_text;
-use quaject_esp_ir::step::Checks;
+use quaject_esp_ir::text::location_text;
 use quaject_esp_run::Trouble;
 use quaject_esp_run::spin::{Found, Question, Short, Spin};
 use std::sync::Arc;

@@ -7,10 +7,10 @@ use crossterm::terminal::{
 };
 use crossterm::{cursor, execute, queue};
 use quaject_esp_check::{Awaited, Counterexample, Scene, Stood};
+use quaject_esp_exec::step::{Control, Step};
 use quaject_esp_ir::ir::{Direction, Program};
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_ir::report::location_text;
-use quaject_esp_ir::step::{Control, Step};
+use quaject_esp_ir::text::location_text;
 use std::io::{self, Write};
 
 const KEYS: &str = "next: right, space   back: left   first: home   last: end   leave: q";

@@ -7,10 +7,10 @@ use quaject_esp_check::{
     Answer, Compaction, Counterexample, Interrupt, Label, Limits, Liveness, Options, Progress, Reduction, Refusal,
     Report, Symmetry, Traced, Verdict, script,
 };
-use quaject_esp_ir::datum::print_message;
+use quaject_esp_exec::datum::print_message;
 use quaject_esp_ir::ir::Program;
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_ir::report::location_text;
+use quaject_esp_ir::text::location_text;
 use quaject_esp_run::disk::{open_program, open_recorded};
 use quaject_esp_run::files::write_file;
 use quaject_esp_run::{Interrupts, Trouble, die_of};

@@ -12,7 +12,7 @@ mod tftp;
 mod uds;
 mod usb;
 
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::ChannelId;
 use quaject_test_support::{Effort, wanted_number};
 use std::hash::{DefaultHasher, Hash, Hasher};

@@ -2,12 +2,12 @@
 //! protocol.
 
 use quaject_esp::{Compiled, Emit, Optimiser, Options};
-use quaject_esp_ir::datum::{Datum, print_message};
-use quaject_esp_ir::interpreter::Interpreter;
+use quaject_esp_exec::datum::{Datum, print_message};
+use quaject_esp_exec::interpreter::Interpreter;
+use quaject_esp_exec::report::Outcome;
+use quaject_esp_exec::step::Checks;
+use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
 use quaject_esp_ir::ir::{ChannelId, ExternId, PoolId, Program, Type, TypeId};
-use quaject_esp_ir::report::Outcome;
-use quaject_esp_ir::step::Checks;
-use quaject_esp_ir::world::{Offer, Readiness, Reply, World};
 use quaject_esp_run::disk::open_program;
 use quaject_esp_run::{DebugInfo, Driver, MachineCode};
 use std::collections::VecDeque;

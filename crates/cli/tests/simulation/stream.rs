@@ -4,7 +4,7 @@
 
 use crate::MILLISECOND_NS;
 use crate::node::Node;
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::ChannelId;
 use quaject_test_support::random::Random;
 use std::collections::{BTreeMap, VecDeque};

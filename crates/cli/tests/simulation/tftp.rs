@@ -3,7 +3,7 @@
 
 use crate::node::{Node, compile};
 use crate::{SECOND_NS, wanted_ns};
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::ChannelId;
 use quaject_esp_run::{Faults, Medium};
 use quaject_test_support::random::Random;

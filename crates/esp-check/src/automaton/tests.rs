@@ -5,7 +5,7 @@ use super::*;
 use crate::ltl::{Atom, negated};
 use fastrand::Rng;
 use quaject_esp_ir::ir::Program;
-use quaject_esp_ir::lower::lower_model;
+use quaject_esp_lower::lower_model;
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
 

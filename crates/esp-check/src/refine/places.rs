@@ -11,7 +11,7 @@
 //!
 //! Interrupting own code can be told only from the order in which instances call extern functions.
 
-use quaject_esp_ir::adopt::Place;
+use quaject_esp_exec::adopt::Place;
 use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::{Block, BlockId, Body, Edge, Enter, Program, Terminator};
 use std::collections::{BTreeMap, BTreeSet};

@@ -8,9 +8,9 @@ use crate::reduce::actors;
 use crate::retrace::Chosen;
 use crate::space::bit;
 use crate::store::hash;
-use quaject_esp_ir::adopt::Matters;
-use quaject_esp_ir::report::Outcome;
-use quaject_esp_ir::step::Step;
+use quaject_esp_exec::adopt::Matters;
+use quaject_esp_exec::report::Outcome;
+use quaject_esp_exec::step::Step;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Most steps of own code after which states are compared.

@@ -3,10 +3,10 @@
 
 use crate::moves::Mover;
 use crate::retrace::Chosen;
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::report::FaultReport;
+use quaject_esp_exec::step::{Effect, Step};
 use quaject_esp_ir::ir::{ChannelId, ExternId, Fault, Location};
-use quaject_esp_ir::report::FaultReport;
-use quaject_esp_ir::step::{Effect, Step};
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 use std::collections::BTreeSet;

@@ -3,8 +3,8 @@
 use expect_test::Expect;
 use quaject_esp_check::script::{Script, write};
 use quaject_esp_check::{Compaction, Options, Reduction, Report, Symmetry, Verdict, check};
-use quaject_esp_ir::lower::{lower_concrete, lower_model};
 use quaject_esp_ir::model::ModelProgram;
+use quaject_esp_lower::{lower_concrete, lower_model};
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::hir::ModelScope;
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};

@@ -5,8 +5,8 @@ use super::allocate::Home;
 use super::emit::{Emitter, Written, at};
 use super::guards::Guard;
 use super::operate::Type;
+use quaject_esp_exec::native::{Cell, Width, width};
 use quaject_esp_ir::ir::{self, Base, BinaryOp, Op, Place, Step, TypeId, Value};
-use quaject_esp_ir::native::{Cell, Width, width};
 use quaject_esp_ir::typing::place_type;
 use quaject_vcode::{Asm, Core, Extension, Machine};
 

@@ -4,8 +4,8 @@
 use super::flow::{Flow, Point, edges};
 use super::live::Live;
 use super::values::Values;
+use quaject_esp_exec::native::Cell;
 use quaject_esp_ir::ir::{Op, Value};
-use quaject_esp_ir::native::Cell;
 use std::collections::VecDeque;
 
 /// How often all webs are looked at for a better register.

@@ -19,8 +19,8 @@ use super::ranges::Range;
 use super::values::{Form, Values, wrap};
 use super::{Code, Origin};
 use crate::c::Checks;
+use quaject_esp_exec::native::Extents;
 use quaject_esp_ir::ir::{BinaryOp, BlockId, Edge, Instruction, Location, Program, Terminator, Value};
-use quaject_esp_ir::native::Extents;
 use quaject_vcode::{Asm, Class, Core, Error, Extension, Label, Machine, Param, Region, Workspace};
 
 /// How many labels, and references to labels that come later, the code of a process may have.

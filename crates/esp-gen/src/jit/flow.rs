@@ -1,8 +1,8 @@
 //! The order in which a body is emitted and what is known of it there: which blocks are compiled, how often each runs by
 //! guess, where loops turn, what each instruction reads. Knows no machine.
 
+use quaject_esp_exec::native::positions;
 use quaject_esp_ir::ir::{BinaryOp, BlockId, Body, Edge, Op, Terminator, Value, Wait};
-use quaject_esp_ir::native::positions;
 use quaject_esp_ir::visit::{op_values, regions, terminator_values};
 
 /// A place in the order of emission: an instruction or terminator.

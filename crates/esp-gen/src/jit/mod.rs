@@ -1,5 +1,5 @@
 //! Machine code in memory: the local code of each process through `vcode`. Operations, faults and what is rare go back
-//! to the interpreter at their position (see `quaject_esp_ir::native`), which is thus the one place where schedule
+//! to the interpreter at their position (see `quaject_esp_exec::native`), which is thus the one place where schedule
 //! and faults are decided.
 //!
 //! ```text
@@ -27,8 +27,8 @@ use emit::{Failure, Known, emit, register_count};
 use flow::Flow;
 use guards::{Guards, Lengths};
 use live::Live;
+use quaject_esp_exec::native::Extents;
 use quaject_esp_ir::ir::{Location, Process, Program};
-use quaject_esp_ir::native::Extents;
 use quaject_vcode::{Asm, Core, Error, Extension, Machine};
 use values::Values;
 

@@ -3,8 +3,8 @@
 
 use super::flow::{Flow, edges};
 use super::guards::Guards;
+use quaject_esp_exec::native::width;
 use quaject_esp_ir::ir::{BinaryOp, BlockId, Op, Place, Program, Type, TypeId, UnaryOp, Value};
-use quaject_esp_ir::native::width;
 use quaject_esp_ir::typing::place_type;
 
 /// From, to, both included.

@@ -4,8 +4,8 @@
 use super::flow::{Flow, op_uses, terminator_uses};
 use super::guards::Guards;
 use super::ranges::{Range, ranges};
+use quaject_esp_exec::native::{Width, width};
 use quaject_esp_ir::ir::{BinaryOp, Op, Program, Terminator, Value};
-use quaject_esp_ir::native::{Width, width};
 
 /// What becomes of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -7,8 +7,8 @@ use super::emit::{Emitter, at};
 use super::flow::Point;
 use super::operate::Type;
 use super::values::Form;
+use quaject_esp_exec::native::Cell;
 use quaject_esp_ir::ir::Value;
-use quaject_esp_ir::native::Cell;
 use quaject_vcode::{Asm, Core, Extension, Machine};
 
 impl<M: Machine> Emitter<'_, '_, M>

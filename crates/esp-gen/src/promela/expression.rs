@@ -4,8 +4,8 @@
 //! Promela computes in C's `int`. A `u32` is held in one with the same bits; there are no 64 bits.
 
 use super::memory::Kind;
+use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::{BinaryOp, Fault, IntType, UnaryOp};
-use quaject_esp_ir::step::Checks;
 
 /// The macros, by name: written into the model if their name stands in it.
 pub(super) const MACROS: &[(&str, &str)] = &[

@@ -12,7 +12,7 @@ use super::symbolic;
 use super::usage::Unit;
 use super::watching::{Sight, texts as numbers_of};
 use quaject_esp_ir::ir::*;
-use quaject_esp_ir::report::fault_name;
+use quaject_esp_ir::text::fault_name;
 
 /// One option.
 pub(super) struct Choice {

@@ -38,11 +38,11 @@ pub use property::Property;
 
 use lines::Lines;
 use plan::Plan;
+use quaject_esp_exec::observer::Observer;
+use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::{Location, ProcessId, Program};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope, Values};
-use quaject_esp_ir::observer::Observer;
-use quaject_esp_ir::report::location_text;
-use quaject_esp_ir::step::Checks;
+use quaject_esp_ir::text::location_text;
 use quaject_esp_ir::text::type_name;
 use quaject_esp_syntax::diagnostics::Code;
 

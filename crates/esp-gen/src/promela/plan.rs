@@ -6,9 +6,9 @@ use super::names::Names;
 use super::paths::Paths;
 use super::watching::Watching;
 use super::{Approximation, Refusal};
+use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_ir::step::Checks;
 use quaject_esp_syntax::diagnostics::Code;
 use std::cell::RefCell;
 

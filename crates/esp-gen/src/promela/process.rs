@@ -17,7 +17,7 @@ use super::{RESTS, SILENT};
 use crate::c::analysis::region_blocks;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::model::Role;
-use quaject_esp_ir::report::fault_name;
+use quaject_esp_ir::text::fault_name;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 

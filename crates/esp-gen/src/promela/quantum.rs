@@ -9,7 +9,7 @@ use super::statement::Writer;
 use super::usage::{Home, Set, Unit, overwrites};
 use crate::c::analysis::{Access, edges, successors};
 use quaject_esp_ir::ir::*;
-use quaject_esp_ir::report::fault_name;
+use quaject_esp_ir::text::fault_name;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a `return` of the code at hand goes.

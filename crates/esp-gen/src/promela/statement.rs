@@ -6,10 +6,10 @@ use super::memory::Kind;
 use super::scope::{Scope, Spot};
 use super::usage::Home;
 use super::watching::{Sight, texts as numbers_of};
+use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::model::Values;
-use quaject_esp_ir::report::fault_name;
-use quaject_esp_ir::step::Checks;
+use quaject_esp_ir::text::fault_name;
 
 /// Longer runs of numbers are copied by a loop.
 const LONGEST_RUN: u32 = 8;

@@ -11,8 +11,8 @@
 //! program, after the claim if there is one. An instance's own code is many transitions and one step.
 
 use super::lines::{Line, Mark};
+use quaject_esp_exec::trace::Step;
 use quaject_esp_ir::ir::{Fault, Location};
-use quaject_esp_ir::trace::Step;
 use std::collections::BTreeMap;
 
 /// A run.

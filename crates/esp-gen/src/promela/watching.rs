@@ -14,9 +14,9 @@ use super::expression::Expr;
 use super::lines::{Lines, Mark};
 use super::memory::{self, Kind};
 use super::plan::Plan;
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::observer::{Event, Observer};
 use quaject_esp_ir::ir::*;
-use quaject_esp_ir::observer::{Event, Observer};
 use std::collections::BTreeMap;
 
 /// Most ways to go on, at all places where something is seen: each is a line there.

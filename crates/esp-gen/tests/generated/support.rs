@@ -2,7 +2,7 @@
 
 use quaject_esp_gen::RUNTIME_HEADER;
 use quaject_esp_gen::c::{Options, Output, generate};
-use quaject_esp_ir::lower::lower;
+use quaject_esp_lower::lower;
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
 use quaject_test_support::{Effort, tool};

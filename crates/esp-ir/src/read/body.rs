@@ -3,7 +3,7 @@
 use super::{Reader, Result};
 use crate::ir::*;
 use crate::lexer::Token;
-use crate::report::fault_name;
+use crate::text::fault_name;
 use crate::text::{BINARY_OPS, FAULTS, UNARY_OPS};
 use smol_str::SmolStr;
 

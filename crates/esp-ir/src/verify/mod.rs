@@ -3,13 +3,12 @@
 //! Finds every violation, not only the first.
 
 mod flow;
-pub(crate) use flow::{Use, op_uses, operand, passed, terminator_uses};
 mod paths;
 mod types;
 mod waits;
 
 use crate::ir::{BlockId, Body, Function, Location, Process, ProcessId, Program, Type, TypeId, Value};
-use crate::report::location_text;
+use crate::text::location_text;
 use crate::text::type_name;
 use crate::typing::is_value;
 use std::collections::HashMap;

@@ -28,7 +28,7 @@ use linear::{chains, derive, fits, place, slice, tables_for};
 use quaject_esp_ir::dominators::Dominators;
 use quaject_esp_ir::graph::merge_and_number;
 use quaject_esp_ir::ir::{Body, Location, Op, Program, Terminator, TypeTable, Value};
-use quaject_esp_ir::report::location_text;
+use quaject_esp_ir::text::location_text;
 use quaject_esp_ir::visit::edges_mut;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;

@@ -27,11 +27,11 @@ use crate::fuse::{Bounds, Limits, Measure, Refusal};
 use crate::messages::ranges_of_all;
 use crate::passes;
 use crate::product::{Course, Followed, Group, Leaving, NodeEnd, follow};
+use quaject_esp_exec::profile::PathRuns;
 use quaject_esp_ir::ir::{
     BlockId, Body, LabelId, Location, ProcessId, Program, SiteId, SlotId, Terminator, TypeTable, Value,
 };
-use quaject_esp_ir::profile::PathRuns;
-use quaject_esp_ir::report::location_text;
+use quaject_esp_ir::text::location_text;
 use smol_str::SmolStr;
 
 pub use back_off::BackOff;

@@ -8,12 +8,12 @@ use super::path::{Given, Path};
 use super::state::{At, Known, Meeting, Since, State, Way};
 use crate::fuse::Refusal;
 use crate::path::Why;
+use quaject_esp_exec::priority::{is_allowed, participants};
+use quaject_esp_exec::trace;
 use quaject_esp_ir::ir::{
     AltOrder, Base, BinaryOp, Bind, BlockId, Branch, ChannelId, Guard, Location, Op, Operand, Operation, Passed,
     Pattern, Payload, Place, SlotId, Step, Terminator, Transfer, Type, TypeId, TypeTable, Wait,
 };
-use quaject_esp_ir::priority::{is_allowed, participants};
-use quaject_esp_ir::trace;
 use std::collections::BTreeSet;
 
 /// Partner of a way that leads to the world.

@@ -6,11 +6,11 @@ use super::explore::Explorer;
 use super::meet::Open;
 use super::path::Path;
 use super::state::{At, Hope, Known, MemberState, State};
+use quaject_esp_ir::deadlock::WaitsFor;
 use quaject_esp_ir::ir::{
     AltOrder, BinaryOp, BlockId, Branch, ChannelId, Direction, Edge, Fault, Guard, Location, Op, Operation, Pattern,
     Rest as AtRest, SiteId, Terminator, TypeTable, Value, Wait,
 };
-use quaject_esp_ir::report::WaitsFor;
 
 /// The place of a member that has ended.
 pub(super) const ENDED: u32 = 0;

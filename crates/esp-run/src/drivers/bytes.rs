@@ -3,7 +3,7 @@
 
 use crate::drivers::type_name;
 use crate::trouble::Trouble;
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, IntType, Program, Type, TypeId};
 
 /// The name of the case of a union that says that there are no more bytes.

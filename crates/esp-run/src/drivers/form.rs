@@ -4,7 +4,7 @@
 
 use super::type_name;
 use crate::trouble::Trouble;
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, IntType, Program, Type, TypeId};
 
 /// One thing a device's message holds.

@@ -6,7 +6,7 @@ use super::stream::{Filled, Reader};
 use crate::binding::Driver;
 use crate::drivers::type_name;
 use crate::trouble::Trouble;
-use quaject_esp_ir::datum::{self, Datum};
+use quaject_esp_exec::datum::{self, Datum};
 use quaject_esp_ir::ir::{Channel, Program, Type};
 use std::os::fd::BorrowedFd;
 

@@ -5,7 +5,7 @@ use super::places::{Places, Use};
 use super::stream::Writer;
 use crate::binding::{Driver, Place};
 use crate::trouble::Trouble;
-use quaject_esp_ir::datum::{self, Datum};
+use quaject_esp_exec::datum::{self, Datum};
 use quaject_esp_ir::ir::{Channel, Program};
 
 /// The driver of one channel.

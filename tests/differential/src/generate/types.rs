@@ -1,7 +1,7 @@
 //! Types of random programs, and random values of them for the world to send.
 
 use fastrand::Rng;
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_syntax::types::IntType;
 
 /// A type of a random program.

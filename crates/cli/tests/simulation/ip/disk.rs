@@ -2,7 +2,7 @@
 
 use super::service::page;
 use crate::node::Node;
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::ChannelId;
 use std::collections::HashMap;
 

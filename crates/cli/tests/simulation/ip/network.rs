@@ -5,7 +5,7 @@ use super::disk::Disk;
 use super::host::Host;
 use super::wire::{Carried, Wire};
 use crate::node::Node;
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::ChannelId;
 use quaject_esp_run::Faults;
 use std::collections::hash_map::DefaultHasher;

@@ -10,7 +10,7 @@ use super::service;
 use super::talk::{Fate, Plan, What};
 use crate::SECOND_NS;
 use crate::node::{Engine, Node, compile_for};
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_test_support::random::Random;
 use smoltcp::wire::Ipv4Address;
 

@@ -1,7 +1,7 @@
 //! One direction of an Ethernet between the program and a host, and what faults have done to it. Knows nothing of
 //! what is in the frames.
 
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_run::{Faults, Medium, Suffered};
 
 /// Without faults; frames take as long as in a house.

@@ -2,7 +2,7 @@
 
 use super::packets::{self, Message, Packet};
 use crate::node::{Engine, Node, compile_for};
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use std::collections::BTreeMap;
 
 const BROKER: &str = "examples/mqtt/broker.esp";

@@ -11,7 +11,7 @@ mod unit;
 
 use crate::node::{Node, compile};
 use crate::{MILLISECOND_NS, SECOND_NS, Trace, wanted_ns};
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_run::{Faults, Medium};
 use quaject_test_support::random::Random;
 use std::collections::{BTreeSet, VecDeque};

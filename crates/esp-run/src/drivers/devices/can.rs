@@ -11,7 +11,7 @@ use crate::binding::Bus as Name;
 use crate::drivers::form::{Form, Value, Want};
 use crate::trouble::{Trouble, reason};
 use crate::waiting::Watched;
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
 use rmpv::Value as Packed;
 use rustix::event::PollFlags;

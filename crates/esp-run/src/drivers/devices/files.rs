@@ -22,7 +22,7 @@ use crate::drivers::form::Want::{Bytes, Cases, Id, Number};
 use crate::drivers::form::{Case, Form, TooLarge, Value};
 use crate::trouble::Trouble;
 use crate::waiting::Watched;
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
 use rustix::fd::{AsRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, ResolveFlags, openat2};

@@ -18,7 +18,7 @@ use crate::binding::Interface;
 use crate::drivers::form::{Form, Value, Want};
 use crate::trouble::{Trouble, reason};
 use crate::waiting::Watched;
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
 use rustix::event::PollFlags;
 use rustix::io::Errno;

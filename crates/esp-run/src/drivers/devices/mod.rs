@@ -18,7 +18,7 @@ mod udp;
 use crate::binding::Device as Name;
 use crate::trouble::Trouble;
 use crate::waiting::{Lifetime, Watched};
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::BorrowedFd;

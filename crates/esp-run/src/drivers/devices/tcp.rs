@@ -20,7 +20,7 @@ use crate::drivers::form::Want::{Bytes, Cases, Id, Number};
 use crate::drivers::form::{Case, Form, Value};
 use crate::trouble::{Trouble, reason};
 use crate::waiting::{Lifetime, Watched};
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::Program;
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};

@@ -9,7 +9,7 @@ use crate::binding::Endpoint;
 use crate::drivers::form::{Form, Value, begins_with_pid};
 use crate::trouble::{Trouble, reason};
 use crate::waiting::Watched;
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
 use rustix::event::PollFlags;
 use std::collections::VecDeque;

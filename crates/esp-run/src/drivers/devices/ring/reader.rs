@@ -8,7 +8,7 @@ use crate::binding::Ring as Name;
 use crate::drivers::bytes::Shape;
 use crate::trouble::Trouble;
 use crate::waiting::{Lifetime, Watched};
-use quaject_esp_ir::datum::Datum;
+use quaject_esp_exec::datum::Datum;
 use quaject_queue::shared::Ring;
 use quaject_queue::{Consumer, Refusal};
 use std::sync::Arc;

@@ -1,0 +1,130 @@
+//! A state of a program with fast paths as a state of the program without them, for those who compare the two: where
+//! its instances stand in blocks of the text, and what is the same but for values that do not matter any more. Says
+//! nothing of which block of one program is which of the other.
+
+use crate::code::Pc;
+use crate::step::{Control, Machine, State};
+use quaject_esp_ir::ir::{BlockId, ProcessId, Terminator};
+use quaject_esp_ir::liveness::{OnPaths, live_at_waits, live_everywhere};
+use quaject_esp_ir::sets::Set;
+
+/// Where an instance stands, in blocks of its process.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Place {
+    /// Before it runs this block.
+    Before(BlockId),
+    /// At the operation that this block ends with.
+    At(BlockId),
+    /// At the end of its text.
+    Ended,
+    /// On a fast path of another instance.
+    Lent,
+    /// Within a block: it was interrupted there.
+    Within,
+}
+
+/// What matters to each process where others can see it: registers and slots that it may still read.
+#[derive(Debug)]
+pub struct Matters(Vec<OfProcess>);
+
+#[derive(Debug)]
+struct OfProcess {
+    starts: Vec<Pc>,
+    /// Per block: the wait it ends with.
+    waits: Vec<Option<u32>>,
+    before: Vec<Matter>,
+    at: Vec<Matter>,
+}
+
+#[derive(Debug)]
+struct Matter {
+    registers: Vec<u32>,
+    /// Offset and size.
+    slots: Vec<(usize, usize)>,
+}
+
+impl Machine<'_> {
+    /// Finds out, once for a program, what matters where.
+    pub fn matters(&self) -> Matters {
+        let processes = self.program().processes.iter().zip(&self.code.processes).map(|(process, code)| {
+            let body = &process.body;
+            let of = |live: Set| {
+                let count = body.values.len() as u32;
+                let (registers, slots): (Vec<u32>, Vec<u32>) =
+                    live.numbers().into_iter().partition(|number| *number < count);
+                Matter { registers, slots: slots.iter().map(|slot| code.slots[(slot - count) as usize]).collect() }
+            };
+            let mut starts = Vec::new();
+            let mut waits = Vec::new();
+            let (mut next, mut count) = (0, 0);
+            for block in &body.blocks {
+                starts.push(next);
+                next += block.instructions.len() as Pc + 1;
+                let is_wait = matches!(block.terminator, Terminator::Wait(_));
+                waits.push(is_wait.then_some(count));
+                count += u32::from(is_wait);
+            }
+            let on_paths = OnPaths::default();
+            OfProcess {
+                starts,
+                waits,
+                before: live_everywhere(body, &code.slots, &on_paths).into_iter().map(of).collect(),
+                at: live_at_waits(body, &code.slots, &on_paths).into_iter().map(of).collect(),
+            }
+        });
+        Matters(processes.collect())
+    }
+
+    /// Where an instance stands.
+    pub fn place(&self, state: &State, instance: u32, matters: &Matters) -> Place {
+        if state.unfinished == Some(instance) {
+            return Place::Within;
+        }
+        let (ProcessId(process), _) = self.code.instances[instance as usize];
+        match state.control(instance) {
+            Control::Running { at } => match matters.0[process as usize].starts.binary_search(&at) {
+                Ok(block) => Place::Before(BlockId(block as u32)),
+                Err(_) => Place::Within,
+            },
+            Control::Waiting { wait } => Place::At(self.code.processes[process as usize].waits[wait as usize].block),
+            Control::Lent { .. } => Place::Lent,
+            Control::Ended => Place::Ended,
+        }
+    }
+
+    /// Has an instance stand at a place of this program, with what matters there as it is in a state of another program,
+    /// whose process begins with the same values and slots. False if it cannot stand there.
+    pub fn adopt(&self, state: &mut State, from: &State, instance: u32, place: Place, matters: &Matters) -> bool {
+        let (ProcessId(process), _) = self.code.instances[instance as usize];
+        let of = &matters.0[process as usize];
+        let (control, matter) = match place {
+            Place::Before(BlockId(block)) => match of.starts.get(block as usize) {
+                Some(at) => (Control::Running { at: *at }, Some(&of.before[block as usize])),
+                None => return false,
+            },
+            Place::At(BlockId(block)) => match of.waits.get(block as usize) {
+                Some(Some(wait)) => (Control::Waiting { wait: *wait }, Some(&of.at[*wait as usize])),
+                Some(None) | None => return false,
+            },
+            Place::Ended => (Control::Ended, None),
+            Place::Lent | Place::Within => return false,
+        };
+        let (source, target) = (&from.instances[instance as usize], &mut state.instances[instance as usize]);
+        target.control = control;
+        target.branches.clear();
+        if let Control::Waiting { .. } = control {
+            target.branches.extend_from_slice(&source.branches);
+        }
+        let (frame, other) = (&mut target.frame, &source.frame);
+        frame.registers.fill(0);
+        frame.memory.fill(0);
+        let Some(matter) = matter else { return true };
+        for register in &matter.registers {
+            frame.registers[*register as usize] = other.registers[*register as usize];
+        }
+        for (at, size) in &matter.slots {
+            frame.memory[*at..at + size].copy_from_slice(&other.memory[*at..at + size]);
+        }
+        true
+    }
+}

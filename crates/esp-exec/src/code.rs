@@ -1,0 +1,368 @@
+//! A program made ready to run: each body one flat list of instructions, places with offsets, edges as moves between
+//! registers, types as widths. Says nothing new about what instructions mean; `execute` does.
+
+mod decode;
+
+use crate::code::decode::Decoder;
+use crate::store::{Kind, Layouts};
+use quaject_esp_ir::deadlock::WaitsFor;
+use quaject_esp_ir::exhaustion::Exhaustion;
+use quaject_esp_ir::ir::{
+    AltOrder, BinaryOp, BitField, BlockId, Body, ByteOrder, ChannelId, Direction, ExternId, Fault, FnId, Location,
+    PathId, PathMember, PoolId, ProcessId, Program, Rest, Transfer, TypeId, UnaryOp,
+};
+use quaject_esp_ir::liveness::{Dead, OnPaths};
+use quaject_esp_ir::typing::is_value;
+use rustc_hash::FxHashSet;
+use smol_str::SmolStr;
+
+/// A register of a frame.
+pub(crate) type Register = u32;
+/// A position in [`BodyCode::instructions`].
+pub(crate) type Pc = u32;
+
+/// Where a path begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum BaseCode {
+    /// At this offset of the frame's memory.
+    Frame(usize),
+    /// At the content of the object in this register.
+    Object(Register, PoolId),
+}
+
+/// An index in a path, and the fixed distance from the element to what follows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum IndexCode {
+    Element { index: Register, length: u64, stride: usize, then: usize },
+    Byte { index: Register },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PlaceCode {
+    pub(crate) base: BaseCode,
+    pub(crate) offset: usize,
+    pub(crate) indices: Box<[IndexCode]>,
+    pub(crate) ty: TypeId,
+    pub(crate) size: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum OperandCode {
+    Register(Register),
+    Place(PlaceCode),
+}
+
+/// An operand and its type.
+#[derive(Clone, Debug)]
+pub(crate) struct TypedOperand {
+    pub(crate) operand: OperandCode,
+    pub(crate) ty: TypeId,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct PassedCode {
+    pub(crate) value: TypedOperand,
+    pub(crate) transfer: Transfer,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct EdgeCode {
+    pub(crate) to: Pc,
+    /// From, to.
+    pub(crate) moves: Box<[(Register, Register)]>,
+    /// Whether a move overwrites what a later one reads.
+    pub(crate) overlapping: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Inst {
+    Constant(Register, i64),
+    Unary(UnaryOp, Kind, Register, Register),
+    Binary(BinaryOp, Kind, Register, Register, Register),
+    /// Also the kind of the count.
+    Shift(BinaryOp, Kind, Register, Register, Register, Kind),
+    Convert(Kind, Register, Register),
+    Load(Register, Kind, PlaceCode),
+    Store(Kind, PlaceCode, Register),
+    Copy(Box<(PlaceCode, PlaceCode)>),
+    CopyBytes(Box<(PlaceCode, PlaceCode)>),
+    SetBytes(PlaceCode, Box<[u8]>),
+    Fill(Box<(PlaceCode, TypedOperand, u32)>),
+    SetTag(PlaceCode, u32),
+    Tag(Register, PlaceCode),
+    Length(Register, PlaceCode),
+    SetLength(PlaceCode, Register),
+    CopySlice(Box<(PlaceCode, PlaceCode)>, Option<Register>, Option<Register>),
+    StoreSlice(Box<(PlaceCode, PlaceCode)>, Option<Register>, Option<Register>),
+    Append(Box<(PlaceCode, PlaceCode)>),
+    LoadNumber {
+        to: Register,
+        from: PlaceCode,
+        offset: Register,
+        bits: u32,
+        order: ByteOrder,
+    },
+    StoreNumber {
+        to: PlaceCode,
+        offset: Register,
+        bits: u32,
+        order: ByteOrder,
+        value: Register,
+    },
+    LoadBits {
+        to: Register,
+        from: PlaceCode,
+        offset: Register,
+        field: BitField,
+    },
+    StoreBits {
+        to: PlaceCode,
+        offset: Register,
+        field: BitField,
+        value: Register,
+    },
+    Equal(Register, Box<(TypedOperand, TypedOperand)>),
+    CallFunction {
+        function: FnId,
+        arguments: Box<[TypedOperand]>,
+        result: Option<Register>,
+        to: Option<Box<PlaceCode>>,
+    },
+    CallExtern {
+        function: ExternId,
+        arguments: Box<[TypedOperand]>,
+        result: Option<Register>,
+        to: Option<Box<PlaceCode>>,
+    },
+    OwnId(Register),
+    InstanceOf(Register, ProcessId, Register),
+    ReplicaNumber(Register, Register),
+    Allocate(Register, PoolId),
+    IsUnique(Register, PoolId, Register),
+    FreeObjects(Register, PoolId),
+    Deadline(Register, Time),
+    Retain(TypedOperand),
+    Release(TypedOperand),
+    Mark,
+    Jump(EdgeCode),
+    Branch(Register, Box<(EdgeCode, EdgeCode)>),
+    Switch(Register, Box<[(i64, EdgeCode)]>, Box<EdgeCode>),
+    Wait(u32),
+    /// What no longer matters after it.
+    Yield(EdgeCode, Box<Dead>),
+    Return(TypedOperand),
+    Result(Box<[PassedCode]>),
+    Exit(Register),
+    End,
+    Fault(Fault),
+    Enter(Box<EnterCode>),
+    Leave(Box<LeaveCode>),
+}
+
+/// The entry test of a fast path.
+#[derive(Clone, Debug)]
+pub(crate) struct EnterCode {
+    pub(crate) path: PathId,
+    pub(crate) then: Pc,
+    pub(crate) parameters: Box<[Register]>,
+    pub(crate) later: EdgeCode,
+    pub(crate) otherwise: EdgeCode,
+}
+
+/// The end of a fast path.
+#[derive(Clone, Debug)]
+pub(crate) struct LeaveCode {
+    pub(crate) path: PathId,
+    pub(crate) exit: u32,
+    pub(crate) trigger: ResumeCode,
+    pub(crate) members: Box<[(u32, ResumeCode)]>,
+}
+
+/// Where an instance goes on, and its registers: theirs, then the trigger's.
+#[derive(Clone, Debug)]
+pub(crate) struct ResumeCode {
+    pub(crate) to: Pc,
+    pub(crate) values: Box<[(Register, Register)]>,
+}
+
+/// Code that runs while its instance waits. Its own registers and slots are 0 whenever it does not run, so that
+/// trying it leaves no trace.
+#[derive(Clone, Debug)]
+pub(crate) struct RegionCode {
+    pub(crate) entry: Pc,
+    /// Parameters of its first block.
+    pub(crate) parameters: Box<[Register]>,
+    /// Its own values.
+    pub(crate) registers: Box<[Register]>,
+    /// Its own memory: offset and size.
+    pub(crate) slots: Box<[(usize, usize)]>,
+    /// Whether it changes counts, so that a trial has to be undone in the pools.
+    pub(crate) changes_pools: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum GuardCode {
+    Open,
+    Register(Register),
+    Region(RegionCode),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum PayloadCode {
+    Ready(Box<[PassedCode]>),
+    Region(RegionCode),
+}
+
+/// A time from now on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Time {
+    amount: Register,
+    kind: Kind,
+    unit_ns: i64,
+}
+
+impl Time {
+    /// When it will have passed.
+    pub(crate) fn after(&self, now_ns: i64, registers: &[i64]) -> i64 {
+        let amount = self.kind.number(registers[self.amount as usize]);
+        let duration = amount.saturating_mul(i128::from(self.unit_ns)).clamp(0, i128::from(i64::MAX));
+        now_ns.saturating_add(duration as i64)
+    }
+}
+
+/// When an `after` is possible.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AfterCode {
+    /// So long after arrival.
+    Time(Time),
+    /// From the moment in this register on.
+    Moment(Register),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum OperationCode {
+    In { channel: ChannelId, patterns: Box<[PatternCode]>, condition: Option<RegionCode> },
+    Out { channel: ChannelId, payload: PayloadCode },
+    After(AfterCode),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum PatternCode {
+    Any,
+    /// The n-th parameter.
+    Parameter(usize),
+    /// A slot's offset.
+    Slot(usize),
+    Constant(i64),
+    Bytes(Box<[u8]>),
+    OwnId,
+    Equal(OperandCode),
+    Tag(u32, Option<Box<PatternCode>>),
+    Record(Box<[PatternCode]>),
+    Array(Box<[PatternCode]>),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct BranchCode {
+    pub(crate) guard: GuardCode,
+    pub(crate) operation: OperationCode,
+    pub(crate) then: Pc,
+    pub(crate) parameters: Box<[Register]>,
+    pub(crate) location: Location,
+    /// What no longer matters once it is taken.
+    pub(crate) dead: Dead,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct WaitCode {
+    pub(crate) order: AltOrder,
+    pub(crate) rest: Rest,
+    pub(crate) branches: Box<[BranchCode]>,
+    pub(crate) otherwise: Option<(Pc, Dead)>,
+    /// What no longer matters once its guards are known.
+    pub(crate) dead: Dead,
+    /// The block it ends.
+    pub(crate) block: BlockId,
+    pub(crate) location: Location,
+    /// Whether a guard asks for free objects.
+    pub(crate) retries: bool,
+    /// Whether it is asked again when everything rests, as a pool may have become empty.
+    pub(crate) asks_again: bool,
+    /// Whether a branch waits for the world or a time.
+    pub(crate) watches: bool,
+    /// Variables that are asked for, where they are, and of which type.
+    pub(crate) observed: Box<[(SmolStr, Register, TypeId)]>,
+    /// Of a fused process: what its members wait for, if it waits at a branch.
+    pub(crate) members: Box<[(u32, WaitsFor)]>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct BodyCode {
+    /// Which process's; none of a function.
+    pub(crate) process: Option<ProcessId>,
+    pub(crate) instructions: Vec<Inst>,
+    pub(crate) locations: Vec<Location>,
+    pub(crate) waits: Vec<WaitCode>,
+    pub(crate) registers: usize,
+    pub(crate) memory: usize,
+    /// Per slot: offset and size.
+    pub(crate) slots: Vec<(usize, usize)>,
+    /// Parameters of the entry block.
+    pub(crate) parameters: Box<[Register]>,
+}
+
+/// A program ready to run.
+#[derive(Debug)]
+pub(crate) struct Code {
+    pub(crate) layouts: Layouts,
+    pub(crate) functions: Vec<BodyCode>,
+    pub(crate) processes: Vec<BodyCode>,
+    /// Per instance: its process and replica number.
+    pub(crate) instances: Vec<(ProcessId, u32)>,
+    /// What the text of each process does with which channel.
+    uses: Vec<FxHashSet<(ChannelId, Direction)>>,
+}
+
+impl Code {
+    pub(crate) fn new(program: &Program) -> Code {
+        let layouts = Layouts::new(&program.types);
+        let exhaustion = Exhaustion::new(program);
+        let body =
+            |body: &Body, on_paths: OnPaths| Decoder::new(program, &layouts, &exhaustion, body, on_paths).decode();
+        let functions = program.functions.iter().map(|function| body(&function.body, OnPaths::default())).collect();
+        let numbered = |(index, process): (usize, &quaject_esp_ir::ir::Process)| BodyCode {
+            process: Some(ProcessId(index as u32)),
+            ..body(&process.body, on_paths(program, ProcessId(index as u32)))
+        };
+        let processes = program.processes.iter().enumerate().map(numbered).collect();
+        let mut instances = Vec::new();
+        let mut uses = Vec::new();
+        for (index, process) in program.processes.iter().enumerate() {
+            instances.extend((0..process.replicas).map(|replica| (ProcessId(index as u32), replica)));
+            uses.push(process.sites.iter().map(|site| (site.channel, site.direction)).collect());
+        }
+        Code { layouts, functions, processes, instances, uses }
+    }
+
+    /// Whether an instance's text has an operation of this direction on the channel.
+    pub(crate) fn uses(&self, instance: u32, channel: ChannelId, direction: Direction) -> bool {
+        self.process_uses(self.instances[instance as usize].0, channel, direction)
+    }
+
+    /// Whether a process's text has one.
+    pub(crate) fn process_uses(&self, process: ProcessId, channel: ChannelId, direction: Direction) -> bool {
+        self.uses[process.0 as usize].contains(&(channel, direction))
+    }
+}
+
+fn on_paths(program: &Program, process: ProcessId) -> OnPaths {
+    let lent = program.lent_slots(process).into_iter().map(|slot| slot.0).collect();
+    let members = program.paths.iter().flat_map(|path| &path.members);
+    let own = |member: &PathMember| program.process_of(member.instance).is_some_and(|(other, _)| other == process);
+    OnPaths { lent, keeps_guards: members.into_iter().any(own) }
+}
+
+/// Whether an operand of this type is passed in a register.
+pub(crate) fn in_register(program: &Program, ty: TypeId) -> bool {
+    is_value(&program.types, ty)
+}

@@ -1,0 +1,296 @@
+//! Takes a step that is possible: what local code, a rendezvous or the passing of time changes. Whether a step is
+//! possible is asked elsewhere.
+
+use crate::code::{AfterCode, BranchCode, GuardCode, Inst, OperationCode, PassedCode, PayloadCode};
+use crate::execute::{Context, Frame, Stop, Trap};
+use crate::matching::{bind, captured_objects, references, release_all};
+use crate::path::Entry;
+use crate::report::FaultReport;
+use crate::step::{BranchState, Control, Effect, Scene, channel_of, report};
+use crate::store::View;
+use crate::trace::Step;
+use crate::trial::wipe;
+use quaject_esp_ir::ir::{Fault, Transfer};
+
+impl<'a> Scene<'a> {
+    /// Takes a step that is possible. Local code stops when the fuel is used up.
+    pub(crate) fn step(&mut self, step: Step, fuel: &mut u64) -> Effect {
+        if self.state.unfinished.is_none() {
+            self.state.free_before.extend(self.state.pools.pools.iter().map(|pool| pool.free));
+        }
+        self.work.reopened.clear();
+        let result = match step {
+            Step::Local { instance } => match self.local(instance, fuel) {
+                Ok(None) => Ok(()),
+                Ok(Some(effect)) => return effect,
+                Err(report) => Err(report),
+            },
+            Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
+                self.communicate((sender, sender_branch), (receiver, receiver_branch))
+            }
+            Step::FromWorld { instance, branch } => self.take_from_world(instance, branch),
+            Step::ToWorld { instance, branch } => self.give_to_world(instance, branch),
+            Step::After { instance, branch } => {
+                self.leave(instance, self.branch(instance, branch));
+                Ok(())
+            }
+            Step::Else { instance } => {
+                let wait = self.wait(instance).expect("an `else` is taken while waiting");
+                let (at, dead) = wait.otherwise.as_ref().expect("only a wait with an `else` takes it");
+                self.go_on(instance, *at, dead);
+                Ok(())
+            }
+        };
+        let result = result.and_then(|()| self.reopen());
+        match result {
+            Ok(()) => {
+                self.retire();
+                Effect::Done
+            }
+            Err(report) => Effect::Faulted(report),
+        }
+    }
+
+    /// Runs local code; an effect other than `Done`, or nothing.
+    fn local(&mut self, instance: u32, fuel: &mut u64) -> Result<Option<Effect>, Box<FaultReport>> {
+        let Control::Running { at } = self.state.instances[instance as usize].control else {
+            unreachable!("only a possible step is taken")
+        };
+        let body = self.body(instance);
+        let mut at = at;
+        let mut on_path = self.is_on_path(instance).then_some(*fuel);
+        let stop = loop {
+            let mut context = Context {
+                program: self.program,
+                code: self.code,
+                checks: self.checks,
+                pools: &mut self.state.pools,
+                scratch: &mut self.work.scratch,
+                world: &mut *self.world,
+                own: instance,
+            };
+            let frame = &mut self.state.instances[instance as usize].frame;
+            match context.run(body, frame, at, fuel) {
+                Stop::Enter(stopped) => {
+                    let Inst::Enter(enter) = &body.instructions[stopped as usize] else {
+                        unreachable!("it stopped there")
+                    };
+                    let entry = self.enter_path(instance, enter);
+                    let runs = &mut self.work.path_runs[enter.path.0 as usize];
+                    let edge = match entry {
+                        Entry::Entered => {
+                            runs.entered += 1;
+                            self.work.runs.entries += 1;
+                            on_path = Some(*fuel);
+                            None
+                        }
+                        Entry::Later => {
+                            runs.put_off += 1;
+                            Some(&enter.later)
+                        }
+                        Entry::Refused => {
+                            runs.refused += 1;
+                            Some(&enter.otherwise)
+                        }
+                    };
+                    let frame = &mut self.state.instances[instance as usize].frame;
+                    at = edge.map_or(enter.then, |edge| self.work.scratch.follow(edge, frame));
+                }
+                Stop::Leave(stopped) => {
+                    let Inst::Leave(leave) = &body.instructions[stopped as usize] else {
+                        unreachable!("it stopped there")
+                    };
+                    at = self.leave_path(instance, leave);
+                    self.work.path_runs[leave.path.0 as usize].leave(leave.exit);
+                    self.work.runs.fuel += on_path.take().map_or(0, |before| before.saturating_sub(*fuel));
+                }
+                stop => break stop,
+            }
+            if *fuel == 0 {
+                break Stop::Fuel(at);
+            }
+        };
+        self.work.runs.fuel += on_path.map_or(0, |before| before.saturating_sub(*fuel));
+        self.state.unfinished = None;
+        let control = &mut self.state.instances[instance as usize].control;
+        match stop {
+            Stop::Wait(wait) => {
+                *control = Control::Waiting { wait };
+                self.arrive(instance)?;
+            }
+            Stop::Yield(at) => *control = Control::Running { at },
+            Stop::End => {
+                *control = Control::Ended;
+                // Nothing of an ended instance matters any more.
+                let frame = &mut self.state.instances[instance as usize].frame;
+                frame.registers.fill(0);
+                frame.memory.fill(0);
+            }
+            Stop::Exit(status) => return Ok(Some(Effect::Exited(status))),
+            Stop::Trap(trap) => {
+                let process = self.code.instances[instance as usize].0;
+                let channel = self.program.channel_at(process, trap.in_process());
+                return Err(report(instance, *trap, channel));
+            }
+            Stop::Fuel(at) => {
+                *control = Control::Running { at };
+                self.state.unfinished = Some(instance);
+                return Ok(Some(Effect::Unfinished));
+            }
+            Stop::Enter(_) | Stop::Leave(_) => unreachable!("it went on from there"),
+            Stop::Value(_) | Stop::Native(_) => unreachable!("processes hold results only in regions"),
+        }
+        Ok(None)
+    }
+
+    /// Evaluates the guards and times of an operation just reached, and the message of a plain `out`.
+    fn arrive(&mut self, instance: u32) -> Result<(), Box<FaultReport>> {
+        let wait = self.wait(instance).expect("it has just arrived");
+        let mut branches = std::mem::take(&mut self.state.instances[instance as usize].branches);
+        branches.clear();
+        for branch in &wait.branches {
+            wipe_regions(branch, &mut self.state.instances[instance as usize].frame);
+            let channel = channel_of(branch);
+            let open = match &branch.guard {
+                GuardCode::Open => true,
+                GuardCode::Register(register) => {
+                    self.state.instances[instance as usize].frame.registers[*register as usize] != 0
+                }
+                GuardCode::Region(region) => {
+                    self.decide(instance, region).map_err(|trap| report(instance, *trap, channel))?
+                }
+            };
+            let deadline_ns = match &branch.operation {
+                OperationCode::After(AfterCode::Time(time)) => {
+                    time.after(self.world.now_ns(), &self.state.instances[instance as usize].frame.registers)
+                }
+                OperationCode::After(AfterCode::Moment(moment)) => {
+                    self.state.instances[instance as usize].frame.registers[*moment as usize]
+                }
+                OperationCode::Out { payload: PayloadCode::Ready(_), .. } => {
+                    self.evaluate(instance, branch).map_err(|trap| report(instance, *trap, channel))?;
+                    0
+                }
+                OperationCode::In { .. } | OperationCode::Out { .. } => 0,
+            };
+            branches.push(BranchState { open, deadline_ns });
+        }
+        let stuck = wait.otherwise.is_none() && !wait.retries && branches.iter().all(|branch| !branch.open);
+        let arrived = &mut self.state.instances[instance as usize];
+        arrived.branches = branches;
+        arrived.frame.clear(&wait.dead);
+        if stuck {
+            let trap = Trap::at(Fault::Alt, wait.location);
+            return Err(report(instance, trap, None));
+        }
+        Ok(())
+    }
+
+    /// Evaluates guards that ask for free objects again if their number has changed.
+    fn reopen(&mut self) -> Result<(), Box<FaultReport>> {
+        let unchanged =
+            self.state.free_before.iter().zip(&self.state.pools.pools).all(|(before, pool)| *before == pool.free);
+        self.state.free_before.clear();
+        if unchanged {
+            return Ok(());
+        }
+        for instance in 0..self.state.instances.len() as u32 {
+            let Some(wait) = self.wait(instance).filter(|wait| wait.retries) else { continue };
+            let mut opened = false;
+            for (number, branch) in wait.branches.iter().enumerate() {
+                let GuardCode::Region(region) = &branch.guard else { continue };
+                let open = self.decide(instance, region).map_err(|trap| report(instance, *trap, channel_of(branch)))?;
+                let known = &mut self.state.instances[instance as usize].branches[number].open;
+                opened |= open && !*known;
+                *known = open;
+            }
+            if opened {
+                self.work.reopened.push_back(instance);
+            }
+        }
+        Ok(())
+    }
+
+    fn communicate(
+        &mut self,
+        (sender, sender_branch): (u32, u32),
+        (receiver, receiver_branch): (u32, u32),
+    ) -> Result<(), Box<FaultReport>> {
+        let out = self.branch(sender, sender_branch);
+        let input = self.branch(receiver, receiver_branch);
+        let channel = channel_of(out);
+        let passed = self.evaluate(sender, out).map_err(|trap| report(sender, *trap, channel))?;
+        let memory = std::mem::take(&mut self.state.instances[sender as usize].frame.memory);
+        let received = self.receive(&memory, receiver, input);
+        self.state.instances[sender as usize].frame.memory = memory;
+        received?;
+        self.give(sender, passed, out)?;
+        self.leave(sender, out);
+        self.leave(receiver, input);
+        Ok(())
+    }
+
+    /// Binds the message in `parts` in the receiver, whose binds get counts of their own.
+    pub(crate) fn receive(
+        &mut self,
+        source: &[u8],
+        receiver: u32,
+        branch: &BranchCode,
+    ) -> Result<(), Box<FaultReport>> {
+        let channel = channel_of(branch);
+        let trap = |fault| report(receiver, Trap::at(fault, branch.location), channel);
+        self.capture(source, receiver, branch).map_err(trap)?;
+        let OperationCode::In { condition, .. } = &branch.operation else { unreachable!("only an `in` receives") };
+        if let Some(region) = condition {
+            let view = View { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
+            let frame = &mut self.state.instances[receiver as usize].frame;
+            bind(view, &self.work.captures, source, frame, &region.parameters);
+            self.decide(receiver, region).map_err(|trap| report(receiver, *trap, channel))?;
+        }
+        let view = View { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
+        let objects = if self.state.pools.pools.is_empty() {
+            Vec::new()
+        } else {
+            captured_objects(view, &self.work.captures, source)
+        };
+        bind(view, &self.work.captures, source, &mut self.state.instances[receiver as usize].frame, &branch.parameters);
+        objects.into_iter().try_for_each(|(pool, object)| self.state.pools.retain(pool, object)).map_err(trap)
+    }
+
+    /// Releases the counts that the giver of a message held for the last time.
+    pub(crate) fn give(
+        &mut self,
+        sender: u32,
+        passed: &[PassedCode],
+        branch: &BranchCode,
+    ) -> Result<(), Box<FaultReport>> {
+        if self.state.pools.pools.is_empty() {
+            return Ok(());
+        }
+        let view = View { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
+        let memory = &self.state.instances[sender as usize].frame.memory;
+        let mut objects = Vec::new();
+        for (value, part) in passed.iter().zip(&self.work.parts) {
+            match value.transfer {
+                Transfer::Keep => {}
+                Transfer::Move => references(view, value.value.ty, *part, memory, &mut objects),
+            }
+        }
+        release_all(self.program, &self.code.layouts, &mut self.state.pools, &objects)
+            .map_err(|fault| report(sender, Trap::at(fault, branch.location), channel_of(branch)))
+    }
+}
+
+fn wipe_regions(branch: &BranchCode, frame: &mut Frame) {
+    match &branch.guard {
+        GuardCode::Region(region) => wipe(region, frame),
+        GuardCode::Open | GuardCode::Register(_) => {}
+    }
+    match &branch.operation {
+        OperationCode::In { condition: Some(region), .. } => wipe(region, frame),
+        OperationCode::Out { payload: PayloadCode::Region(region), .. } => wipe(region, frame),
+        OperationCode::In { condition: None, .. }
+        | OperationCode::Out { payload: PayloadCode::Ready(_), .. }
+        | OperationCode::After { .. } => {}
+    }
+}

@@ -1,0 +1,88 @@
+//! Which instructions of its processes and functions a machine has executed, for those who ask what a search has
+//! reached. A machine that is not asked pays nothing.
+
+use quaject_esp_ir::ir::{Body, FnId, ProcessId, Program};
+
+/// Is told of each instruction before it is executed.
+pub(crate) trait Watch {
+    fn reach(&mut self, at: usize);
+
+    /// Whether somebody else goes on from here.
+    #[inline]
+    fn leaves(&mut self, _at: usize) -> bool {
+        false
+    }
+}
+
+/// Nobody wants to know.
+pub(crate) struct Unwatched;
+
+impl Watch for Unwatched {
+    #[inline]
+    fn reach(&mut self, _at: usize) {}
+}
+
+/// What has been executed of each process and each function. Positions count the instructions of all blocks in order,
+/// each block's terminator after its instructions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Coverage {
+    pub(crate) processes: Vec<Executed>,
+    pub(crate) functions: Vec<Executed>,
+}
+
+/// One bit per position.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Executed(Vec<u64>);
+
+impl Watch for Executed {
+    #[inline]
+    fn reach(&mut self, at: usize) {
+        if let Some(word) = self.0.get_mut(at / 64) {
+            *word |= 1 << (at % 64);
+        }
+    }
+}
+
+impl Executed {
+    fn none_of(body: &Body) -> Executed {
+        let positions: usize = body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
+        Executed(vec![0; positions.div_ceil(64)])
+    }
+
+    fn has(&self, position: usize) -> bool {
+        self.0.get(position / 64).is_some_and(|word| word >> (position % 64) & 1 == 1)
+    }
+}
+
+impl Coverage {
+    /// Nothing of this program.
+    pub fn new(program: &Program) -> Coverage {
+        Coverage {
+            processes: program.processes.iter().map(|process| Executed::none_of(&process.body)).collect(),
+            functions: program.functions.iter().map(|function| Executed::none_of(&function.body)).collect(),
+        }
+    }
+
+    /// Whether a process has executed what stands at this position.
+    pub fn has(&self, process: ProcessId, position: usize) -> bool {
+        self.processes[process.0 as usize].has(position)
+    }
+
+    /// Whether anybody has executed what stands at this position of a function.
+    pub fn has_called(&self, function: FnId, position: usize) -> bool {
+        self.functions[function.0 as usize].has(position)
+    }
+
+    /// Adds what another search has executed.
+    pub fn add(&mut self, other: &Coverage) {
+        let pairs = self.processes.iter_mut().zip(&other.processes);
+        for (own, other) in pairs.chain(self.functions.iter_mut().zip(&other.functions)) {
+            own.0.iter_mut().zip(&other.0).for_each(|(own, other)| *own |= other);
+        }
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.processes.iter_mut().chain(&mut self.functions).for_each(|body| body.0.fill(0));
+    }
+}

@@ -1,0 +1,563 @@
+//! What instructions mean: runs the code of one instance, function or region until it has to stop. Knows nothing of
+//! channels and other instances.
+
+use crate::code::{BaseCode, BodyCode, Code, EdgeCode, IndexCode, Inst, OperandCode, Pc, PlaceCode, TypedOperand};
+use crate::coverage::{Coverage, Executed, Unwatched, Watch};
+use crate::matching::{self, release_all};
+use crate::native::{Native, NativeFrame};
+use crate::store::{Part, Pools, Space, Spot, View, bytes_at, load, set_word, store, word};
+use crate::world::World;
+use arithmetic::{binary, load_bits, number_of, store_bits, unary};
+use bytes::window;
+use quaject_esp_ir::ir::{BinaryOp, ByteOrder, Fault, FnId, Location, PoolId, ProcessId, Program, Type};
+use quaject_esp_ir::liveness::Dead;
+use smol_str::SmolStr;
+
+mod arithmetic;
+mod bytes;
+mod calls;
+
+/// Whether arithmetic that loses bits is a fault.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Checks {
+    /// It wraps.
+    #[default]
+    Off,
+    /// Signed overflow, shift counts outside the width and layout stores that lose bits fault `overflow`.
+    On,
+}
+
+/// The registers and memory of an instance or call.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
+pub(crate) struct Frame {
+    pub(crate) registers: Vec<i64>,
+    pub(crate) memory: Vec<u8>,
+}
+
+impl Frame {
+    /// Zeroes what no longer matters.
+    #[inline]
+    pub(crate) fn clear(&mut self, dead: &Dead) {
+        for register in &dead.registers {
+            self.registers[*register as usize] = 0;
+        }
+        for (offset, size) in &dead.slots {
+            self.memory[*offset..*offset + *size].fill(0);
+        }
+    }
+
+    pub(crate) fn new(body: &BodyCode) -> Frame {
+        Frame { registers: vec![0; body.registers], memory: vec![0; body.memory] }
+    }
+}
+
+/// A fault and where it happened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Trap {
+    pub(crate) fault: Fault,
+    pub(crate) location: Location,
+    /// The function or pool it is about.
+    pub(crate) name: Option<SmolStr>,
+    /// If it happened in a function: where a process called that, itself or by others.
+    pub(crate) called_at: Option<Location>,
+}
+
+impl Trap {
+    pub(crate) fn at(fault: Fault, location: Location) -> Trap {
+        Trap { fault, location, name: None, called_at: None }
+    }
+
+    /// Where the process was.
+    pub(crate) fn in_process(&self) -> Location {
+        self.called_at.unwrap_or(self.location)
+    }
+}
+
+/// Why execution stopped.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// At this wait.
+    Wait(u32),
+    /// After a `yield`, to go on there.
+    Yield(Pc),
+    /// The instance has ended.
+    End,
+    /// The program ends.
+    Exit(u8),
+    /// At a `Return` or `Result`.
+    Value(Pc),
+    /// A fault.
+    Trap(Box<Trap>),
+    /// No fuel left; to go on there.
+    Fuel(Pc),
+    /// At an entry of machine code.
+    Native(Pc),
+    /// At the entry test of a fast path.
+    Enter(Pc),
+    /// At the end of a fast path.
+    Leave(Pc),
+}
+
+/// Memory that outlives a call but belongs to no state.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// Per function: its frame. Functions are not recursive.
+    frames: Vec<Frame>,
+    staging: Vec<i64>,
+    /// Fuel of the next call that local code makes: a call that runs out is made again with twice as much.
+    allowance: u64,
+    /// IR steps executed.
+    pub(crate) executed: u64,
+    /// Most IR steps of one region, and whether one has taken more since this was last set.
+    pub(crate) patience: u64,
+    pub(crate) is_impatient: bool,
+    /// What has been executed, if somebody wants to know.
+    pub(crate) coverage: Option<Box<Coverage>>,
+    /// Machine code for processes, if there is any.
+    pub(crate) native: Option<Box<dyn Native>>,
+}
+
+/// Leaves the interpreter at an entry of machine code, but for the first instruction: machine code has left there.
+struct UntilEntry<'a> {
+    entries: &'a [bool],
+    is_first: bool,
+}
+
+impl Watch for UntilEntry<'_> {
+    #[inline]
+    fn reach(&mut self, _at: usize) {}
+
+    #[inline]
+    fn leaves(&mut self, at: usize) -> bool {
+        !std::mem::replace(&mut self.is_first, false) && self.entries.get(at) == Some(&true)
+    }
+}
+
+const CALL_ALLOWANCE: u64 = 1 << 20;
+
+impl Scratch {
+    pub(crate) fn new(code: &Code) -> Scratch {
+        let frames = code.functions.iter().map(Frame::new).collect();
+        Scratch {
+            frames,
+            staging: Vec::new(),
+            allowance: CALL_ALLOWANCE,
+            executed: 0,
+            patience: u64::MAX,
+            is_impatient: false,
+            coverage: None,
+            native: None,
+        }
+    }
+
+    /// No region may take more IR steps than this from now on, and no call is given more at first for what others took.
+    pub(crate) fn begin_patience(&mut self, most_steps: u64) {
+        (self.patience, self.is_impatient, self.allowance) = (most_steps, false, CALL_ALLOWANCE);
+    }
+
+    /// What a process has executed, if somebody wants to know.
+    fn executed_of(&mut self, process: ProcessId) -> Option<&mut Executed> {
+        Some(&mut self.coverage.as_mut()?.processes[process.0 as usize])
+    }
+
+    /// What of a function has been executed, if somebody wants to know.
+    fn called_of(&mut self, function: FnId) -> Option<&mut Executed> {
+        Some(&mut self.coverage.as_mut()?.functions[function.0 as usize])
+    }
+
+    /// Binds the parameters of an edge; where it leads.
+    #[inline]
+    pub(crate) fn follow(&mut self, edge: &EdgeCode, frame: &mut Frame) -> Pc {
+        if edge.overlapping {
+            self.staging.clear();
+            self.staging.extend(edge.moves.iter().map(|(from, _)| frame.registers[*from as usize]));
+            for ((_, to), value) in edge.moves.iter().zip(&self.staging) {
+                frame.registers[*to as usize] = *value;
+            }
+        } else {
+            for (from, to) in &edge.moves {
+                frame.registers[*to as usize] = frame.registers[*from as usize];
+            }
+        }
+        edge.to
+    }
+}
+
+/// What code needs besides its frame.
+pub(crate) struct Context<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) code: &'a Code,
+    pub(crate) checks: Checks,
+    pub(crate) pools: &'a mut Pools,
+    pub(crate) scratch: &'a mut Scratch,
+    pub(crate) world: &'a mut dyn World,
+    /// The executing instance.
+    pub(crate) own: u32,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn view(&self) -> View<'_> {
+        View { program: self.program, layouts: &self.code.layouts, pools: self.pools }
+    }
+
+    /// Where a place lies now.
+    #[inline]
+    pub(crate) fn resolve(&self, place: &PlaceCode, frame: &Frame) -> Result<Spot, Fault> {
+        resolve(self.pools, place, frame)
+    }
+
+    pub(crate) fn part(&self, operand: &OperandCode, frame: &Frame) -> Result<Part, Fault> {
+        match operand {
+            OperandCode::Register(register) => Ok(Part::Scalar(frame.registers[*register as usize])),
+            OperandCode::Place(place) => Ok(Part::Memory(self.resolve(place, frame)?)),
+        }
+    }
+
+    fn bytes<'b>(&'b self, place: &PlaceCode, frame: &'b Frame) -> Result<&'b [u8], Fault> {
+        let spot = self.resolve(place, frame)?;
+        Ok(bytes_at(self.pools.memory(spot.space, &frame.memory), spot.at))
+    }
+
+    /// Present bytes, or those of an array.
+    fn row<'b>(&'b self, place: &PlaceCode, frame: &'b Frame) -> Result<&'b [u8], Fault> {
+        match self.program.types.get(place.ty) {
+            Type::Array { length, .. } => {
+                let spot = self.resolve(place, frame)?;
+                let memory = self.pools.memory(spot.space, &frame.memory);
+                Ok(&memory[spot.at..spot.at + *length as usize])
+            }
+            _ => self.bytes(place, frame),
+        }
+    }
+
+    /// The references that an operand holds itself.
+    fn references(&self, value: &TypedOperand, frame: &Frame) -> Result<Vec<(PoolId, u32)>, Fault> {
+        let view = View { program: self.program, layouts: &self.code.layouts, pools: self.pools };
+        let mut references = Vec::new();
+        matching::references(view, value.ty, self.part(&value.operand, frame)?, &frame.memory, &mut references);
+        Ok(references)
+    }
+
+    pub(crate) fn release(&mut self, value: &TypedOperand, frame: &Frame) -> Result<(), Fault> {
+        let references = self.references(value, frame)?;
+        release_all(self.program, &self.code.layouts, self.pools, &references)
+    }
+
+    /// Runs `body` from `pc` until it stops or `fuel` is used up.
+    pub(crate) fn run(&mut self, body: &'a BodyCode, frame: &mut Frame, pc: Pc, fuel: &mut u64) -> Stop {
+        let before = *fuel;
+        let executed = body.process.and_then(|process| self.scratch.executed_of(process));
+        let stop = match (executed.map(std::mem::take), self.scratch.native.take(), body.process) {
+            (Some(mut watch), native, Some(process)) => {
+                let stop = self.run_steps(body, frame, pc, fuel, &mut watch);
+                self.scratch.native = native;
+                if let Some(place) = self.scratch.executed_of(process) {
+                    *place = watch;
+                }
+                stop
+            }
+            (None, Some(mut native), Some(process)) => {
+                let stop = self.run_native(&mut *native, process, body, frame, pc, fuel);
+                self.scratch.native = Some(native);
+                stop
+            }
+            (_, native, _) => {
+                self.scratch.native = native;
+                self.run_steps(body, frame, pc, fuel, &mut Unwatched)
+            }
+        };
+        self.scratch.executed += before - *fuel;
+        stop
+    }
+
+    /// Runs machine code from its entries, and what it leaves to the interpreter.
+    fn run_native(
+        &mut self,
+        native: &mut dyn Native,
+        process: ProcessId,
+        body: &'a BodyCode,
+        frame: &mut Frame,
+        pc: Pc,
+        fuel: &mut u64,
+    ) -> Stop {
+        let mut at = pc;
+        loop {
+            if *fuel > 0 && native.entries(process).get(at as usize) == Some(&true) {
+                let Frame { registers, memory } = &mut *frame;
+                at = native.run(process, at, NativeFrame { registers, memory, own: self.own }, fuel);
+            }
+            let mut until = UntilEntry { entries: native.entries(process), is_first: true };
+            match self.run_steps(body, frame, at, fuel, &mut until) {
+                Stop::Native(entry) => at = entry,
+                stop => return stop,
+            }
+        }
+    }
+
+    fn run_steps<W: Watch>(
+        &mut self,
+        body: &'a BodyCode,
+        frame: &mut Frame,
+        pc: Pc,
+        fuel: &mut u64,
+        watch: &mut W,
+    ) -> Stop {
+        let mut at = pc as usize;
+        macro_rules! check {
+            ($result:expr) => {
+                match $result {
+                    Ok(value) => value,
+                    Err(fault) => return self.trap(body, at, fault),
+                }
+            };
+        }
+        loop {
+            if *fuel == 0 {
+                return Stop::Fuel(at as Pc);
+            }
+            if watch.leaves(at) {
+                return Stop::Native(at as Pc);
+            }
+            *fuel -= 1;
+            watch.reach(at);
+            match &body.instructions[at] {
+                Inst::Constant(to, value) => frame.registers[*to as usize] = *value,
+                Inst::Unary(op, kind, to, from) => {
+                    let value = frame.registers[*from as usize];
+                    frame.registers[*to as usize] = check!(unary(self.checks, *op, *kind, value));
+                }
+                Inst::Binary(op, kind, to, a, b) => {
+                    let (a, b) = (frame.registers[*a as usize], frame.registers[*b as usize]);
+                    frame.registers[*to as usize] = check!(binary(self.checks, *op, *kind, a, b));
+                }
+                Inst::Shift(op, kind, to, a, count, count_kind) => {
+                    let (a, count) = (frame.registers[*a as usize], frame.registers[*count as usize]);
+                    let count = count_kind.number(count);
+                    if self.checks == Checks::On && !(0..i128::from(kind.bits)).contains(&count) {
+                        return self.trap(body, at, Fault::Overflow);
+                    }
+                    let count = (count & i128::from(kind.bits - 1)) as u32;
+                    let value = match (op, kind.signed) {
+                        (BinaryOp::ShiftRight, true) => a >> count,
+                        (BinaryOp::ShiftRight, false) => ((a as u64) >> count) as i64,
+                        _ => a << count,
+                    };
+                    frame.registers[*to as usize] = kind.wrap(value);
+                }
+                Inst::Convert(kind, to, from) => {
+                    let value = frame.registers[*from as usize];
+                    frame.registers[*to as usize] = if kind.boolean { i64::from(value != 0) } else { kind.wrap(value) };
+                }
+                Inst::Load(to, kind, place) => {
+                    let spot = check!(self.resolve(place, frame));
+                    let memory = self.pools.memory(spot.space, &frame.memory);
+                    frame.registers[*to as usize] = load(memory, spot.at, *kind);
+                }
+                Inst::Store(kind, place, value) => {
+                    let spot = check!(self.resolve(place, frame));
+                    let value = frame.registers[*value as usize];
+                    store(self.pools.memory_mut(spot.space, &mut frame.memory), spot.at, *kind, value);
+                }
+                Inst::Copy(pair) => {
+                    let from = check!(self.resolve(&pair.1, frame));
+                    let to = check!(self.resolve(&pair.0, frame));
+                    self.pools.copy(&mut frame.memory, from, to, pair.0.size);
+                }
+                Inst::CopyBytes(pair) => check!(self.copy_slice(pair, frame, None, None)),
+                Inst::CopySlice(pair, start, end) => check!(self.copy_slice(pair, frame, *start, *end)),
+                Inst::SetBytes(place, bytes) => {
+                    let spot = check!(self.resolve(place, frame));
+                    let memory = self.pools.memory_mut(spot.space, &mut frame.memory);
+                    let memory = &mut memory[spot.at..spot.at + place.size];
+                    set_word(memory, 0, bytes.len() as u32);
+                    memory[4..4 + bytes.len()].copy_from_slice(bytes);
+                    memory[4 + bytes.len()..].fill(0);
+                }
+                Inst::Fill(parts) => check!(self.fill(&parts.0, &parts.1, parts.2, frame)),
+                Inst::SetTag(place, tag) => {
+                    let spot = check!(self.resolve(place, frame));
+                    let memory = self.pools.memory_mut(spot.space, &mut frame.memory);
+                    let memory = &mut memory[spot.at..spot.at + place.size];
+                    memory.fill(0);
+                    set_word(memory, 0, *tag);
+                }
+                Inst::Tag(to, place) | Inst::Length(to, place) => {
+                    let spot = check!(self.resolve(place, frame));
+                    let memory = self.pools.memory(spot.space, &frame.memory);
+                    frame.registers[*to as usize] = i64::from(word(memory, spot.at));
+                }
+                Inst::SetLength(place, length) => {
+                    let spot = check!(self.resolve(place, frame));
+                    let length = frame.registers[*length as usize] as u64;
+                    let memory = self.pools.memory_mut(spot.space, &mut frame.memory);
+                    let memory = &mut memory[spot.at..spot.at + place.size];
+                    if length > place.size as u64 - 4 {
+                        return self.trap(body, at, Fault::Range);
+                    }
+                    set_word(memory, 0, length as u32);
+                    memory[4 + length as usize..].fill(0);
+                }
+                Inst::StoreSlice(pair, start, end) => check!(self.store_slice(pair, frame, *start, *end)),
+                Inst::Append(pair) => check!(self.append(pair, frame)),
+                Inst::LoadNumber { to, from, offset, bits, order } => {
+                    let offset = frame.registers[*offset as usize] as u64;
+                    let window = check!(self.row(from, frame).and_then(|b| window(b, offset, *bits / 8)));
+                    frame.registers[*to as usize] = number_of(window, *order) as i64;
+                }
+                Inst::StoreNumber { to, offset, bits, order, value } => {
+                    let value = frame.registers[*value as usize] as u64;
+                    let offset = frame.registers[*offset as usize] as u64;
+                    let window = check!(self.window_mut(to, offset, *bits / 8, frame));
+                    match order {
+                        ByteOrder::Big => window.copy_from_slice(&value.to_be_bytes()[8 - *bits as usize / 8..]),
+                        ByteOrder::Little => window.copy_from_slice(&value.to_le_bytes()[..*bits as usize / 8]),
+                    }
+                }
+                Inst::LoadBits { to, from, offset, field } => {
+                    let offset = frame.registers[*offset as usize] as u64;
+                    let window = check!(self.bytes(from, frame).and_then(|b| window(b, offset, field.layout_bytes)));
+                    frame.registers[*to as usize] = load_bits(window, *field) as i64;
+                }
+                Inst::StoreBits { to, offset, field, value } => {
+                    let value = frame.registers[*value as usize] as u64;
+                    if self.checks == Checks::On && field.width_bits < 64 && value >> field.width_bits != 0 {
+                        return self.trap(body, at, Fault::Overflow);
+                    }
+                    let offset = frame.registers[*offset as usize] as u64;
+                    store_bits(check!(self.window_mut(to, offset, field.layout_bytes, frame)), *field, value);
+                }
+                Inst::Equal(to, pair) => {
+                    let a = check!(self.part(&pair.0.operand, frame));
+                    let b = check!(self.part(&pair.1.operand, frame));
+                    let equal = self.view().equal(pair.0.ty, (a, &frame.memory), (b, &frame.memory));
+                    frame.registers[*to as usize] = i64::from(check!(equal));
+                }
+                Inst::CallFunction { function, arguments, result, to } => {
+                    match self.call_function(*function, arguments, *result, to.as_deref(), frame, fuel) {
+                        None => {}
+                        Some(Stop::Fuel(_)) => return Stop::Fuel(at as Pc),
+                        Some(Stop::Trap(trap)) if trap.location == Location::default() => {
+                            return self.trap(body, at, trap.fault);
+                        }
+                        Some(Stop::Trap(mut trap)) => {
+                            trap.called_at = Some(body.locations[at]);
+                            return Stop::Trap(trap);
+                        }
+                        Some(stop) => return stop,
+                    }
+                }
+                Inst::CallExtern { function, arguments, result, to } => {
+                    check!(self.call_extern(*function, arguments, *result, to.as_deref(), frame));
+                }
+                Inst::OwnId(to) => frame.registers[*to as usize] = i64::from(self.own),
+                Inst::InstanceOf(to, process, replica) => {
+                    let replica = frame.registers[*replica as usize];
+                    let instance = self.program.instance(*process, i128::from(replica as u64));
+                    frame.registers[*to as usize] = i64::from(check!(instance.ok_or(Fault::Range)));
+                }
+                Inst::ReplicaNumber(to, instance) => {
+                    let instance = frame.registers[*instance as usize] as usize;
+                    frame.registers[*to as usize] = self.code.instances.get(instance).map_or(0, |i| i64::from(i.1));
+                }
+                Inst::Allocate(to, pool) => {
+                    frame.registers[*to as usize] = i64::from(check!(self.pools.allocate(*pool)));
+                }
+                Inst::IsUnique(to, pool, object) => {
+                    let count = self.pools.count(*pool, frame.registers[*object as usize] as u32);
+                    if count == 0 {
+                        return self.trap(body, at, Fault::Memory);
+                    }
+                    frame.registers[*to as usize] = i64::from(count == 1);
+                }
+                Inst::FreeObjects(to, pool) => {
+                    frame.registers[*to as usize] = i64::from(self.pools.get(*pool).free);
+                }
+                Inst::Deadline(to, time) => {
+                    frame.registers[*to as usize] = time.after(self.world.now_ns(), &frame.registers);
+                }
+                Inst::Retain(value) => {
+                    let references = check!(self.references(value, frame));
+                    check!(references.into_iter().try_for_each(|(pool, object)| self.pools.retain(pool, object)));
+                }
+                Inst::Release(value) => check!(self.release(value, frame)),
+                Inst::Mark => {}
+                Inst::Jump(edge) => {
+                    at = self.follow(edge, frame);
+                    continue;
+                }
+                Inst::Branch(condition, edges) => {
+                    let edge = if frame.registers[*condition as usize] != 0 { &edges.0 } else { &edges.1 };
+                    at = self.follow(edge, frame);
+                    continue;
+                }
+                Inst::Switch(value, cases, default) => {
+                    let value = frame.registers[*value as usize];
+                    let edge = cases.iter().find(|(case, _)| *case == value).map_or(&**default, |(_, edge)| edge);
+                    at = self.follow(edge, frame);
+                    continue;
+                }
+                Inst::Wait(wait) => return Stop::Wait(*wait),
+                Inst::Yield(edge, dead) => {
+                    let at = self.follow(edge, frame);
+                    frame.clear(dead);
+                    return Stop::Yield(at as Pc);
+                }
+                Inst::Return(_) | Inst::Result(_) => return Stop::Value(at as Pc),
+                Inst::Exit(status) => return Stop::Exit(frame.registers[*status as usize] as u8),
+                Inst::End => return Stop::End,
+                Inst::Fault(fault) => return self.trap(body, at, *fault),
+                Inst::Enter(_) => return Stop::Enter(at as Pc),
+                Inst::Leave(_) => return Stop::Leave(at as Pc),
+            }
+            at += 1;
+        }
+    }
+
+    #[cold]
+    fn trap(&self, body: &BodyCode, at: usize, fault: Fault) -> Stop {
+        let name = match (&body.instructions[at], fault) {
+            (Inst::CallExtern { function, .. }, Fault::Extern) => {
+                Some(self.program.externs[function.0 as usize].name.clone())
+            }
+            (Inst::Allocate(_, pool), Fault::Pool) => Some(self.program.types.pool(*pool).name.clone()),
+            (_, _) => None,
+        };
+        Stop::Trap(Box::new(Trap { name, ..Trap::at(fault, body.locations[at]) }))
+    }
+
+    #[inline]
+    fn follow(&mut self, edge: &EdgeCode, frame: &mut Frame) -> usize {
+        self.scratch.follow(edge, frame) as usize
+    }
+}
+
+/// Where a place lies now.
+#[inline]
+pub(crate) fn resolve(pools: &Pools, place: &PlaceCode, frame: &Frame) -> Result<Spot, Fault> {
+    let (space, base) = match place.base {
+        BaseCode::Frame(offset) => (Space::Frame, offset),
+        BaseCode::Object(register, pool) => {
+            (Space::Pool(pool), pools.content(pool, frame.registers[register as usize] as u32)?)
+        }
+    };
+    let mut at = base + place.offset;
+    for index in &place.indices {
+        match *index {
+            IndexCode::Element { index, length, stride, then } => {
+                let index = frame.registers[index as usize] as u64;
+                if index >= length {
+                    return Err(Fault::Bounds);
+                }
+                at += index as usize * stride + then;
+            }
+            IndexCode::Byte { index } => {
+                let index = frame.registers[index as usize] as u64;
+                if index >= u64::from(word(pools.memory(space, &frame.memory), at)) {
+                    return Err(Fault::Bounds);
+                }
+                at += 4 + index as usize;
+            }
+        }
+    }
+    Ok(Spot { space, at })
+}

@@ -1,0 +1,78 @@
+//! How much memory a program's data takes on the interpreter: known before it runs, because nothing is allocated but
+//! what is declared. Knows no limit; engines and commands have theirs.
+
+use crate::datum::Datum;
+use crate::store::Layouts;
+use quaject_esp_ir::ir::{Body, Boundary, Program, Type, TypeId};
+
+/// The most a scalar takes as text, with what separates it from the next.
+const SCALAR_TEXT: usize = 24;
+/// The most a byte of a string takes as text: `\xff`.
+const BYTE_TEXT: usize = 4;
+
+/// Bytes of the variables of all instances, the frames of functions, the pools, and the messages and arguments that
+/// cross the border of the program.
+pub fn data_bytes(program: &Program) -> usize {
+    let layouts = Layouts::new(&program.types);
+    let frame = |body: &Body| {
+        let slots = body.slots.iter().map(|slot| layouts.size(slot.ty));
+        sum(slots).saturating_add(body.values.len().saturating_mul(size_of::<i64>()))
+    };
+    let instances = sum(program.processes.iter().map(|process| {
+        let frame = frame(&process.body).saturating_add(size_of::<crate::step::State>());
+        frame.saturating_mul(process.replicas as usize)
+    }));
+    let functions = sum(program.functions.iter().map(|function| frame(&function.body)));
+    let pools = sum(program.types.pools().iter().map(|pool| {
+        let object = layouts.size(pool.content).saturating_add(size_of::<u32>());
+        // A message that allocates is tried on a copy of the pools.
+        object.saturating_mul(pool.capacity as usize).saturating_mul(2)
+    }));
+    let mut border = Border { program, known: vec![None; program.types.types().len()] };
+    let channels = program.channels.iter().filter(|channel| match channel.boundary {
+        Boundary::Internal => false,
+        Boundary::ToWorld | Boundary::FromWorld => true,
+    });
+    let messages = sum(channels.flat_map(|channel| &channel.payload).map(|ty| border.bytes(*ty)));
+    let calls = program.externs.iter().map(|function| {
+        sum(function.parameters.iter().map(|(ty, _)| *ty).chain(function.result).map(|ty| border.bytes(ty)))
+    });
+    let calls = calls.max().unwrap_or(0);
+    sum([instances, functions, pools, messages, calls].into_iter())
+}
+
+fn sum(parts: impl Iterator<Item = usize>) -> usize {
+    parts.fold(0, usize::saturating_add)
+}
+
+/// Values outside the program: as data, and as text.
+struct Border<'p> {
+    program: &'p Program,
+    known: Vec<Option<usize>>,
+}
+
+impl Border<'_> {
+    fn bytes(&mut self, ty: TypeId) -> usize {
+        if let Some(known) = self.known[ty.0 as usize] {
+            return known;
+        }
+        let types = &self.program.types;
+        let parts = match types.get(ty) {
+            Type::Error | Type::Int(_) | Type::Bool | Type::Pid(_) => SCALAR_TEXT,
+            Type::Bytes { bound } => (*bound as usize).saturating_mul(1 + BYTE_TEXT),
+            Type::Boxed(pool) => self.bytes(types.pool(*pool).content),
+            Type::Array { length, element } => self.bytes(*element).saturating_mul(*length as usize),
+            Type::Record(id) => {
+                let parts = types.aggregate(*id).parts.iter().filter_map(|(_, part)| *part);
+                sum(parts.map(|part| self.bytes(part)))
+            }
+            Type::Union(id) => {
+                let parts = types.aggregate(*id).parts.iter().filter_map(|(_, part)| *part);
+                parts.map(|part| self.bytes(part)).max().unwrap_or(0)
+            }
+        };
+        let bytes = parts.saturating_add(size_of::<Datum>());
+        self.known[ty.0 as usize] = Some(bytes);
+        bytes
+    }
+}

@@ -1,0 +1,627 @@
+//! The reference interpreter: the schedule of the reference, section 9, over the steps of `step`. Knows no drivers; it
+//! never blocks, but says what it waits for.
+//!
+//! ```text
+//!   ready list (FIFO) --turn--> local code, then its operation
+//!        ^                        | a partner waits: the receiver goes on, the sender is appended
+//!        |                        | the world is ready: appended, the turn ends
+//!        +---- polling <----------+ nothing can be done: it waits, in order of arrival
+//! ```
+//!
+//! A turn also ends at a `yield`, after 64 operations, and before a `pri alt` whose guard has just opened: who could meet
+//! it goes to the end of the list, behind it. Channels of the world and times are asked for when an
+//! instance would wait on one, when the ready list is empty, and every 64 turns.
+
+mod moving;
+
+pub use moving::{Seams, Way};
+
+use crate::code::{BranchCode, GuardCode, OperationCode, WaitCode};
+use crate::native::Native;
+use crate::profile::{PathRuns, Profile};
+use crate::report::Outcome;
+use crate::rest::direction;
+use crate::step::Checks;
+use crate::step::{Control, Effect, Machine, Outside, Scene, State, Step, TooLarge, channel_of};
+use crate::world::World;
+use quaject_esp_ir::ir::{AltOrder, Direction, Policy, Program};
+use std::collections::VecDeque;
+
+/// Most communications, `after`s and `else`s of one turn.
+pub const OPERATIONS_PER_TURN: u32 = 64;
+/// How many turns go by between two looks at the world.
+pub const TURNS_PER_POLL: u32 = 64;
+
+/// A program running under the reference schedule.
+pub struct Interpreter<'p> {
+    machine: Machine<'p>,
+    state: State,
+    schedule: Schedule,
+}
+
+/// Whose turn it is and who waits where. Everything here follows from the steps taken so far.
+struct Schedule {
+    ready: VecDeque<u32>,
+    queued: Vec<bool>,
+    /// Per instance: whether a guard of its has opened while it waits, and it has not looked since. It is on the list.
+    reopened: Vec<bool>,
+    /// The instance whose turn it is, and how many operations it has done.
+    turn: Option<(u32, u32)>,
+    /// Per instance: whether it is in the queues below.
+    waiting: Vec<bool>,
+    /// Instances waiting for the world or a time, in order of arrival.
+    watching: VecDeque<u32>,
+    /// Per internal channel: instances waiting to read, and to write, in order of arrival.
+    readers: Vec<VecDeque<u32>>,
+    writers: Vec<VecDeque<u32>>,
+    /// Per instance, per wait: the branch with which the search starts.
+    first: Vec<Vec<u32>>,
+    turns: u32,
+    /// How many instances have been looked at again since the last turn from the list, as everything rests.
+    asked_again: u32,
+    trace: Option<Vec<Step>>,
+    profile: Option<Box<Profile>>,
+    /// How many communications were steps, and not on a fast path.
+    communications: u64,
+    over: Option<Outcome>,
+}
+
+/// What an instance at an operation can do.
+enum Found {
+    Nothing,
+    /// A step of its own.
+    Own(Step),
+    /// First another instance has to take this step: an earlier branch of its `pri alt` can commit outside.
+    Partner(Step),
+    /// It has to let others look first: one of them may be what a `pri alt` it could meet likes better.
+    Later,
+}
+
+/// Whether a search passes by a `pri alt` that would rather be met at another branch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Passing {
+    By,
+    None,
+}
+
+impl<'p> Interpreter<'p> {
+    /// A verified program at its start.
+    pub fn new(program: &'p Program, checks: Checks) -> Result<Interpreter<'p>, TooLarge> {
+        let machine = Machine::new(program, checks)?;
+        let state = machine.start();
+        let count = state.instances();
+        let waits = |instance: u32| {
+            let process = machine.code.instances[instance as usize].0;
+            vec![0; machine.code.processes[process.0 as usize].waits.len()]
+        };
+        let schedule = Schedule {
+            ready: (0..count).collect(),
+            queued: vec![true; count as usize],
+            reopened: vec![false; count as usize],
+            turn: None,
+            waiting: vec![false; count as usize],
+            watching: VecDeque::new(),
+            readers: vec![VecDeque::new(); program.channels.len()],
+            writers: vec![VecDeque::new(); program.channels.len()],
+            first: (0..count).map(waits).collect(),
+            turns: 0,
+            asked_again: 0,
+            trace: None,
+            profile: None,
+            communications: 0,
+            over: None,
+        };
+        Ok(Interpreter { machine, state, schedule })
+    }
+
+    /// Has machine code run local code. The program is at its start.
+    pub fn use_native(&mut self, native: Box<dyn Native>) {
+        self.machine.use_native(&mut self.state, native);
+    }
+
+    /// Records every choice from now on.
+    pub fn record(&mut self) {
+        self.schedule.trace.get_or_insert_default();
+    }
+
+    /// The choices recorded since the last call.
+    pub fn take_trace(&mut self) -> Vec<Step> {
+        self.schedule.trace.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Notes from now on what is communicated.
+    pub fn profile(&mut self) {
+        self.schedule.profile = Some(Box::new(Profile::new(self.machine.program())));
+    }
+
+    /// What has been communicated since [`Interpreter::profile`]; none if nobody asked.
+    pub fn take_profile(&mut self) -> Option<Profile> {
+        self.schedule.profile.take().map(|profile| *profile)
+    }
+
+    /// What has been done with each fast path so far.
+    pub fn path_runs(&self) -> &[PathRuns] {
+        &self.machine.work.path_runs
+    }
+
+    /// The state the program is in.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// IR steps executed so far.
+    pub fn executed(&self) -> u64 {
+        self.machine.executed()
+    }
+
+    /// Runs until everything rests, the program is over, or about `budget` IR steps are done. Never blocks.
+    pub fn run(&mut self, world: &mut dyn World, budget: u64) -> Outcome {
+        let mut scene = self.machine.scene(&mut self.state, world);
+        self.schedule.run(&mut scene, budget)
+    }
+}
+
+impl Schedule {
+    fn run(&mut self, scene: &mut Scene<'_>, budget: u64) -> Outcome {
+        let mut fuel = budget;
+        loop {
+            if let Some(outcome) = &self.over {
+                return outcome.clone();
+            }
+            if fuel == 0 {
+                return Outcome::Budget;
+            }
+            if self.turn.is_none() {
+                if self.turns == TURNS_PER_POLL || self.ready.is_empty() {
+                    self.turns = 0;
+                    self.poll(scene);
+                }
+                let Some(instance) = self.ready.pop_front() else {
+                    if self.over.is_some() {
+                        continue;
+                    }
+                    if let Some(instance) = self.next_asked_again(scene) {
+                        self.turn = Some((instance, 0));
+                        continue;
+                    }
+                    match scene.rest() {
+                        Outcome::Resting(resting) => return Outcome::Resting(resting),
+                        outcome @ (Outcome::Budget | Outcome::Ended(_) | Outcome::Faulted(_)) => {
+                            self.over = Some(outcome);
+                            continue;
+                        }
+                    }
+                };
+                self.queued[instance as usize] = false;
+                self.reopened[instance as usize] = false;
+                self.asked_again = 0;
+                self.turns += 1;
+                self.turn = Some((instance, 0));
+            }
+            self.go_on_with_turn(scene, &mut fuel);
+            // A turn that executes nothing costs something too, or a program that only communicates would never stop.
+            fuel = fuel.saturating_sub(1);
+        }
+    }
+
+    /// The next instance whose tries may end differently now that everything rests.
+    fn next_asked_again(&mut self, scene: &Scene<'_>) -> Option<u32> {
+        let count = scene.state.instances();
+        let next = (self.asked_again..count).find(|instance| scene.wait(*instance).is_some_and(|wait| wait.asks_again));
+        self.asked_again = next.map_or(count, |instance| instance + 1);
+        next
+    }
+
+    fn append(&mut self, instance: u32) {
+        if !std::mem::replace(&mut self.queued[instance as usize], true) {
+            self.ready.push_back(instance);
+        }
+    }
+
+    /// It is not on the list, where one that waits may be, to look for partners again.
+    fn unqueue(&mut self, instance: u32) {
+        if std::mem::replace(&mut self.queued[instance as usize], false) {
+            self.ready.retain(|other| *other != instance);
+        }
+    }
+
+    /// Takes a step; whether the program goes on.
+    fn take(&mut self, step: Step, scene: &mut Scene<'_>, fuel: &mut u64) -> bool {
+        if let (Some(trace), None) = (&mut self.trace, scene.state.unfinished) {
+            trace.push(step);
+        }
+        if let Some(profile) = &mut self.profile {
+            profile.note(step, scene);
+        }
+        self.communications += u64::from(is_communication(step, scene));
+        match step {
+            Step::Local { .. } => {}
+            Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
+                self.leave(scene, sender, Some(sender_branch));
+                self.leave(scene, receiver, Some(receiver_branch));
+            }
+            Step::FromWorld { instance, branch }
+            | Step::ToWorld { instance, branch }
+            | Step::After { instance, branch } => self.leave(scene, instance, Some(branch)),
+            Step::Else { instance } => self.leave(scene, instance, None),
+        }
+        match scene.step(step, fuel) {
+            Effect::Done => {
+                while let Some(instance) = scene.work.reopened.pop_front() {
+                    if is_waiting(scene, instance) {
+                        self.append(instance);
+                        self.reopened[instance as usize] = true;
+                    }
+                }
+                self.follow_path(scene);
+                true
+            }
+            Effect::Unfinished => {
+                self.follow_path(scene);
+                false
+            }
+            Effect::Exited(status) => {
+                self.over = Some(Outcome::Ended(status));
+                false
+            }
+            Effect::Faulted(report) => {
+                self.over = Some(Outcome::Faulted(report));
+                false
+            }
+        }
+    }
+
+    /// After a step that entered or left a fast path: who was taken along waits nowhere, who has moved joins the list.
+    fn follow_path(&mut self, scene: &mut Scene<'_>) {
+        for (instance, wait) in std::mem::take(&mut scene.work.taken) {
+            if scene.state.control(instance) != (Control::Waiting { wait }) {
+                let process = scene.code.instances[instance as usize].0;
+                self.unregister(scene, instance, &scene.code.processes[process.0 as usize].waits[wait as usize]);
+                self.unqueue(instance);
+            }
+        }
+        for instance in std::mem::take(&mut scene.work.returned) {
+            self.append(instance);
+        }
+    }
+
+    fn go_on_with_turn(&mut self, scene: &mut Scene<'_>, fuel: &mut u64) {
+        while let Some((instance, operations)) = self.turn {
+            if let Control::Running { .. } = scene.state.control(instance) {
+                if !self.take(Step::Local { instance }, scene, fuel) {
+                    if self.over.is_some() {
+                        self.turn = None;
+                    }
+                    return;
+                }
+                if let Control::Running { .. } = scene.state.control(instance) {
+                    // It has yielded.
+                    self.append(instance);
+                    self.turn = None;
+                    return;
+                }
+            }
+            if !is_waiting(scene, instance) {
+                self.turn = None;
+                return;
+            }
+            match self.find(instance, scene) {
+                Found::Nothing => {
+                    self.wait(instance, scene);
+                    self.turn = None;
+                }
+                Found::Later => {
+                    self.wait(instance, scene);
+                    self.append(instance);
+                    self.turn = None;
+                }
+                Found::Own(step) => {
+                    let policy = policy(step, scene);
+                    self.turn = None;
+                    if self.take(step, scene, fuel) {
+                        self.turn = self.continue_with(step, policy, operations + 1);
+                    }
+                }
+                Found::Partner(step) => {
+                    let partner = actor(step);
+                    if self.take(step, scene, fuel) {
+                        self.append(partner);
+                    } else {
+                        self.turn = None;
+                    }
+                }
+            }
+            if *fuel == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Appends whom a step of this turn has made ready, and says who continues it.
+    fn continue_with(&mut self, step: Step, policy: Policy, operations: u32) -> Option<(u32, u32)> {
+        let next = match (step, policy) {
+            (Step::Communicate { sender, receiver, .. }, Policy::Receiver) => {
+                self.append(sender);
+                receiver
+            }
+            (Step::Communicate { sender, receiver, .. }, Policy::Sender) => {
+                self.append(receiver);
+                sender
+            }
+            (Step::Communicate { sender, receiver, .. }, Policy::Queue) => {
+                self.append(sender);
+                self.append(receiver);
+                return None;
+            }
+            (Step::FromWorld { instance, .. } | Step::ToWorld { instance, .. }, _) => {
+                self.append(instance);
+                return None;
+            }
+            (Step::After { instance, .. } | Step::Else { instance } | Step::Local { instance }, _) => instance,
+        };
+        if operations >= OPERATIONS_PER_TURN {
+            self.append(next);
+            return None;
+        }
+        // It may be on the list because a guard of its has opened.
+        self.unqueue(next);
+        Some((next, operations))
+    }
+
+    /// The branches of a wait in the order in which this instance tries them.
+    fn search_order(&self, scene: &Scene<'_>, instance: u32, wait: &WaitCode) -> impl Iterator<Item = u32> + use<> {
+        let count = wait.branches.len() as u32;
+        let first = match (wait.order, scene.state.control(instance)) {
+            (AltOrder::Fair, Control::Waiting { wait }) => self.first[instance as usize][wait as usize],
+            (AltOrder::Fair, Control::Running { .. } | Control::Lent { .. } | Control::Ended)
+            | (AltOrder::Priority, _) => 0,
+        };
+        (first..count).chain(0..first)
+    }
+
+    /// What an instance at an operation can do now, branch by branch, partner by partner.
+    fn find(&mut self, instance: u32, scene: &mut Scene<'_>) -> Found {
+        let wait = scene.wait(instance).expect("it is at an operation");
+        for branch in self.search_order(scene, instance, wait) {
+            if !scene.state.instances[instance as usize].branches[branch as usize].open {
+                continue;
+            }
+            let (channel, sends) = match &wait.branches[branch as usize].operation {
+                OperationCode::In { channel, .. } if scene.is_internal(*channel) => (*channel, false),
+                OperationCode::Out { channel, .. } if scene.is_internal(*channel) => (*channel, true),
+                OperationCode::In { .. } | OperationCode::Out { .. } | OperationCode::After { .. } => {
+                    if scene.can_commit_outside(Outside::Asked, instance, branch) {
+                        return Found::Own(scene.outside_step(instance, branch));
+                    }
+                    continue;
+                }
+            };
+            let partners = if sends { &self.readers } else { &self.writers };
+            for passing in [Passing::By, Passing::None] {
+                let mut passed = false;
+                for partner in partners[channel.0 as usize].iter().copied().filter(|partner| *partner != instance) {
+                    let partner_wait = scene.wait(partner).expect("queues hold who waits");
+                    for partner_branch in self.search_order(scene, partner, partner_wait) {
+                        let (own, other) = ((instance, branch), (partner, partner_branch));
+                        let (from, to) = if sends { (own, other) } else { (other, own) };
+                        if !scene.can_meet(from, to) {
+                            continue;
+                        }
+                        if passing == Passing::By && prefers(scene, partner, partner_branch, instance) {
+                            passed = true;
+                            break;
+                        }
+                        return self.meet(scene, from, to, (partner, partner_branch));
+                    }
+                }
+                // Only a `pri alt` would rather have this branch than be met at another.
+                if !passed || wait.order == AltOrder::Fair {
+                    break;
+                }
+            }
+        }
+        if wait.otherwise.is_some() { Found::Own(Step::Else { instance }) } else { Found::Nothing }
+    }
+
+    /// A meeting with a partner, or what has to come before it.
+    fn meet(&self, scene: &mut Scene<'_>, from: (u32, u32), to: (u32, u32), (partner, branch): (u32, u32)) -> Found {
+        if self.must_look_first(scene, partner, branch) {
+            return Found::Later;
+        }
+        match earlier_outside(scene, partner, branch) {
+            Some(earlier) => Found::Partner(earlier),
+            None => Found::Own(Step::Communicate {
+                sender: from.0,
+                sender_branch: from.1,
+                receiver: to.0,
+                receiver_branch: to.1,
+            }),
+        }
+    }
+
+    /// Whether a branch of a waiting `pri alt` cannot be taken yet, as a guard that has opened may let an earlier one
+    /// go: a guard of its own, or of an instance that waits at the other end. Whoever's guard it is looks next.
+    fn must_look_first(&self, scene: &Scene<'_>, instance: u32, branch: u32) -> bool {
+        if branch == 0 || !scene.code.retries() {
+            return false;
+        }
+        let wait = scene.wait(instance).expect("queues hold who waits");
+        let earlier = match wait.order {
+            AltOrder::Fair => return false,
+            AltOrder::Priority => &wait.branches[..branch as usize],
+        };
+        earlier.iter().any(|earlier| {
+            let Some(channel) = channel_of(earlier).filter(|channel| scene.is_internal(*channel)) else { return false };
+            let partners = match direction(earlier) {
+                Direction::In => &self.writers,
+                Direction::Out => &self.readers,
+            };
+            self.reopened[instance as usize] && asks_free(earlier)
+                || partners[channel.0 as usize].iter().any(|partner| {
+                    let wait = scene.wait(*partner).expect("queues hold who waits");
+                    let meets = |branch: &BranchCode| {
+                        asks_free(branch)
+                            && channel_of(branch) == Some(channel)
+                            && direction(branch) != direction(earlier)
+                    };
+                    *partner != instance && self.reopened[*partner as usize] && wait.branches.iter().any(meets)
+                })
+        })
+    }
+
+    /// Puts an instance among those that wait.
+    fn wait(&mut self, instance: u32, scene: &Scene<'_>) {
+        if std::mem::replace(&mut self.waiting[instance as usize], true) {
+            return;
+        }
+        let wait = scene.wait(instance).expect("it is at an operation");
+        if wait.watches {
+            self.watching.push_back(instance);
+        }
+        for branch in &wait.branches {
+            if let Some(queue) = self.queue(scene, branch).filter(|queue| !queue.contains(&instance)) {
+                queue.push_back(instance);
+            }
+        }
+    }
+
+    /// Where an instance waits for partners of a branch.
+    fn queue(&mut self, scene: &Scene<'_>, branch: &BranchCode) -> Option<&mut VecDeque<u32>> {
+        match &branch.operation {
+            OperationCode::In { channel, .. } if scene.is_internal(*channel) => {
+                Some(&mut self.readers[channel.0 as usize])
+            }
+            OperationCode::Out { channel, .. } if scene.is_internal(*channel) => {
+                Some(&mut self.writers[channel.0 as usize])
+            }
+            OperationCode::In { .. } | OperationCode::Out { .. } | OperationCode::After { .. } => None,
+        }
+    }
+
+    /// An instance goes on from its operation, through this branch or its `else`.
+    fn leave(&mut self, scene: &Scene<'_>, instance: u32, branch: Option<u32>) {
+        let wait = scene.wait(instance).expect("it is at an operation");
+        if let (Some(branch), Control::Waiting { wait: number }) = (branch, scene.state.control(instance)) {
+            let next = if branch + 1 == wait.branches.len() as u32 { 0 } else { branch + 1 };
+            self.first[instance as usize][number as usize] = next;
+        }
+        self.reopened[instance as usize] = false;
+        self.unregister(scene, instance, wait);
+    }
+
+    /// Takes an instance out of the queues of its wait.
+    fn unregister(&mut self, scene: &Scene<'_>, instance: u32, wait: &WaitCode) {
+        if !std::mem::replace(&mut self.waiting[instance as usize], false) {
+            return;
+        }
+        if wait.watches {
+            remove(&mut self.watching, instance);
+        }
+        for branch in &wait.branches {
+            if let Some(queue) = self.queue(scene, branch) {
+                remove(queue, instance);
+            }
+        }
+    }
+
+    /// Looks at the world and the clock for all that wait for them, in order of arrival.
+    fn poll(&mut self, scene: &mut Scene<'_>) {
+        for instance in Vec::from(self.watching.clone()) {
+            let Some(wait) = scene.wait(instance) else { continue };
+            let order = self.search_order(scene, instance, wait);
+            let found = order.into_iter().find(|branch| scene.can_commit_outside(Outside::Asked, instance, *branch));
+            if let Some(branch) = found.filter(|branch| !self.must_look_first(scene, instance, *branch)) {
+                let step = scene.outside_step(instance, branch);
+                if !self.take(step, scene, &mut 0) {
+                    return;
+                }
+                self.append(instance);
+            }
+        }
+    }
+}
+
+/// Who continues after a rendezvous.
+fn policy(step: Step, scene: &Scene<'_>) -> Policy {
+    let (instance, branch) = match step {
+        Step::Communicate { sender, sender_branch, .. } => (sender, sender_branch),
+        Step::FromWorld { .. } | Step::ToWorld { .. } | Step::After { .. } | Step::Else { .. } | Step::Local { .. } => {
+            return Policy::Receiver;
+        }
+    };
+    let wait = scene.wait(instance).expect("a sender waits");
+    let channel = channel_of(&wait.branches[branch as usize]).expect("an `out` has a channel");
+    scene.program.channels[channel.0 as usize].policy
+}
+
+/// Whether a waiting `pri alt` could be met by another instance at a branch that stands before this one.
+fn prefers(scene: &mut Scene<'_>, instance: u32, branch: u32, other: u32) -> bool {
+    let (Some(wait), Some(theirs)) = (scene.wait(instance), scene.wait(other)) else { return false };
+    if wait.order == AltOrder::Fair {
+        return false;
+    }
+    for earlier in 0..branch {
+        for their in 0..theirs.branches.len() as u32 {
+            let (own, their) = ((instance, earlier), (other, their));
+            if scene.can_meet(own, their) || scene.can_meet(their, own) {
+                return true;
+            }
+        }
+    }
+    false
+}
+
+/// The step of a branch of a waiting `pri alt` that stands before this one and can commit outside.
+fn earlier_outside(scene: &mut Scene<'_>, instance: u32, branch: u32) -> Option<Step> {
+    let wait = scene.wait(instance)?;
+    let earlier = match wait.order {
+        AltOrder::Fair => 0..0,
+        AltOrder::Priority => 0..branch,
+    };
+    earlier
+        .into_iter()
+        .find(|branch| scene.can_commit_outside(Outside::Asked, instance, *branch))
+        .map(|branch| scene.outside_step(instance, branch))
+}
+
+/// Whether its guard asks for free objects, so that it may open while its instance waits.
+fn asks_free(branch: &BranchCode) -> bool {
+    match branch.guard {
+        GuardCode::Region(_) => true,
+        GuardCode::Open | GuardCode::Register(_) => false,
+    }
+}
+
+/// Whether a step communicates, and is not one of a fast path, which communicates with the world only.
+fn is_communication(step: Step, scene: &Scene<'_>) -> bool {
+    match step {
+        Step::Communicate { .. } => true,
+        Step::FromWorld { instance, .. } | Step::ToWorld { instance, .. } => !scene.is_on_path(instance),
+        Step::Local { .. } | Step::After { .. } | Step::Else { .. } => false,
+    }
+}
+
+fn is_waiting(scene: &Scene<'_>, instance: u32) -> bool {
+    match scene.state.control(instance) {
+        Control::Waiting { .. } => true,
+        Control::Running { .. } | Control::Lent { .. } | Control::Ended => false,
+    }
+}
+
+fn remove(queue: &mut VecDeque<u32>, instance: u32) {
+    if let Some(position) = queue.iter().position(|other| *other == instance) {
+        queue.remove(position);
+    }
+}
+
+/// Whose step it is, of those that involve the world.
+fn actor(step: Step) -> u32 {
+    match step {
+        Step::FromWorld { instance, .. }
+        | Step::ToWorld { instance, .. }
+        | Step::After { instance, .. }
+        | Step::Else { instance }
+        | Step::Local { instance } => instance,
+        Step::Communicate { receiver, .. } => receiver,
+    }
+}

@@ -1,0 +1,215 @@
+//! Messages against patterns: whether one matches, and what it leaves behind. Patterns match whole or do nothing.
+//! Knows nothing of who sends and who waits.
+
+use crate::code::{OperandCode, PatternCode, Register};
+use crate::execute::Frame;
+use crate::store::{Part, Pools, Space, Spot, View, bytes_at, word};
+use quaject_esp_ir::ir::{Fault, PoolId, Type, TypeId};
+
+/// Where a matched part goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target {
+    /// The n-th parameter of the block that follows.
+    Parameter(usize),
+    /// The slot at this offset.
+    Slot(usize),
+}
+
+/// A part of a message that a pattern keeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Capture {
+    pub(crate) target: Target,
+    pub(crate) ty: TypeId,
+    pub(crate) part: Part,
+}
+
+/// One receiver's look at one message.
+pub(crate) struct Matcher<'a> {
+    pub(crate) view: View<'a>,
+    /// The memory of the giver, in which parts of the message lie.
+    pub(crate) source: &'a [u8],
+    /// The receiver's frame, for values computed on arrival.
+    pub(crate) receiver: &'a Frame,
+    /// The receiver.
+    pub(crate) own: u32,
+}
+
+impl<'a> Matcher<'a> {
+    /// Whether the part matches; what it keeps is appended to `captures`.
+    pub(crate) fn matches(
+        &self,
+        pattern: &PatternCode,
+        ty: TypeId,
+        part: Part,
+        captures: &mut Vec<Capture>,
+    ) -> Result<bool, Fault> {
+        let types = &self.view.program.types;
+        let at = |spot: Spot, distance| Part::Memory(Spot { at: spot.at + distance, ..spot });
+        match pattern {
+            PatternCode::Any => Ok(true),
+            PatternCode::Parameter(number) => {
+                captures.push(Capture { target: Target::Parameter(*number), ty, part });
+                Ok(true)
+            }
+            PatternCode::Slot(offset) => {
+                captures.push(Capture { target: Target::Slot(*offset), ty, part });
+                Ok(true)
+            }
+            PatternCode::Constant(value) => {
+                let (ty, part) = self.view.unboxed(ty, part, self.source)?;
+                Ok(self.view.scalar(ty, part, self.source) == *value)
+            }
+            PatternCode::OwnId => Ok(self.view.scalar(ty, part, self.source) == i64::from(self.own)),
+            PatternCode::Bytes(bytes) => {
+                let (_, part) = self.view.unboxed(ty, part, self.source)?;
+                let spot = self.view.spot(part);
+                Ok(bytes_at(self.view.pools.memory(spot.space, self.source), spot.at) == &**bytes)
+            }
+            PatternCode::Equal(operand) => {
+                let own = match operand {
+                    OperandCode::Register(register) => Part::Scalar(self.receiver.registers[*register as usize]),
+                    OperandCode::Place(place) => {
+                        Part::Memory(crate::execute::resolve(self.view.pools, place, self.receiver)?)
+                    }
+                };
+                self.view.equal(ty, (part, self.source), (own, &self.receiver.memory))
+            }
+            PatternCode::Tag(tag, payload) => {
+                let (ty, part) = self.view.unboxed(ty, part, self.source)?;
+                let spot = self.view.spot(part);
+                if word(self.view.pools.memory(spot.space, self.source), spot.at) != *tag {
+                    return Ok(false);
+                }
+                let part_type = match types.get(ty) {
+                    Type::Union(id) => types.aggregate(*id).parts.get(*tag as usize).and_then(|(_, ty)| *ty),
+                    Type::Error
+                    | Type::Int(_)
+                    | Type::Bool
+                    | Type::Bytes { .. }
+                    | Type::Pid(_)
+                    | Type::Array { .. }
+                    | Type::Record(_)
+                    | Type::Boxed(_) => None,
+                };
+                match (payload, part_type) {
+                    (Some(payload), Some(ty)) => self.matches(payload, ty, at(spot, 4), captures),
+                    (Some(_), None) | (None, _) => Ok(true),
+                }
+            }
+            PatternCode::Record(fields) => {
+                let (ty, part) = self.view.unboxed(ty, part, self.source)?;
+                let spot = self.view.spot(part);
+                for (index, field) in fields.iter().enumerate() {
+                    let field_type = match types.get(ty) {
+                        Type::Record(id) => types.aggregate(*id).parts.get(index).and_then(|(_, ty)| *ty),
+                        Type::Error
+                        | Type::Int(_)
+                        | Type::Bool
+                        | Type::Bytes { .. }
+                        | Type::Pid(_)
+                        | Type::Array { .. }
+                        | Type::Union(_)
+                        | Type::Boxed(_) => None,
+                    };
+                    let field_type = field_type.expect("the verifier types every pattern");
+                    let part = at(spot, self.view.layouts.field(types, ty, index));
+                    if !self.matches(field, field_type, part, captures)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            PatternCode::Array(items) => {
+                let (ty, part) = self.view.unboxed(ty, part, self.source)?;
+                let spot = self.view.spot(part);
+                let element = match types.get(ty) {
+                    Type::Array { element, .. } => *element,
+                    Type::Error
+                    | Type::Int(_)
+                    | Type::Bool
+                    | Type::Bytes { .. }
+                    | Type::Pid(_)
+                    | Type::Record(_)
+                    | Type::Union(_)
+                    | Type::Boxed(_) => unreachable!("the verifier types every pattern"),
+                };
+                let size = self.view.layouts.size(element);
+                for (index, item) in items.iter().enumerate() {
+                    if !self.matches(item, element, at(spot, index * size), captures)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+        }
+    }
+}
+
+/// Writes what was kept into the receiver: parameters into registers, the rest into its slots.
+pub(crate) fn bind(view: View<'_>, captures: &[Capture], source: &[u8], receiver: &mut Frame, parameters: &[Register]) {
+    for capture in captures {
+        match (capture.target, capture.part) {
+            (Target::Parameter(number), part) => {
+                receiver.registers[parameters[number] as usize] = view.scalar(capture.ty, part, source);
+            }
+            (Target::Slot(offset), Part::Memory(spot)) => {
+                let size = view.layouts.size(capture.ty);
+                let bytes = &view.pools.memory(spot.space, source)[spot.at..spot.at + size];
+                receiver.memory[offset..offset + size].copy_from_slice(bytes);
+            }
+            (Target::Slot(_), Part::Scalar(_)) => unreachable!("slots hold aggregates"),
+        }
+    }
+}
+
+/// The objects that what was kept refers to.
+pub(crate) fn captured_objects(view: View<'_>, captures: &[Capture], source: &[u8]) -> Vec<(PoolId, u32)> {
+    let mut objects = Vec::new();
+    for capture in captures {
+        references(view, capture.ty, capture.part, source, &mut objects);
+    }
+    objects
+}
+
+/// The objects that a value refers to itself.
+pub(crate) fn references(view: View<'_>, ty: TypeId, part: Part, source: &[u8], objects: &mut Vec<(PoolId, u32)>) {
+    match part {
+        Part::Scalar(value) => match view.program.types.get(ty) {
+            Type::Boxed(pool) => objects.push((*pool, value as u32)),
+            Type::Error
+            | Type::Int(_)
+            | Type::Bool
+            | Type::Bytes { .. }
+            | Type::Pid(_)
+            | Type::Array { .. }
+            | Type::Record(_)
+            | Type::Union(_) => {}
+        },
+        Part::Memory(spot) => {
+            let memory = view.pools.memory(spot.space, source);
+            view.layouts.references(&view.program.types, ty, memory, spot.at, &mut |pool, at| {
+                objects.push((pool, word(memory, at)));
+            });
+        }
+    }
+}
+
+/// A message from outside, laid out in a frame of its own: each value in memory, one after the other.
+pub(crate) fn message_parts(view: View<'_>, types: &[TypeId], parts: &mut Vec<Part>) -> usize {
+    let mut end = 0;
+    for ty in types {
+        parts.push(Part::Memory(Spot { space: Space::Frame, at: end }));
+        end += view.layouts.size(*ty);
+    }
+    end
+}
+
+/// Takes back one count of the object of each reference.
+pub(crate) fn release_all(
+    program: &quaject_esp_ir::ir::Program,
+    layouts: &crate::store::Layouts,
+    pools: &mut Pools,
+    objects: &[(PoolId, u32)],
+) -> Result<(), Fault> {
+    objects.iter().try_for_each(|(pool, object)| pools.release(&program.types, layouts, *pool, *object))
+}

@@ -1,0 +1,125 @@
+//! Fast paths: how an instance takes others along, and how they get back what is theirs (reference, section 10). What
+//! happens on a path is ordinary code of the instance that entered it.
+//!
+//! ```text
+//!   trigger  --enter--> code of the path --leave--> goes on at once
+//!   member   Waiting -> Lent -------------------->  Running at a block of its own
+//! ```
+
+use crate::code::{EnterCode, LeaveCode, Pc, ResumeCode};
+use crate::step::{Control, Scene};
+use quaject_esp_ir::ir::{PathMember, SlotId};
+
+/// What an entry test says.
+pub(crate) enum Entry {
+    /// The members are lent from now on.
+    Entered,
+    /// A member is not in place, and some member is about to run.
+    Later,
+    /// A member is not in place, and will not soon be.
+    Refused,
+}
+
+impl Scene<'_> {
+    /// The entry test: whether every member is in place.
+    pub(crate) fn enter_path(&mut self, instance: u32, enter: &EnterCode) -> Entry {
+        let path = &self.program.paths[enter.path.0 as usize];
+        if path.trigger != instance {
+            return Entry::Refused;
+        }
+        if !path.members.iter().all(|member| self.is_in_place(member)) {
+            let runs = |member: &PathMember| matches!(self.state.control(member.instance), Control::Running { .. });
+            return if path.members.iter().any(runs) { Entry::Later } else { Entry::Refused };
+        }
+        if self.world.declines() {
+            return Entry::Refused;
+        }
+        let mut parameters = enter.parameters.iter();
+        for member in &path.members {
+            for value in &member.values {
+                let taken = *self.register(member.instance, value.0);
+                let parameter = parameters.next().expect("a verified entry has a parameter for each value");
+                *self.register(instance, *parameter) = taken;
+            }
+            for (own, here) in &member.slots {
+                self.copy_slot((member.instance, *own), (instance, *here));
+            }
+            let control = &mut self.state.instances[member.instance as usize].control;
+            if let Control::Waiting { wait } = *control {
+                *control = Control::Lent { wait };
+                self.work.taken.push((member.instance, wait));
+            }
+        }
+        Entry::Entered
+    }
+
+    /// Whether an instance is on a fast path that it has entered.
+    pub(crate) fn is_on_path(&self, instance: u32) -> bool {
+        self.program.paths.iter().any(|path| {
+            let lent = |member: &PathMember| matches!(self.state.control(member.instance), Control::Lent { .. });
+            path.trigger == instance && path.members.first().is_some_and(lent)
+        })
+    }
+
+    /// The end of a path: every member gets its values back. Where the trigger goes on.
+    pub(crate) fn leave_path(&mut self, instance: u32, leave: &LeaveCode) -> Pc {
+        let path = &self.program.paths[leave.path.0 as usize];
+        for (number, resume) in &leave.members {
+            let PathMember { instance: member, values, .. } = &path.members[*number as usize];
+            let member = *member;
+            // What it had is gone, so that states which go on alike are equal.
+            values.iter().for_each(|value| *self.register(member, value.0) = 0);
+            for (own, becomes) in &resume.values {
+                let value = *self.register(instance, *becomes);
+                *self.register(member, *own) = value;
+            }
+            let member = &mut self.state.instances[member as usize];
+            member.control = Control::Running { at: resume.to };
+            member.branches.clear();
+        }
+        for member in &path.members {
+            for (own, here) in &member.slots {
+                self.copy_slot((instance, *here), (member.instance, *own));
+                let (at, size) = self.body(instance).slots[here.0 as usize];
+                self.state.instances[instance as usize].frame.memory[at..at + size].fill(0);
+            }
+        }
+        self.work.returned.extend(leave.members.iter().map(|(number, _)| path.members[*number as usize].instance));
+        self.resume_trigger(instance, &leave.trigger)
+    }
+
+    /// The trigger's values are set all at once, as one may become what another was.
+    fn resume_trigger(&mut self, instance: u32, resume: &ResumeCode) -> Pc {
+        let values: Vec<i64> = resume.values.iter().map(|(_, becomes)| *self.register(instance, *becomes)).collect();
+        for ((own, _), value) in resume.values.iter().zip(values) {
+            *self.register(instance, *own) = value;
+        }
+        resume.to
+    }
+
+    fn is_in_place(&self, member: &PathMember) -> bool {
+        let (block, branch) = member.start;
+        let (process, _) = self.code.instances[member.instance as usize];
+        let body = &self.code.processes[process.0 as usize];
+        match self.state.control(member.instance) {
+            Control::Waiting { wait } => {
+                body.waits[wait as usize].block == block
+                    && self.state.instances[member.instance as usize].branches[branch as usize].open
+            }
+            Control::Running { .. } | Control::Lent { .. } | Control::Ended => false,
+        }
+    }
+
+    fn register(&mut self, instance: u32, register: u32) -> &mut i64 {
+        &mut self.state.instances[instance as usize].frame.registers[register as usize]
+    }
+
+    fn copy_slot(&mut self, (from, from_slot): (u32, SlotId), (to, to_slot): (u32, SlotId)) {
+        let (from_at, size) = self.body(from).slots[from_slot.0 as usize];
+        let (to_at, _) = self.body(to).slots[to_slot.0 as usize];
+        let source = std::mem::take(&mut self.state.instances[from as usize].frame.memory);
+        self.state.instances[to as usize].frame.memory[to_at..to_at + size]
+            .copy_from_slice(&source[from_at..from_at + size]);
+        self.state.instances[from as usize].frame.memory = source;
+    }
+}

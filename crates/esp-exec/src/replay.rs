@@ -1,0 +1,130 @@
+//! Other ways through a program's steps than the reference schedule: any of the possible steps by chance, and the
+//! choices of a recorded trace. Both are engines for tests: what they do, `step` allows.
+
+use crate::native::Native;
+use crate::profile::PathRuns;
+use crate::report::Outcome;
+use crate::step::Checks;
+use crate::step::{Effect, Machine, Outside, State, Step, TooLarge};
+use crate::world::World;
+use quaject_esp_ir::ir::Program;
+use std::fmt;
+
+/// A program whose every step is chosen by chance among all that are possible.
+pub struct RandomScheduler<'p> {
+    machine: Machine<'p>,
+    state: State,
+    random: fastrand::Rng,
+    trace: Vec<Step>,
+    over: Option<Outcome>,
+}
+
+impl<'p> RandomScheduler<'p> {
+    /// A verified program at its start. Equal seeds make equal choices.
+    pub fn new(program: &'p Program, checks: Checks, seed: u64) -> Result<RandomScheduler<'p>, TooLarge> {
+        let machine = Machine::new(program, checks)?;
+        let state = machine.start();
+        let random = fastrand::Rng::with_seed(seed);
+        Ok(RandomScheduler { machine, state, random, trace: Vec::new(), over: None })
+    }
+
+    /// Has machine code run local code. The program is at its start.
+    pub fn use_native(&mut self, native: Box<dyn Native>) {
+        self.machine.use_native(&mut self.state, native);
+    }
+
+    /// The choices made so far.
+    pub fn trace(&self) -> &[Step] {
+        &self.trace
+    }
+
+    /// What has been done with each fast path so far.
+    pub fn path_runs(&self) -> &[PathRuns] {
+        &self.machine.work.path_runs
+    }
+
+    /// The state the program is in.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Runs until everything rests, the program is over, or about `budget` IR steps are done. Never blocks.
+    pub fn run(&mut self, world: &mut dyn World, budget: u64) -> Outcome {
+        let mut fuel = budget;
+        while fuel > 0 {
+            if let Some(outcome) = &self.over {
+                return outcome.clone();
+            }
+            let steps = self.machine.enabled(&mut self.state, world);
+            let Some(step) = self.random.choice(&steps).copied() else {
+                match self.machine.rest(&mut self.state, world) {
+                    Outcome::Resting(resting) => return Outcome::Resting(resting),
+                    outcome @ (Outcome::Budget | Outcome::Ended(_) | Outcome::Faulted(_)) => {
+                        self.over = Some(outcome);
+                        continue;
+                    }
+                }
+            };
+            if self.state.unfinished.is_none() {
+                self.trace.push(step);
+            }
+            match self.machine.step(step, &mut self.state, world, &mut fuel) {
+                Effect::Done | Effect::Unfinished => {}
+                Effect::Exited(status) => self.over = Some(Outcome::Ended(status)),
+                Effect::Faulted(report) => self.over = Some(Outcome::Faulted(report)),
+            }
+            fuel = fuel.saturating_sub(1);
+        }
+        self.over.clone().unwrap_or(Outcome::Budget)
+    }
+}
+
+/// A trace asks for a step that the program cannot take.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ReplayError {
+    /// Which step of the trace, from 0.
+    pub number: usize,
+    /// What it asks for.
+    pub step: Step,
+    /// What is possible there, as far as the world offers it.
+    pub possible: Vec<Step>,
+}
+
+impl fmt::Display for ReplayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let possible: Vec<_> = self.possible.iter().map(|step| format!("`{step}`")).collect();
+        let possible = if possible.is_empty() { "nothing".to_string() } else { possible.join(", ") };
+        write!(f, "step {} of the trace, `{}`, is not possible; possible: {possible}", self.number + 1, self.step)
+    }
+}
+
+impl std::error::Error for ReplayError {}
+
+/// Takes the steps of a trace, each of which must be possible. The clock and the readiness of the world are as the
+/// trace says, its messages are the world's. The outcome is `Budget` if the trace ends before the program.
+pub fn replay(
+    program: &Program,
+    checks: Checks,
+    trace: &[Step],
+    world: &mut dyn World,
+) -> Result<Result<Outcome, ReplayError>, TooLarge> {
+    let mut machine = Machine::new(program, checks)?;
+    let mut state = machine.start();
+    for (number, step) in trace.iter().copied().enumerate() {
+        if !machine.is_possible(step, &mut state, world, Outside::AsTraced) {
+            let possible = machine.enabled(&mut state, world);
+            return Ok(Err(ReplayError { number, step, possible }));
+        }
+        let mut fuel = u64::MAX;
+        match machine.step(step, &mut state, world, &mut fuel) {
+            Effect::Done => {}
+            Effect::Exited(status) => return Ok(Ok(Outcome::Ended(status))),
+            Effect::Faulted(report) => return Ok(Ok(Outcome::Faulted(report))),
+            Effect::Unfinished => return Ok(Ok(Outcome::Budget)),
+        }
+    }
+    if machine.enabled(&mut state, world).is_empty() {
+        return Ok(Ok(machine.rest(&mut state, world)));
+    }
+    Ok(Ok(Outcome::Budget))
+}

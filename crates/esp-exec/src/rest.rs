@@ -1,0 +1,188 @@
+//! Rest: what a program is in when it can take no step (reference, section 8). Finds the instances that something can
+//! still wake, as the least such set, and tells sleep, end and deadlock apart.
+
+use crate::code::{BranchCode, GuardCode, OperationCode, WaitCode};
+use crate::outside::Supply;
+use crate::report::{FaultReport, Outcome, Resting};
+use crate::step::{Control, Scene, channel_of};
+use crate::world::Readiness;
+use quaject_esp_ir::deadlock::{WaitsFor, by_member};
+use quaject_esp_ir::ir::{ChannelId, Direction, Fault, ProcessId, Rest};
+
+/// What could wake an instance by itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Hope {
+    /// Nothing.
+    None,
+    /// The world or the clock.
+    Outside,
+    /// Any other instance that is wakeable: it may release objects.
+    Others,
+}
+
+impl Scene<'_> {
+    /// What a state without possible steps is: at rest, ended, or deadlocked.
+    pub(crate) fn rest(&mut self) -> Outcome {
+        let mut resting = Resting::default();
+        let count = self.state.instances.len();
+        let mut wakeable = vec![false; count];
+        let mut others = vec![false; count];
+        for instance in 0..count as u32 {
+            let Some(wait) = self.wait(instance) else { continue };
+            for (number, branch) in wait.branches.iter().enumerate() {
+                match self.hope(instance, number as u32, branch, &mut resting) {
+                    Hope::None => {}
+                    Hope::Outside => wakeable[instance as usize] = true,
+                    Hope::Others => others[instance as usize] = true,
+                }
+            }
+        }
+        self.spread(&mut wakeable, &others);
+        let stuck: Vec<u32> = (0..count as u32)
+            .filter(|instance| {
+                let idle = self.wait(*instance).is_some_and(|wait| wait.rest == Rest::Idle);
+                self.state.instances[*instance as usize].control != Control::Ended
+                    && !wakeable[*instance as usize]
+                    && !idle
+            })
+            .collect();
+        if let Some(first) = stuck.first() {
+            return Outcome::Faulted(Box::new(self.deadlock(*first, &stuck)));
+        }
+        if !wakeable.contains(&true) {
+            return Outcome::Ended(0);
+        }
+        resting.readable.sort_unstable();
+        resting.readable.dedup();
+        resting.writable.sort_unstable();
+        resting.writable.dedup();
+        Outcome::Resting(resting)
+    }
+
+    fn hope(&mut self, instance: u32, number: u32, branch: &BranchCode, resting: &mut Resting) -> Hope {
+        let known = self.state.instances[instance as usize].branches[number as usize];
+        if !known.open {
+            return match branch.guard {
+                GuardCode::Region(_) => Hope::Others,
+                GuardCode::Open | GuardCode::Register(_) => Hope::None,
+            };
+        }
+        match &branch.operation {
+            OperationCode::After { .. } => {
+                let earliest = resting.deadline_ns.map_or(known.deadline_ns, |time| time.min(known.deadline_ns));
+                resting.deadline_ns = Some(earliest);
+                Hope::Outside
+            }
+            OperationCode::In { channel, .. } if !self.is_internal(*channel) => match self.supply(instance, number) {
+                Supply::Closed => Hope::None,
+                Supply::Starved => Hope::Others,
+                Supply::Refused => Hope::Outside,
+                Supply::Pending | Supply::Matching => {
+                    resting.readable.push(*channel);
+                    Hope::Outside
+                }
+            },
+            OperationCode::Out { channel, .. } if !self.is_internal(*channel) => {
+                if self.state.closed[channel.0 as usize] || self.world.readiness(*channel) == Readiness::Closed {
+                    self.state.closed[channel.0 as usize] = true;
+                    return Hope::None;
+                }
+                resting.writable.push(*channel);
+                Hope::Outside
+            }
+            OperationCode::In { .. } | OperationCode::Out { .. } => Hope::None,
+        }
+    }
+
+    /// Whatever a wakeable instance could wake is wakeable too.
+    fn spread(&self, wakeable: &mut [bool], others: &[bool]) {
+        // How many instances of each process are wakeable: programs have many instances and few processes, and rest often.
+        let mut awake = vec![0_u32; self.program.processes.len()];
+        for (instance, _) in wakeable.iter().enumerate().filter(|(_, wakeable)| **wakeable) {
+            awake[self.code.instances[instance].0.0 as usize] += 1;
+        }
+        loop {
+            let mut grown = false;
+            for instance in 0..wakeable.len() {
+                if wakeable[instance] {
+                    continue;
+                }
+                let Some(wait) = self.wait(instance as u32) else { continue };
+                let another = awake.iter().any(|count| *count > 0);
+                if others[instance] && another || self.has_wakeable_partner(wait, instance as u32, &awake) {
+                    wakeable[instance] = true;
+                    awake[self.code.instances[instance].0.0 as usize] += 1;
+                    grown = true;
+                }
+            }
+            if !grown {
+                return;
+            }
+        }
+    }
+
+    /// Whether an instance that is not wakeable itself waits for one that is.
+    fn has_wakeable_partner(&self, wait: &WaitCode, instance: u32, awake: &[u32]) -> bool {
+        let known = &self.state.instances[instance as usize].branches;
+        wait.branches.iter().zip(known).filter(|(_, known)| known.open).any(|(branch, _)| {
+            channel_of(branch).is_some_and(|channel| {
+                let wanted = direction(branch).other();
+                let mut awake = (0..).zip(awake).filter(|(_, count)| **count > 0);
+                self.is_internal(channel)
+                    && awake.any(|(process, _)| self.code.process_uses(ProcessId(process), channel, wanted))
+            })
+        })
+    }
+
+    /// The other instances, not ended, that have an operation of the other direction on the channel in their text.
+    fn partners(&self, instance: u32, channel: ChannelId, direction: Direction) -> Vec<u32> {
+        (0..self.state.instances.len() as u32)
+            .filter(|other| {
+                *other != instance
+                    && self.code.uses(*other, channel, direction.other())
+                    && self.state.instances[*other as usize].control != Control::Ended
+            })
+            .collect()
+    }
+
+    fn deadlock(&self, first: u32, stuck: &[u32]) -> FaultReport {
+        let mut waits = Vec::new();
+        for instance in stuck {
+            let Some(wait) = self.wait(*instance) else { continue };
+            let known = &self.state.instances[*instance as usize].branches;
+            let before = waits.len();
+            for (branch, _) in wait.branches.iter().zip(known).filter(|(_, known)| known.open) {
+                if let Some(channel) = channel_of(branch) {
+                    let direction = direction(branch);
+                    waits.push(WaitsFor {
+                        instance: *instance,
+                        location: branch.location,
+                        operation: Some((channel, direction)),
+                        partners: self.partners(*instance, channel, direction),
+                    });
+                }
+            }
+            if waits.len() == before {
+                let location = wait.location;
+                waits.push(WaitsFor { instance: *instance, location, operation: None, partners: Vec::new() });
+            }
+        }
+        let location = waits.first().map(|wait| wait.location).unwrap_or_default();
+        let channel = waits.first().and_then(|wait| wait.operation).map(|(channel, _)| channel);
+        let members = stuck.iter().flat_map(|instance| {
+            let known = &self.state.instances[*instance as usize].branches;
+            let members = self.wait(*instance).into_iter().flat_map(|wait| wait.members.iter());
+            members.filter(|(branch, _)| known[*branch as usize].open).map(|(_, wait)| (*instance, wait))
+        });
+        let members: Vec<(u32, &WaitsFor)> = members.collect();
+        let waits = by_member(waits, &members);
+        FaultReport { fault: Fault::Deadlock, instance: first, location, channel, name: None, waits }
+    }
+}
+
+pub(crate) fn direction(branch: &BranchCode) -> Direction {
+    match &branch.operation {
+        OperationCode::In { .. } | OperationCode::After { .. } => Direction::In,
+        OperationCode::Out { .. } => Direction::Out,
+    }
+}

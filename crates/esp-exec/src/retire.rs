@@ -1,0 +1,64 @@
+//! References to objects that are gone are forgotten when a step is over: from then on they lead to nothing, whoever
+//! takes the object next, and all objects are young again. Only manual memory leaves such references.
+
+use crate::code::Code;
+use crate::step::{Scene, State};
+use crate::store::{Pools, set_word, word};
+use quaject_esp_ir::ir::{PoolId, Program, Type};
+
+impl Scene<'_> {
+    /// Forgets the references that the step has left without an object.
+    pub(crate) fn retire(&mut self) {
+        if !self.state.pools.pools.iter().any(|pool| pool.aged) {
+            return;
+        }
+        self.state.replace_references(self.program, self.code, |pools, pool, reference| {
+            pools.get(pool).rejuvenated(reference)
+        });
+        self.state.pools.pools.iter_mut().for_each(crate::store::Pool::rejuvenate);
+    }
+}
+
+impl State {
+    /// Makes every reference there is, whoever holds it, what `becomes` says; its pool is given too.
+    pub(crate) fn replace_references(
+        &mut self,
+        program: &Program,
+        code: &Code,
+        becomes: impl Fn(&Pools, PoolId, u32) -> u32,
+    ) {
+        let (types, layouts) = (&program.types, &code.layouts);
+        for (instance, (process, _)) in self.instances.iter_mut().zip(&code.instances) {
+            let body = &program.processes[process.0 as usize].body;
+            for (register, value) in instance.frame.registers.iter_mut().zip(&body.values) {
+                if let Type::Boxed(pool) = types.get(value.ty) {
+                    *register = i64::from(becomes(&self.pools, *pool, *register as u32));
+                }
+            }
+            let slots = &code.processes[process.0 as usize].slots;
+            for (slot, (at, _)) in body.slots.iter().zip(slots) {
+                let mut references = Vec::new();
+                layouts.references(types, slot.ty, &instance.frame.memory, *at, &mut |pool, at| {
+                    references.push((pool, at));
+                });
+                for (pool, at) in references {
+                    let reference = becomes(&self.pools, pool, word(&instance.frame.memory, at));
+                    set_word(&mut instance.frame.memory, at, reference);
+                }
+            }
+        }
+        for (index, ty) in types.pools().iter().enumerate() {
+            let mut references = Vec::new();
+            let pool = &self.pools.pools[index];
+            for object in 0..pool.counts.len() {
+                layouts.references(types, ty.content, &pool.memory, object * pool.size, &mut |pool, at| {
+                    references.push((pool, at));
+                });
+            }
+            for (pool, at) in references {
+                let reference = becomes(&self.pools, pool, word(&self.pools.pools[index].memory, at));
+                set_word(&mut self.pools.pools[index].memory, at, reference);
+            }
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Which steps a program can take now: who can meet whom, and whose turn it is in a `pri alt`. Changes nothing but
+//! that a channel seen closed is closed. Knows nothing of schedules, which choose among these steps.
+
+use crate::code::{OperationCode, PayloadCode};
+use crate::priority::{self, participants};
+use crate::step::{Control, Outside, Scene};
+use crate::trace::Step;
+use crate::trial::{condition_changes_pools, wipe};
+use quaject_esp_ir::ir::AltOrder;
+
+impl<'a> Scene<'a> {
+    /// All steps possible now, in order.
+    pub(crate) fn enabled(&mut self) -> Vec<Step> {
+        if let Some(instance) = self.state.unfinished {
+            return vec![Step::Local { instance }];
+        }
+        let mut candidates = self.candidates();
+        candidates.retain(|step| self.is_possible(*step, Outside::Asked));
+        candidates
+    }
+
+    /// Every step that somebody stands at, whether or not it can be taken.
+    pub(crate) fn candidates(&self) -> Vec<Step> {
+        let mut candidates = Vec::new();
+        for instance in 0..self.state.instances.len() as u32 {
+            if let Control::Running { .. } = self.state.instances[instance as usize].control {
+                candidates.push(Step::Local { instance });
+            }
+            let Some(wait) = self.wait(instance) else { continue };
+            for (branch, branch_code) in wait.branches.iter().enumerate() {
+                let branch = branch as u32;
+                match &branch_code.operation {
+                    OperationCode::In { channel, .. } if self.is_internal(*channel) => {}
+                    OperationCode::In { .. } => candidates.push(Step::FromWorld { instance, branch }),
+                    OperationCode::Out { channel, .. } if self.is_internal(*channel) => {
+                        for receiver in 0..self.state.instances.len() as u32 {
+                            let Some(wait) = self.wait(receiver) else { continue };
+                            candidates.extend((0..wait.branches.len() as u32).map(|receiver_branch| {
+                                Step::Communicate { sender: instance, sender_branch: branch, receiver, receiver_branch }
+                            }));
+                        }
+                    }
+                    OperationCode::Out { .. } => candidates.push(Step::ToWorld { instance, branch }),
+                    OperationCode::After { .. } => candidates.push(Step::After { instance, branch }),
+                }
+            }
+            if wait.otherwise.is_some() {
+                candidates.push(Step::Else { instance });
+            }
+        }
+        candidates
+    }
+
+    /// Whether the program may take this step now. Any step may be asked for. The state is left as it was, but that
+    /// a channel seen closed is closed.
+    pub(crate) fn is_possible(&mut self, step: Step, outside: Outside) -> bool {
+        match step {
+            Step::Local { instance } => {
+                let running = match self.state.instances.get(instance as usize).map(|instance| instance.control) {
+                    Some(Control::Running { .. }) => true,
+                    Some(Control::Waiting { .. } | Control::Lent { .. } | Control::Ended) | None => false,
+                };
+                running && self.state.unfinished.is_none_or(|unfinished| unfinished == instance)
+            }
+            _ if self.state.unfinished.is_some() => false,
+            Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
+                let (from, to) = ((sender, sender_branch), (receiver, receiver_branch));
+                self.can_meet(from, to) && self.is_allowed(step, outside)
+            }
+            Step::FromWorld { instance, branch } | Step::ToWorld { instance, branch } => {
+                self.can_commit_outside(Outside::Asked, instance, branch)
+                    && step == self.outside_step(instance, branch)
+                    && self.is_allowed(step, outside)
+            }
+            Step::After { instance, branch } => {
+                let due = match self.open(instance, branch).map(|branch| &branch.operation) {
+                    Some(OperationCode::After { .. }) => match outside {
+                        Outside::Asked => self.can_commit_outside(outside, instance, branch),
+                        Outside::AsTraced => true,
+                    },
+                    Some(OperationCode::In { .. } | OperationCode::Out { .. }) | None => false,
+                };
+                due && self.is_allowed(step, outside)
+            }
+            Step::Else { instance } => {
+                let wait = self.state.instances.get(instance as usize).and_then(|_| self.wait(instance));
+                wait.is_some_and(|wait| {
+                    wait.otherwise.is_some()
+                        && (0..wait.branches.len() as u32).all(|branch| !self.can_commit(outside, instance, branch))
+                })
+            }
+        }
+    }
+
+    /// The step that an open branch on an external channel or a time takes.
+    pub(crate) fn outside_step(&self, instance: u32, branch: u32) -> Step {
+        match self.open(instance, branch).map(|branch| &branch.operation) {
+            Some(OperationCode::In { .. }) => Step::FromWorld { instance, branch },
+            Some(OperationCode::Out { .. }) => Step::ToWorld { instance, branch },
+            Some(OperationCode::After { .. }) | None => Step::After { instance, branch },
+        }
+    }
+
+    /// Whether the `pri alt`s allow a step that everybody is there for.
+    pub(crate) fn is_allowed(&mut self, step: Step, outside: Outside) -> bool {
+        if participants(step).all(|(instance, branch)| self.is_first(outside, instance, branch)) {
+            return true;
+        }
+        // Only two orders can contradict each other.
+        if (0..self.state.instances.len() as u32).filter(|instance| self.is_priority(*instance)).count() < 2 {
+            return false;
+        }
+        let mut steps = self.candidates();
+        steps.retain(|other| {
+            *other == step
+                || match *other {
+                    Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
+                        self.can_meet((sender, sender_branch), (receiver, receiver_branch))
+                    }
+                    Step::FromWorld { instance, branch }
+                    | Step::ToWorld { instance, branch }
+                    | Step::After { instance, branch } => self.can_commit_outside(outside, instance, branch),
+                    Step::Local { .. } | Step::Else { .. } => false,
+                }
+        });
+        priority::is_allowed(step, &steps, &|instance| self.is_priority(instance))
+    }
+
+    /// Whether an instance waits at a `pri alt` of several branches.
+    fn is_priority(&self, instance: u32) -> bool {
+        self.wait(instance).is_some_and(|wait| match wait.order {
+            AltOrder::Priority => wait.branches.len() > 1,
+            AltOrder::Fair => false,
+        })
+    }
+
+    /// Whether no earlier branch of a `pri alt` can commit.
+    fn is_first(&mut self, outside: Outside, instance: u32, branch: u32) -> bool {
+        match self.wait(instance).map(|wait| wait.order) {
+            Some(AltOrder::Priority) => (0..branch).all(|earlier| !self.can_commit(outside, instance, earlier)),
+            Some(AltOrder::Fair) | None => true,
+        }
+    }
+
+    /// Whether a branch is open and what it waits for is there.
+    fn can_commit(&mut self, outside: Outside, instance: u32, branch: u32) -> bool {
+        let Some(branch_code) = self.open(instance, branch) else { return false };
+        let (channel, sends) = match &branch_code.operation {
+            OperationCode::In { channel, .. } => (*channel, false),
+            OperationCode::Out { channel, .. } => (*channel, true),
+            OperationCode::After { .. } => return self.can_commit_outside(outside, instance, branch),
+        };
+        if !self.is_internal(channel) {
+            return self.can_commit_outside(outside, instance, branch);
+        }
+        for partner in 0..self.state.instances.len() as u32 {
+            let branches = self.wait(partner).map_or(0, |wait| wait.branches.len() as u32);
+            for other in 0..branches {
+                let (own, other) = ((instance, branch), (partner, other));
+                let (from, to) = if sends { (own, other) } else { (other, own) };
+                if self.can_meet(from, to) {
+                    return true;
+                }
+            }
+        }
+        false
+    }
+
+    /// Whether a sender's and a receiver's branch, both open, can meet: same channel, message and pattern match. A
+    /// payload or condition that would fault matches; the fault is raised when the step is taken.
+    pub(crate) fn can_meet(
+        &mut self,
+        (sender, sender_branch): (u32, u32),
+        (receiver, receiver_branch): (u32, u32),
+    ) -> bool {
+        if sender == receiver {
+            return false;
+        }
+        let Some(out) = self.open(sender, sender_branch) else { return false };
+        let Some(input) = self.open(receiver, receiver_branch) else { return false };
+        let payload = match (&out.operation, &input.operation) {
+            (OperationCode::Out { channel: to, payload }, OperationCode::In { channel: from, .. })
+                if to == from && self.is_internal(*to) =>
+            {
+                payload
+            }
+            (OperationCode::Out { .. } | OperationCode::In { .. } | OperationCode::After { .. }, _) => return false,
+        };
+        let region = match payload {
+            PayloadCode::Ready(_) => None,
+            PayloadCode::Region(region) => Some(region),
+        };
+        let changes_pools = region.is_some_and(|region| region.changes_pools) || condition_changes_pools(input);
+        let before = changes_pools.then(|| self.state.pools.clone());
+        let matches = match self.evaluate(sender, out) {
+            Err(_) => true,
+            Ok(_) => {
+                let memory = std::mem::take(&mut self.state.instances[sender as usize].frame.memory);
+                let matches = self.try_match(&memory, receiver, input);
+                self.state.instances[sender as usize].frame.memory = memory;
+                matches
+            }
+        };
+        if let Some(region) = region {
+            wipe(region, &mut self.state.instances[sender as usize].frame);
+        }
+        if let Some(pools) = before {
+            self.state.pools = pools;
+        }
+        matches
+    }
+}

@@ -1,0 +1,145 @@
+//! Looks at a message before anybody commits to it: what an `out` says, whether an `in` takes it. Regions run here, and
+//! what they have computed is taken back without a trace. Counts of objects are changed by a region's own code alone.
+
+use crate::code::{BranchCode, Inst, OperandCode, OperationCode, PassedCode, PayloadCode, Pc, RegionCode};
+use crate::execute::{Context, Frame, Stop, Trap, resolve};
+use crate::matching::{Matcher, bind, references};
+use crate::step::Scene;
+use crate::store::{Part, View};
+use quaject_esp_ir::ir::{Fault, MemoryMode};
+
+impl<'a> Scene<'a> {
+    /// Evaluates the message of an `out`; its values are then in `parts`.
+    pub(crate) fn evaluate(&mut self, sender: u32, branch: &'a BranchCode) -> Result<&'a [PassedCode], Box<Trap>> {
+        let body = self.body(sender);
+        let passed: &'a [PassedCode] = match &branch.operation {
+            OperationCode::Out { payload: PayloadCode::Ready(passed), .. } => passed,
+            OperationCode::Out { payload: PayloadCode::Region(region), .. } => {
+                let pc = self.run_region(sender, region)?;
+                match &body.instructions[pc as usize] {
+                    Inst::Result(passed) => passed,
+                    _ => unreachable!("regions end in results"),
+                }
+            }
+            OperationCode::In { .. } | OperationCode::After { .. } => unreachable!("only an `out` has a message"),
+        };
+        let frame = &self.state.instances[sender as usize].frame;
+        let trap = |fault| Box::new(Trap::at(fault, branch.location));
+        self.work.parts.clear();
+        let view = View { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
+        for value in passed {
+            let part = match &value.value.operand {
+                OperandCode::Register(register) => Part::Scalar(frame.registers[*register as usize]),
+                OperandCode::Place(place) => Part::Memory(resolve(&self.state.pools, place, frame).map_err(trap)?),
+            };
+            if self.program.memory == MemoryMode::Manual {
+                let mut objects = Vec::new();
+                references(view, value.value.ty, part, &frame.memory, &mut objects);
+                if objects.iter().any(|(pool, object)| self.state.pools.count(*pool, *object) == 0) {
+                    return Err(trap(Fault::Memory));
+                }
+            }
+            self.work.parts.push(part);
+        }
+        Ok(passed)
+    }
+
+    /// Runs a region to its result's position.
+    fn run_region(&mut self, instance: u32, region: &RegionCode) -> Result<Pc, Box<Trap>> {
+        let body = self.body(instance);
+        let mut context = Context {
+            program: self.program,
+            code: self.code,
+            checks: self.checks,
+            pools: &mut self.state.pools,
+            scratch: &mut self.work.scratch,
+            world: &mut *self.world,
+            own: instance,
+        };
+        let mut fuel = context.scratch.patience;
+        match context.run(body, &mut self.state.instances[instance as usize].frame, region.entry, &mut fuel) {
+            Stop::Value(pc) => Ok(pc),
+            Stop::Trap(trap) => Err(trap),
+            Stop::Fuel(at) => {
+                // Whoever set a limit asks whether it was reached; like a fault, it counts as a match until then.
+                self.work.scratch.is_impatient = true;
+                Err(Box::new(Trap::at(Fault::Overflow, body.locations[at as usize])))
+            }
+            Stop::Wait(_)
+            | Stop::Yield(_)
+            | Stop::End
+            | Stop::Exit(_)
+            | Stop::Native(_)
+            | Stop::Enter(_)
+            | Stop::Leave(_) => {
+                unreachable!("regions end in results or faults")
+            }
+        }
+    }
+
+    /// The `bool` of a region.
+    pub(crate) fn decide(&mut self, instance: u32, region: &RegionCode) -> Result<bool, Box<Trap>> {
+        let pc = self.run_region(instance, region);
+        let body = self.body(instance);
+        let frame = &mut self.state.instances[instance as usize].frame;
+        let result = pc.map(|pc| match &body.instructions[pc as usize] {
+            Inst::Result(passed) => match passed.first().map(|passed| &passed.value.operand) {
+                Some(OperandCode::Register(register)) => frame.registers[*register as usize] != 0,
+                Some(OperandCode::Place(_)) | None => unreachable!("conditions are `bool` values"),
+            },
+            _ => unreachable!("regions end in results"),
+        });
+        wipe(region, frame);
+        result
+    }
+
+    /// Whether the message in `parts` matches an `in`, conditions included. Faults count as a match.
+    pub(crate) fn try_match(&mut self, source: &[u8], receiver: u32, branch: &BranchCode) -> bool {
+        match self.capture(source, receiver, branch) {
+            Ok(true) => {}
+            Ok(false) => return false,
+            Err(_) => return true,
+        }
+        let OperationCode::In { condition: Some(region), .. } = &branch.operation else { return true };
+        let view = View { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
+        let frame = &mut self.state.instances[receiver as usize].frame;
+        bind(view, &self.work.captures, source, frame, &region.parameters);
+        self.decide(receiver, region).unwrap_or(true)
+    }
+
+    /// Matches the message in `parts` against an `in`'s patterns; what they keep is then in `captures`.
+    pub(crate) fn capture(&mut self, source: &[u8], receiver: u32, branch: &BranchCode) -> Result<bool, Fault> {
+        let OperationCode::In { channel, patterns, .. } = &branch.operation else {
+            unreachable!("only an `in` has patterns")
+        };
+        let view = View { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
+        let receiver_frame = &self.state.instances[receiver as usize].frame;
+        let matcher = Matcher { view, source, receiver: receiver_frame, own: receiver };
+        let types = &self.program.channels[channel.0 as usize].payload;
+        self.work.captures.clear();
+        for ((pattern, ty), part) in patterns.iter().zip(types).zip(&self.work.parts) {
+            if !matcher.matches(pattern, *ty, *part, &mut self.work.captures)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Whether an `in` has a condition that takes objects, which it still holds if it faults.
+pub(crate) fn condition_changes_pools(branch: &BranchCode) -> bool {
+    match &branch.operation {
+        OperationCode::In { condition: Some(region), .. } => region.changes_pools,
+        OperationCode::In { condition: None, .. } | OperationCode::Out { .. } | OperationCode::After { .. } => false,
+    }
+}
+
+/// Takes back everything a region has computed in its frame.
+pub(crate) fn wipe(region: &RegionCode, frame: &mut Frame) {
+    for register in &region.registers {
+        frame.registers[*register as usize] = 0;
+    }
+    for (offset, size) in &region.slots {
+        frame.memory[*offset..*offset + *size].fill(0);
+    }
+}

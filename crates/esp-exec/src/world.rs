@@ -1,0 +1,66 @@
+//! What a running program asks of the world around it: messages at external channels, the time, extern functions.
+//! The shared contract of every engine and of the drivers behind it. Knows neither drivers nor engines.
+
+use crate::datum::Datum;
+use quaject_esp_ir::ir::{ChannelId, ExternId};
+
+/// The world around one running program. No method blocks.
+pub trait World {
+    /// The oldest message on offer at an `external out` channel. It stays on offer until [`World::take`]: a reader
+    /// whose pattern refuses it leaves it where it is, and later messages wait behind it.
+    fn peek(&mut self, channel: ChannelId) -> Offer<'_>;
+
+    /// The message last seen by [`World::peek`] has been received.
+    fn take(&mut self, channel: ChannelId);
+
+    /// Whether an `external in` channel accepts a message now. The answer holds until the next [`World::put`] there.
+    fn readiness(&mut self, channel: ChannelId) -> Readiness;
+
+    /// Accepts a message; called only right after [`World::readiness`] said `Ready`.
+    fn put(&mut self, channel: ChannelId, message: &[Datum]);
+
+    /// The time in nanoseconds since some fixed moment. Never goes back.
+    fn now_ns(&mut self) -> i64;
+
+    /// Whether a fast path is not entered though everybody is in place, which is always allowed. Engines enter it; who
+    /// explores programs can try both.
+    fn declines(&mut self) -> bool {
+        false
+    }
+
+    /// Calls an extern function. Arguments of mutable parameters may be changed; nothing else is read back.
+    fn call(&mut self, function: ExternId, arguments: &mut [Datum]) -> Reply;
+}
+
+/// What is on offer at a channel that the world writes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Offer<'a> {
+    /// A message, one value for each of the channel's types.
+    Message(&'a [Datum]),
+    /// None now, perhaps later.
+    Pending,
+    /// None, and never again.
+    Closed,
+}
+
+/// Whether the world reads a channel now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Readiness {
+    /// A message would be accepted.
+    Ready,
+    /// Not now, perhaps later.
+    Busy,
+    /// Never again.
+    Closed,
+}
+
+/// What became of a call of an extern function.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Reply {
+    /// It returned this; nothing for a procedure.
+    Returned(Option<Datum>),
+    /// What it returned, or left in an argument, is no value of the type.
+    Malformed,
+    /// There is no such function.
+    Unresolved,
+}

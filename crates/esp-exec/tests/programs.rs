@@ -1,0 +1,181 @@
+//! Runs each program of `programs/` (text form of the IR, or ESP) and compares what happens with the file beside it: the
+//! choices of the reference schedule, messages, and the outcome. Comments such as `; offer c 1`, `; later c 1` (when all rests),
+//! `; close c` (after its messages), `; accept c 2` (no more than these), `; extern f 1` (what a call returns),
+//! `; checked`, `; confluent` (every schedule sends and ends alike) in the program say what the world does.
+//!
+//! Each program is also verified, printed and read back; each trace is replayed; each is run under random schedules.
+//! `UPDATE_EXPECT=1` writes the expected files.
+
+use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::interpreter::Interpreter;
+use quaject_esp_exec::replay::{RandomScheduler, replay};
+use quaject_esp_exec::report::Outcome;
+use quaject_esp_exec::step::{Checks, Step};
+use quaject_esp_ir::ir::{ChannelId, Program};
+use quaject_esp_ir::{read::read, text::print, verify::verify};
+use quaject_test_world::{Script, act, by_channel, compile};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// IR steps of a run in one piece, and the most of a run in small ones.
+const BUDGET: u64 = 100_000;
+
+fn outcome_text(program: &Program, outcome: &Outcome) -> String {
+    let names = |channels: &[ChannelId]| {
+        channels.iter().map(|id| format!(" {}", program.channels[id.0 as usize].name)).collect::<String>()
+    };
+    match outcome {
+        Outcome::Budget => "budget used up".to_string(),
+        Outcome::Ended(status) => format!("ended with {status}"),
+        Outcome::Faulted(report) => report.text(program),
+        Outcome::Resting(resting) => {
+            let time = resting.deadline_ns.map(|time| format!(" until {time}")).unwrap_or_default();
+            format!("resting{time}; reading{}; writing{}", names(&resting.readable), names(&resting.writable))
+        }
+    }
+}
+
+/// Runs to the end, the world acting at rest; the trace gets a line for what is visible too.
+fn run_reference<'p>(program: &'p Program, text: &str) -> (Vec<Step>, Script<'p>, Outcome, String) {
+    let mut world = Script::new(program, text);
+    let mut interpreter = Interpreter::new(program, world.checks).expect("test programs are small");
+    interpreter.record();
+    let (mut trace, mut transcript, mut logged) = (Vec::new(), String::new(), 0);
+    loop {
+        let outcome = interpreter.run(&mut world, 1);
+        for step in interpreter.take_trace() {
+            writeln!(transcript, "{step}").unwrap();
+            trace.push(step);
+        }
+        let acted = act(&mut world, &outcome);
+        for line in &world.log[logged..] {
+            writeln!(transcript, "{line}").unwrap();
+        }
+        logged = world.log.len();
+        let over = interpreter.executed() > BUDGET || trace.len() > 2000;
+        if !acted && (outcome != Outcome::Budget || over) {
+            return (trace, world, outcome, transcript);
+        }
+    }
+}
+
+fn check_file(path: &Path) {
+    let text = std::fs::read_to_string(path).expect("a readable program");
+    let name = path.display();
+    let program = match path.extension() {
+        Some(extension) if extension == "esp" => compile(path, &text),
+        Some(_) | None => read(&text).unwrap_or_else(|error| panic!("{name}:{error}")),
+    };
+    let printed = print(&program);
+    let again = read(&printed).unwrap_or_else(|error| panic!("{name}: printed: {error}\n{printed}"));
+    assert_eq!(print(&again), printed, "{name}: printing and reading changes the program");
+    let errors: Vec<String> = verify(&program).iter().map(|error| error.text(&program)).collect();
+    assert!(errors.is_empty(), "{name}: {errors:#?}");
+
+    let (trace, after, outcome, transcript) = run_reference(&program, &text);
+    let log = after.log;
+    let expected = format!("{transcript}{}\n", outcome_text(&program, &outcome));
+    expect_test::expect_file![path.with_extension("out")].assert_eq(&expected);
+
+    // A run in one piece makes the same choices as one in the smallest pieces.
+    let mut world = Script::new(&program, &text);
+    let checks = world.checks;
+    let mut interpreter = Interpreter::new(&program, checks).expect("test programs are small");
+    interpreter.record();
+    let whole = loop {
+        let outcome = interpreter.run(&mut world, BUDGET);
+        if !act(&mut world, &outcome) {
+            break outcome;
+        }
+    };
+    if whole != Outcome::Budget && outcome != Outcome::Budget {
+        assert_eq!((interpreter.take_trace(), &whole), (trace.clone(), &outcome), "{name}: in one piece");
+        // What the schedule did, the semantics allows.
+        let mut world = Script::new(&program, &text);
+        let (offered, unused) = (world.later.len() - after.later.len(), after.later);
+        for (channel, message) in world.later.drain(..offered) {
+            world.offers[channel.0 as usize].push_back(message);
+        }
+        assert_eq!(world.later, unused);
+        let replayed = replay(&program, checks, &trace, &mut world).expect("test programs are small");
+        let replayed = replayed.unwrap_or_else(|error| panic!("{name}: {error}"));
+        world.log.retain(|line| !line.starts_with("time"));
+        let visible: Vec<_> = log.iter().filter(|line| !line.starts_with("time")).cloned().collect();
+        assert_eq!(world.log, visible, "{name}: replay");
+        assert_eq!(outcome_text(&program, &replayed), outcome_text(&program, &outcome), "{name}: replay");
+    }
+    for seed in 0..30 {
+        let mut world = Script::new(&program, &text);
+        let mut random = RandomScheduler::new(&program, checks, seed).expect("test programs are small");
+        let by_chance = loop {
+            let outcome = random.run(&mut world, 3000);
+            if !act(&mut world, &outcome) {
+                break outcome;
+            }
+        };
+        if world.confluent {
+            assert_eq!(outcome_text(&program, &by_chance), outcome_text(&program, &outcome), "{name}: seed {seed}");
+            assert_eq!(by_channel(&world.log), by_channel(&log), "{name}: seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn programs() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let entries = std::fs::read_dir(&directory).expect("the programs are there");
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a readable directory").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "ir" || extension == "esp"));
+    paths.sort();
+    paths.iter().for_each(|path| check_file(path));
+    assert!(paths.len() >= 60, "{} programs", paths.len());
+}
+
+/// While others are always ready, an event outside is seen within 64 turns.
+#[test]
+fn the_world_is_looked_at_every_64_turns() {
+    let text = "channel c(int) external out; process a { while { yield; } } process b { in(c, $x); exit(x); }";
+    let program = compile(Path::new("poll.esp"), text);
+    for turns_before in [0, 1, 2, 63, 64, 65, 200] {
+        let mut world = Script::new(&program, "");
+        let mut interpreter = Interpreter::new(&program, Checks::Off).expect("test programs are small");
+        interpreter.record();
+        let mut turns = 0;
+        while turns < turns_before + 2 {
+            assert_eq!(interpreter.run(&mut world, 1), Outcome::Budget);
+            turns += interpreter.take_trace().len();
+        }
+        world.offers[0].push_back(vec![Datum::Int(7)]);
+        assert_eq!(interpreter.run(&mut world, 10_000), Outcome::Ended(7));
+        let waited =
+            interpreter.take_trace().iter().position(|step| *step == Step::FromWorld { instance: 1, branch: 0 });
+        assert!(waited.is_some_and(|turns| turns <= 64), "{turns_before}: {waited:?}");
+    }
+}
+
+/// Whether the program is in the same state after either world has had its say.
+fn is_same_state(text: &str, worlds: [&str; 2]) -> bool {
+    let program = compile(Path::new("state.esp"), text);
+    let [first, second] = worlds.map(|script| {
+        let mut world = Script::new(&program, script);
+        let mut interpreter = Interpreter::new(&program, Checks::Off).expect("test programs are small");
+        assert!(matches!(interpreter.run(&mut world, BUDGET), Outcome::Resting(_)), "{script}");
+        interpreter.state().clone()
+    });
+    first == second
+}
+
+/// States do not differ by registers and slots that nobody will read.
+#[test]
+fn states_forget_what_no_longer_matters() {
+    let declarations = "channel c(int) external out; channel d(int) external in; channel b(bytes[<=4]) external out;";
+    let check = |process: &str, worlds, same| {
+        assert_eq!(is_same_state(&format!("{declarations} {process}"), worlds), same, "{process}");
+    };
+    let ints = ["// offer c 1\n// offer c 2", "// offer c 7"];
+    check("process p { while { in(c, $x); out(d, x * 3 + 1); } }", ints, true);
+    check("process p { while { in(c, $x); if (x > 1) { yield; out(d, x); } } }", ints, true);
+    check("process p { while { in(b, $s); out(d, s.len); } }", ["// offer b \"ab\"", "// offer b \"cd\""], true);
+    check("process p { var last = 0; while { in(c, $x); out(d, last); last = x; } }", ints, false);
+    check("process p { var sum = 0; while { in(c, $x); sum = sum + 1; out(d, sum); } }", ints, false);
+}

@@ -1,0 +1,317 @@
+//! What a model's abstractions make of the code of its processes (reference, section 11). Nothing that the program does
+//! is lost: a forgotten part has any value wherever it is read, and a value outside of a range ends the run.
+//!
+//! ```text
+//!   forget P.n         n + 1            P.n() + 1        a function of the world that returns any value
+//!   forget c.1         out(c, e, f)     out(c, e, c.1()) after f is computed, as that may fault
+//!   range P.n 0..4     n = e            n = e            fault `range` unless it is in 0..4
+//! ```
+//!
+//! Where an instance waits, what it reads is tried again and again and must stay the same: a value for it is chosen on
+//! arrival.
+
+use crate::Context;
+use crate::builder::{Builder, Storage, Write};
+use crate::expression::any;
+use quaject_esp_ir::ir::{
+    self, Base, BinaryOp, Boundary, ChannelId, ExternId, Fault, IntType, Location, Op, Operand, Place, Purity,
+    Terminator, Type, TypeId, TypeTable, Value,
+};
+use quaject_esp_ir::model::{Abstracted, Abstraction, ModelProgram, Role, Values};
+use quaject_esp_syntax::hir::{self, AbstractionKind, Expr, LocalId, ModelPath, PatternKind, Weight};
+use quaject_esp_syntax::span::Span;
+use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
+
+/// A part that can be abstracted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Subject {
+    /// Of a process, by number.
+    Variable(usize, LocalId),
+    Payload(ChannelId, u32),
+}
+
+/// What a model abstracts.
+#[derive(Default)]
+pub(super) struct Abstractions {
+    forgotten: FxHashMap<Subject, ExternId>,
+    ranges: FxHashMap<Subject, Range>,
+    /// The functions that give the values of what is forgotten; their numbers follow those of the program's.
+    stand_ins: Vec<(ir::Extern, Values)>,
+}
+
+struct Range {
+    from: i128,
+    to: i128,
+    /// Where values are held to it.
+    limits: Vec<Location>,
+}
+
+fn subject(path: &ModelPath) -> Option<Subject> {
+    match path {
+        ModelPath::Variable(process, local) => Some(Subject::Variable(process.0 as usize, *local)),
+        ModelPath::Payload(channel, number) => Some(Subject::Payload(*channel, *number)),
+        ModelPath::Extern(_) => None,
+    }
+}
+
+fn described(program: &hir::Program, subject: Subject) -> (SmolStr, TypeId) {
+    match subject {
+        Subject::Variable(process, local) => {
+            let process = &program.processes[process];
+            let local = &process.locals[local.0 as usize];
+            (format!("{}.{}", process.name, local.name).into(), local.ty)
+        }
+        Subject::Payload(channel, number) => {
+            let channel = &program.channels[channel.0 as usize];
+            (format!("{}.{number}", channel.name).into(), channel.payload[number as usize])
+        }
+    }
+}
+
+impl Abstractions {
+    /// What a model of a program abstracts.
+    pub(super) fn of(program: &hir::Program, model: &hir::Model) -> Abstractions {
+        let mut found = Abstractions::default();
+        let parts = || model.abstractions.iter().filter_map(|part| Some((subject(&part.path)?, part)));
+        for (subject, part) in parts() {
+            let (_, ty) = described(program, subject);
+            if let (AbstractionKind::Range(from, to), Type::Int(_)) = (part.kind, program.types.get(ty)) {
+                found.ranges.insert(subject, Range { from, to, limits: Vec::new() });
+            }
+        }
+        for (subject, part) in parts() {
+            match part.kind {
+                AbstractionKind::Drop | AbstractionKind::Forget => {}
+                // A checker that stores each part of a state once keeps a hash of it, and loses nothing.
+                AbstractionKind::Hash | AbstractionKind::Range(..) => continue,
+            }
+            if found.forgotten.contains_key(&subject) {
+                continue;
+            }
+            let values = match (found.ranges.get(&subject), part.weight) {
+                (Some(range), _) => Values::Range(range.from, range.to),
+                (None, Weight::Decides) => Values::All,
+                (None, Weight::Idle) => Values::One,
+            };
+            let (name, ty) = described(program, subject);
+            // Objects are never forgotten: their number decides what is free.
+            if program.types.holds_objects(ty) {
+                continue;
+            }
+            let number = program.externs.len() + found.stand_ins.len();
+            found.forgotten.insert(subject, ExternId(number as u32));
+            let function = ir::Extern { name, purity: Purity::Impure, parameters: Vec::new(), result: Some(ty) };
+            found.stand_ins.push((function, values));
+        }
+        found
+    }
+
+    /// Adds the functions to a model whose processes call them.
+    pub(super) fn add_functions(&mut self, result: &mut ModelProgram) {
+        for (function, values) in self.stand_ins.drain(..) {
+            result.program.externs.push(function);
+            result.results.push(values);
+        }
+    }
+
+    /// Tells what counterexamples can be due to, once it is known who is at the ends of channels.
+    pub(super) fn tell(&self, result: &mut ModelProgram, program: &hir::Program, model: &hir::Model) {
+        for part in &model.abstractions {
+            let Some(subject) = subject(&part.path) else { continue };
+            let stand_in = self.forgotten.get(&subject).copied();
+            let applies = match subject {
+                Subject::Variable(process, _) => result.roles[process] == Role::Explored,
+                Subject::Payload(channel, _) => match result.program.channels[channel.0 as usize].boundary {
+                    Boundary::Internal => true,
+                    Boundary::FromWorld => false,
+                    Boundary::ToWorld => {
+                        // Nobody here reads it.
+                        stand_in.iter().for_each(|function| result.results[function.0 as usize] = Values::One);
+                        true
+                    }
+                },
+            };
+            let kind = match part.kind {
+                AbstractionKind::Hash => continue,
+                _ if !applies => continue,
+                AbstractionKind::Drop => Abstraction::Drop,
+                AbstractionKind::Forget => Abstraction::Forget,
+                AbstractionKind::Range(from, to) => Abstraction::Range(from, to),
+            };
+            let (stand_in, limits) = match kind {
+                Abstraction::Drop | Abstraction::Forget => (stand_in, Vec::new()),
+                Abstraction::Range(..) => {
+                    (None, self.ranges.get(&subject).map(|range| range.limits.clone()).unwrap_or_default())
+                }
+            };
+            let (name, _) = described(program, subject);
+            result.abstractions.push(Abstracted { kind, name, stand_in, limits });
+        }
+    }
+}
+
+impl Context<'_> {
+    fn forgotten(&self, local: LocalId) -> Option<ExternId> {
+        self.abstractions.forgotten.get(&Subject::Variable(self.process?, local)).copied()
+    }
+
+    fn forgotten_payload(&self, channel: ChannelId, number: usize) -> Option<ExternId> {
+        self.abstractions.forgotten.get(&Subject::Payload(channel, number as u32)).copied()
+    }
+}
+
+impl<'p> Builder<'_, '_, 'p> {
+    /// Any value of a variable, if it is forgotten and not read by an instance that waits.
+    pub(super) fn forgotten_value(&mut self, local: LocalId, span: Span) -> Option<Operand> {
+        if self.is_in_region() {
+            return None;
+        }
+        let function = self.context.forgotten(local)?;
+        Some(self.any_value(function, self.local(local).ty, span))
+    }
+
+    fn any_value(&mut self, function: ExternId, ty: TypeId, span: Span) -> Operand {
+        let call = |to| Op::CallExtern { function, arguments: Vec::new(), to };
+        if self.context.in_register(ty) {
+            return Operand::Value(self.define(ty, call(None), span));
+        }
+        let place = self.temporary(ty);
+        self.effect(call(Some(place.clone())), Write::Initial, span);
+        Operand::Place(place)
+    }
+
+    /// Chooses values for the forgotten variables that are read while the instance waits.
+    pub(super) fn choose_before_waiting(&mut self, communicate: &'p hir::Communicate, span: Span) {
+        let mut read: Vec<LocalId> = Vec::new();
+        let context = &*self.context;
+        let mut look = |expr: &Expr| {
+            any(expr, &mut |part| {
+                if let hir::ExprKind::Local(local) = &part.kind
+                    && context.forgotten(*local).is_some()
+                    && !read.contains(local)
+                {
+                    read.push(*local);
+                }
+                false
+            });
+        };
+        for branch in &communicate.branches {
+            branch.guard.iter().filter(|guard| context.asks_free(guard)).for_each(&mut look);
+            match &branch.operation {
+                hir::Operation::In(_, _, patterns) => {
+                    patterns.iter().for_each(|pattern| conditions(pattern, &mut look));
+                }
+                hir::Operation::Out(_, _, message) => match communicate.form {
+                    hir::CommunicateForm::Plain => {}
+                    hir::CommunicateForm::Alt | hir::CommunicateForm::PriAlt => message.iter().for_each(&mut look),
+                },
+                hir::Operation::After(..) => {}
+            }
+        }
+        for local in read {
+            let chosen = self.forgotten_value(local, span);
+            match (chosen, self.storage(local)) {
+                (Some(Operand::Value(value)), _) => self.write(local, value),
+                (Some(Operand::Place(from)), Storage::Slot(slot)) => {
+                    self.begin(slot);
+                    let to = Place { base: Base::Slot(slot), path: Vec::new() };
+                    self.effect(Op::Copy { to, from }, Write::Initial, span);
+                }
+                (Some(Operand::Place(_)), Storage::Ssa) | (None, _) => {}
+            }
+        }
+    }
+
+    /// Values for the forgotten parts of a message, in order.
+    pub(super) fn forgotten_payloads(&mut self, channel: ChannelId, message: &[Expr]) -> Vec<Operand> {
+        let mut chosen = Vec::new();
+        for (number, expr) in message.iter().enumerate() {
+            if let Some(function) = self.context.forgotten_payload(channel, number) {
+                chosen.push(self.any_value(function, expr.ty, expr.span));
+            }
+        }
+        chosen
+    }
+
+    /// Puts them in the place of what was computed.
+    pub(super) fn forget_payloads(&self, channel: ChannelId, operands: &mut [Operand], chosen: Vec<Operand>) {
+        let mut chosen = chosen.into_iter();
+        for (number, operand) in operands.iter_mut().enumerate() {
+            if self.context.forgotten_payload(channel, number).is_some()
+                && let Some(other) = chosen.next()
+            {
+                *operand = other;
+            }
+        }
+    }
+
+    /// Holds what a variable is given to its range.
+    pub(super) fn hold_variable(&mut self, local: LocalId, value: Value, span: Span) {
+        if let Some(process) = self.context.process {
+            self.hold(Subject::Variable(process, local), value, span);
+        }
+    }
+
+    /// Holds a part of a message to its range.
+    pub(super) fn hold_payload(&mut self, channel: ChannelId, number: usize, operand: &Operand, span: Span) {
+        if let Operand::Value(value) = operand {
+            self.hold(Subject::Payload(channel, number as u32), *value, span);
+        }
+    }
+
+    fn hold(&mut self, subject: Subject, value: Value, span: Span) {
+        if !self.context.abstractions.ranges.contains_key(&subject) {
+            return;
+        }
+        let location = self.context.location(span);
+        let Type::Int(int) = *self.context.types.get(self.body.values[value.0 as usize].ty) else { return };
+        let Some(range) = self.context.abstractions.ranges.get_mut(&subject) else { return };
+        if !range.limits.contains(&location) {
+            range.limits.push(location);
+        }
+        let (from, to) = (range.from, range.to);
+        if from > int.min() {
+            self.demand(value, BinaryOp::GreaterEqual, from, int, span);
+        }
+        if to <= int.max() {
+            self.demand(value, BinaryOp::Less, to, int, span);
+        }
+    }
+
+    fn demand(&mut self, value: Value, operator: BinaryOp, bound: i128, int: IntType, span: Span) {
+        let ty = self.body.values[value.0 as usize].ty;
+        let holds = if (int.min()..=int.max()).contains(&bound) {
+            let bound = self.define(ty, Op::Constant(bound), span);
+            self.define(TypeTable::BOOL, Op::Binary(operator, value, bound), span)
+        } else {
+            // No value of the type gets there.
+            self.define(TypeTable::BOOL, Op::Constant(0), span)
+        };
+        let (within, beyond) = (self.block(), self.block());
+        self.branch(holds, within, beyond, span);
+        self.enter(beyond);
+        self.end(Terminator::Fault(Fault::Range), span);
+        self.enter(within);
+    }
+}
+
+/// The conditions of a pattern.
+fn conditions(pattern: &hir::Pattern, visit: &mut impl FnMut(&Expr)) {
+    match &pattern.kind {
+        PatternKind::Tag(_, payload) => payload.iter().for_each(|payload| conditions(payload, visit)),
+        PatternKind::Record(parts) | PatternKind::Array(parts) => {
+            parts.iter().for_each(|part| conditions(part, visit));
+        }
+        PatternKind::Any
+        | PatternKind::Declare(_)
+        | PatternKind::Assign(_)
+        | PatternKind::Constant(_)
+        | PatternKind::Bytes(_)
+        | PatternKind::OwnId
+        | PatternKind::Equal(_) => {}
+    }
+    if let Some(condition) = &pattern.condition {
+        visit(condition);
+    }
+}

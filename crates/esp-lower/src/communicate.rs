@@ -1,0 +1,396 @@
+//! Lowers `in`, `out` and `alt`: what is computed on arrival, the regions that run while waiting, and what a branch
+//! binds. A pattern's assignments are ordinary code at the head of its `then` block.
+
+use crate::builder::{Builder, RegionKind, Storage, Write};
+use crate::expression::{any, step};
+use crate::operator::passed;
+use quaject_esp_ir::ir::{
+    AltOrder, Base, Bind, BlockId, Branch, ChannelId, Guard, Op, Operand, Operation, Passed, Pattern, Payload, Place,
+    Rest, SlotId, Step, Terminator, TimeUnit, TypeId, TypeTable, Wait,
+};
+use quaject_esp_syntax::hir::{self, CommunicateForm, ControlPoint, Expr, ExprKind, LocalId, PatternKind};
+use quaject_esp_syntax::span::Span;
+
+/// What a pattern keeps, in order of text.
+struct Bound<'p> {
+    bind: Bind,
+    ty: TypeId,
+    target: BoundTarget<'p>,
+    span: Span,
+}
+
+enum BoundTarget<'p> {
+    Declare(LocalId),
+    Assign(&'p hir::Place),
+}
+
+/// What was computed on arrival, per branch.
+struct Arrival {
+    guard: Option<Guard>,
+    operands: Vec<Operand>,
+}
+
+impl<'p> Builder<'_, '_, 'p> {
+    /// `in`, `out`, `alt`, `pri alt`
+    pub(super) fn communicate(&mut self, communicate: &'p hir::Communicate, span: Span) {
+        for branch in &communicate.branches {
+            match &branch.operation {
+                hir::Operation::Out(site, ..) => self.predicates(ControlPoint::Site(*site)),
+                hir::Operation::In(..) | hir::Operation::After(..) => {}
+            }
+        }
+        self.choose_before_waiting(communicate, span);
+        let arrivals: Vec<Arrival> =
+            communicate.branches.iter().map(|branch| self.arrive(communicate.form, branch)).collect();
+        let waiting = self.here();
+        let mut branches = Vec::with_capacity(communicate.branches.len());
+        let mut bodies = Vec::new();
+        for (branch, arrival) in communicate.branches.iter().zip(arrivals) {
+            let then = self.follower(waiting);
+            let guard = match (arrival.guard, &branch.guard) {
+                (Some(guard), _) => guard,
+                (None, Some(guard)) => Guard::Region(self.guard_region(guard)),
+                (None, None) => Guard::Open,
+            };
+            let (operation, bound) = self.operation(communicate.form, branch, arrival.operands, then);
+            let location = self.context.location(branch.span);
+            branches.push(Branch { guard, operation, then, location });
+            bodies.push((then, bound, branch));
+        }
+        let otherwise = communicate.otherwise.as_ref().map(|_| self.follower(waiting));
+        let order = match communicate.form {
+            CommunicateForm::Plain | CommunicateForm::Alt => AltOrder::Fair,
+            CommunicateForm::PriAlt => AltOrder::Priority,
+        };
+        let rest = if communicate.idle { Rest::Idle } else { Rest::Stuck };
+        let observed = self.observed();
+        self.end(Terminator::Wait(Wait { order, rest, branches, otherwise, observed, members: Vec::new() }), span);
+        // Where there is but one way on, ways do not meet.
+        let join = (bodies.len() + usize::from(otherwise.is_some()) > 1).then(|| self.block());
+        for (then, bound, branch) in bodies {
+            self.enter(then);
+            self.take(then, bound);
+            match &branch.operation {
+                hir::Operation::In(site, ..) => self.predicates(ControlPoint::Site(*site)),
+                hir::Operation::Out(..) | hir::Operation::After(..) => {}
+            }
+            self.statements(&branch.body);
+            join.iter().for_each(|join| self.go_on(*join, &branch.body, branch.span));
+        }
+        if let (Some(block), Some(statements)) = (otherwise, &communicate.otherwise) {
+            self.enter(block);
+            self.statements(statements);
+            join.iter().for_each(|join| self.go_on(*join, statements, span));
+        }
+        join.iter().for_each(|join| self.enter(*join));
+    }
+
+    /// Guard, then, if the branch is open, the operands of `==`, a duration, or a plain message.
+    fn arrive(&mut self, form: CommunicateForm, branch: &'p hir::Branch) -> Arrival {
+        let guard = match &branch.guard {
+            None => Some(Guard::Open),
+            Some(guard) if self.context.asks_free(guard) => None,
+            Some(guard) => Some(Guard::Value(self.value(guard))),
+        };
+        let wanted: Vec<&'p Expr> = match &branch.operation {
+            hir::Operation::In(_, _, patterns) => {
+                let mut wanted = Vec::new();
+                patterns.iter().for_each(|pattern| equal_operands(pattern, &mut wanted));
+                wanted
+            }
+            hir::Operation::Out(_, channel, message) => {
+                if form != CommunicateForm::Plain {
+                    return Arrival { guard, operands: self.forgotten_payloads(*channel, message) };
+                }
+                let mut operands = self.message(*channel, message);
+                let chosen = self.forgotten_payloads(*channel, message);
+                self.forget_payloads(*channel, &mut operands, chosen);
+                return Arrival { guard, operands };
+            }
+            hir::Operation::After(amount, _) => vec![amount],
+        };
+        let operands = match guard {
+            Some(Guard::Value(condition)) if !wanted.iter().all(|expr| is_simple(expr)) => {
+                self.if_open(condition, &wanted, branch.span)
+            }
+            // A guard that asks `free` can open later, when nothing can be evaluated any more.
+            Some(Guard::Value(_) | Guard::Open | Guard::Region(_)) | None => {
+                wanted.into_iter().map(|expr| self.settled_operand(expr)).collect()
+            }
+        };
+        Arrival { guard, operands }
+    }
+
+    fn settled_operand(&mut self, expr: &Expr) -> Operand {
+        let operand = self.operand(expr);
+        self.settled(operand, expr.ty, expr.span)
+    }
+
+    /// Evaluates operands only if a guard holds. Nothing reads them otherwise, but counted ones must know it.
+    fn if_open(&mut self, condition: quaject_esp_ir::ir::Value, wanted: &[&'p Expr], span: Span) -> Vec<Operand> {
+        let (open, closed, join) = (self.block(), self.block(), self.block());
+        let mut operands = Vec::new();
+        let mut parameters = Vec::new();
+        self.branch(condition, open, closed, span);
+        self.enter(open);
+        for expr in wanted {
+            if self.context.types.is_scalar(expr.ty) {
+                let value = self.value(expr);
+                parameters.push((value, expr));
+                operands.push(Operand::Value(self.parameter(join, expr.ty)));
+            } else {
+                let holder_type = self.context.optional(expr.ty);
+                let holder = self.temporary(holder_type);
+                self.effect(Op::SetTag(holder.clone(), 1), Write::Initial, span);
+                let place = step(&holder, Step::Payload(1));
+                self.build(expr, place.clone());
+                operands.push(Operand::Place(place));
+            }
+        }
+        self.jump_with(join, parameters.iter().map(|(value, _)| *value).collect(), span);
+        self.enter(closed);
+        for operand in &operands {
+            match operand {
+                Operand::Value(_) => {}
+                Operand::Place(place) => match place.base {
+                    Base::Slot(slot) => {
+                        self.begin(slot);
+                        let holder = Place { base: Base::Slot(slot), path: Vec::new() };
+                        self.effect(Op::SetTag(holder, 0), Write::Initial, span);
+                    }
+                    Base::Object(_) => unreachable!("holders are slots"),
+                },
+            }
+        }
+        let unused = parameters.iter().map(|(_, expr)| self.define(expr.ty, Op::Constant(0), span)).collect();
+        self.jump_with(join, unused, span);
+        self.enter(join);
+        operands
+    }
+
+    fn guard_region(&mut self, guard: &'p Expr) -> BlockId {
+        self.in_region(RegionKind::Guard, |builder, _| {
+            let value = builder.value(guard);
+            builder.end(Terminator::Result(vec![passed(Operand::Value(value))]), guard.span);
+        })
+    }
+
+    fn operation(
+        &mut self,
+        form: CommunicateForm,
+        branch: &'p hir::Branch,
+        operands: Vec<Operand>,
+        then: BlockId,
+    ) -> (Operation, Vec<Bound<'p>>) {
+        match &branch.operation {
+            hir::Operation::In(site, channel, patterns) => {
+                let mut reader = PatternReader {
+                    operands: operands.into_iter(),
+                    bound: Vec::new(),
+                    conditions: Vec::new(),
+                    parameters: 0,
+                };
+                let patterns = patterns.iter().map(|pattern| self.wait_pattern(pattern, &mut reader)).collect();
+                let PatternReader { operands: _, bound, conditions, parameters: _ } = reader;
+                let condition = (!conditions.is_empty()).then(|| self.condition_region(&bound, &conditions));
+                if let Some(region) = condition {
+                    self.set_then(region, then);
+                }
+                (Operation::In { site: *site, channel: *channel, patterns, condition }, bound)
+            }
+            hir::Operation::Out(site, channel, message) => {
+                let payload = if form == CommunicateForm::Plain {
+                    Payload::Ready(operands.into_iter().map(passed).collect())
+                } else {
+                    let region = self.in_region(RegionKind::Payload, |builder, _| {
+                        let mut values = builder.message(*channel, message);
+                        builder.forget_payloads(*channel, &mut values, operands);
+                        let values: Vec<Passed> = values.into_iter().map(passed).collect();
+                        builder.end(Terminator::Result(values), branch.span);
+                    });
+                    self.set_then(region, then);
+                    Payload::Region(region)
+                };
+                (Operation::Out { site: *site, channel: *channel, payload }, Vec::new())
+            }
+            hir::Operation::After(_, unit) => {
+                let amount = match operands.first() {
+                    Some(Operand::Value(value)) => *value,
+                    Some(Operand::Place(_)) | None => unreachable!("a duration is an integer"),
+                };
+                (Operation::After { amount, unit: TimeUnit::Nanoseconds(unit.nanoseconds()) }, Vec::new())
+            }
+        }
+    }
+
+    fn set_then(&mut self, entry: BlockId, then: BlockId) {
+        let region = self.body.blocks[entry.0 as usize].region.expect("a region's entry lies in it");
+        self.body.regions[region].then = Some(then);
+    }
+
+    /// Evaluates a message. It is read while the instance waits, so variables need no copy.
+    fn message(&mut self, channel: ChannelId, message: &'p [Expr]) -> Vec<Operand> {
+        let mut operands = self.arguments(message, TypeTable::ERROR);
+        for (number, (operand, expr)) in operands.iter_mut().zip(message).enumerate() {
+            self.hold_payload(channel, number, operand, expr.span);
+            *operand = self.settled(operand.clone(), expr.ty, expr.span);
+        }
+        operands
+    }
+
+    fn condition_region(&mut self, bound: &[Bound<'p>], conditions: &[&'p Expr]) -> BlockId {
+        self.in_region(RegionKind::Condition, |builder, entry| {
+            builder.bind_parameters(entry, bound);
+            let (last, first) = conditions.split_last().expect("there is a condition");
+            let fails = builder.block();
+            for condition in first {
+                let holds = builder.block();
+                builder.test(condition, holds, fails);
+                builder.enter(holds);
+            }
+            let value = builder.value(last);
+            builder.end(Terminator::Result(vec![passed(Operand::Value(value))]), last.span);
+            builder.enter(fails);
+            if builder.is_reachable() {
+                let value = builder.define(TypeTable::BOOL, Op::Constant(0), last.span);
+                builder.end(Terminator::Result(vec![passed(Operand::Value(value))]), last.span);
+            }
+        })
+    }
+
+    /// The block's parameters for what is bound; `$` names get their values.
+    fn bind_parameters(&mut self, block: BlockId, bound: &[Bound<'p>]) -> Vec<Operand> {
+        let mut values = Vec::new();
+        for Bound { bind, ty, target, span: _ } in bound {
+            let operand = match bind {
+                Bind::Parameter(_) => Operand::Value(self.parameter(block, *ty)),
+                Bind::Slot(slot) => Operand::Place(whole(*slot)),
+            };
+            match (target, &operand) {
+                (BoundTarget::Declare(local), Operand::Value(value)) => self.write(*local, *value),
+                (BoundTarget::Declare(_), Operand::Place(_)) | (BoundTarget::Assign(_), _) => {}
+            }
+            values.push(operand);
+        }
+        values
+    }
+
+    /// At the head of `then`: what was bound arrives, then assignments are made from left to right.
+    fn take(&mut self, then: BlockId, bound: Vec<Bound<'p>>) {
+        let values = self.bind_parameters(then, &bound);
+        for (Bound { bind: _, ty, target, span }, value) in bound.into_iter().zip(values) {
+            match target {
+                BoundTarget::Declare(local) => {
+                    if let Operand::Value(value) = value {
+                        self.hold_variable(local, value, span);
+                    }
+                }
+                BoundTarget::Assign(place) => {
+                    let value = self.coerce(value, ty, place.ty, span);
+                    let target = self.target(place);
+                    self.store(target, value, span);
+                }
+            }
+        }
+    }
+
+    fn wait_pattern(&mut self, pattern: &'p hir::Pattern, reader: &mut PatternReader<'p>) -> Pattern {
+        let result = match &pattern.kind {
+            PatternKind::Any => Pattern::Any,
+            PatternKind::Declare(local) => {
+                let slot = match self.storage(*local) {
+                    Storage::Ssa => None,
+                    Storage::Slot(slot) => Some(slot),
+                };
+                reader.bind(BoundTarget::Declare(*local), slot, pattern)
+            }
+            PatternKind::Assign(place) => {
+                let slot = if self.context.in_register(pattern.ty) { None } else { Some(self.slot(pattern.ty, None)) };
+                reader.bind(BoundTarget::Assign(place), slot, pattern)
+            }
+            PatternKind::Constant(constant) => Pattern::Constant(*constant),
+            PatternKind::Bytes(bytes) => Pattern::Bytes(bytes.clone()),
+            PatternKind::OwnId => Pattern::OwnId,
+            PatternKind::Equal(_) => {
+                Pattern::Equal(reader.operands.next().expect("every `==` was evaluated on arrival"))
+            }
+            PatternKind::Tag(tag, payload) => {
+                let payload = payload.as_ref().map(|payload| Box::new(self.wait_pattern(payload, reader)));
+                Pattern::Tag(*tag, payload)
+            }
+            PatternKind::Record(parts) => {
+                Pattern::Record(parts.iter().map(|part| self.wait_pattern(part, reader)).collect())
+            }
+            PatternKind::Array(parts) => {
+                Pattern::Array(parts.iter().map(|part| self.wait_pattern(part, reader)).collect())
+            }
+        };
+        reader.conditions.extend(pattern.condition.as_deref());
+        result
+    }
+}
+
+/// State of a walk over the patterns of one `in`.
+struct PatternReader<'p> {
+    operands: std::vec::IntoIter<Operand>,
+    bound: Vec<Bound<'p>>,
+    conditions: Vec<&'p Expr>,
+    parameters: u32,
+}
+
+impl<'p> PatternReader<'p> {
+    fn bind(&mut self, target: BoundTarget<'p>, slot: Option<SlotId>, pattern: &hir::Pattern) -> Pattern {
+        let bind = match slot {
+            Some(slot) => Bind::Slot(slot),
+            None => {
+                self.parameters += 1;
+                Bind::Parameter(self.parameters - 1)
+            }
+        };
+        self.bound.push(Bound { bind, ty: pattern.ty, target, span: pattern.span });
+        Pattern::Bind(bind)
+    }
+}
+
+fn whole(slot: SlotId) -> Place {
+    Place { base: Base::Slot(slot), path: Vec::new() }
+}
+
+/// The expressions after `==`, in order of text.
+fn equal_operands<'p>(pattern: &'p hir::Pattern, wanted: &mut Vec<&'p Expr>) {
+    match &pattern.kind {
+        PatternKind::Any
+        | PatternKind::Declare(_)
+        | PatternKind::Assign(_)
+        | PatternKind::Constant(_)
+        | PatternKind::Bytes(_)
+        | PatternKind::OwnId => {}
+        PatternKind::Equal(expr) => wanted.push(expr),
+        PatternKind::Tag(_, payload) => payload.iter().for_each(|payload| equal_operands(payload, wanted)),
+        PatternKind::Record(parts) | PatternKind::Array(parts) => {
+            parts.iter().for_each(|part| equal_operands(part, wanted));
+        }
+    }
+}
+
+/// Whether evaluation cannot fault, so that it does no harm when a guard is false.
+fn is_simple(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Constant(_) | ExprKind::Local(_) | ExprKind::OwnId => true,
+        ExprKind::Convert(inner) | ExprKind::WidenPid(inner) | ExprKind::Test(inner) | ExprKind::Length(inner) => {
+            is_simple(inner)
+        }
+        _other => false,
+    }
+}
+
+impl super::Context<'_> {
+    /// Whether an expression asks `free(T)`, itself or in a function it calls.
+    pub(super) fn asks_free(&self, expr: &Expr) -> bool {
+        any(expr, &mut |part| match &part.kind {
+            ExprKind::FreeObjects(_) => true,
+            ExprKind::CallFn(function, _) => self.free_functions[function.0 as usize],
+            _other => false,
+        })
+    }
+}

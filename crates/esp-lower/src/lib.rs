@@ -1,0 +1,375 @@
+//! From the checked program to the flow IR. Evaluation order, conversions and control flow are written out; counts of
+//! boxed objects are placed by liveness (reference, section 6). Knows no optimisation: what runs is what was written.
+//!
+//! ```text
+//!   statement, choice, communicate, expression     source constructs, one file each
+//!   builder                                        blocks and SSA values as they are made
+//!   model                                          a program with its environment, for those that explore it
+//!   abstraction                                    what a model forgets or limits
+//!   tidy                                           block parameters that always have one value, chains of jumps
+//!   predicates                                     what fast paths ask
+//!   counts                                         where counts begin, move and end
+//! ```
+#![forbid(unsafe_code)]
+
+mod abstraction;
+mod builder;
+mod choice;
+mod communicate;
+mod counts;
+mod expression;
+mod model;
+mod operator;
+mod pieces;
+mod predicates;
+mod statement;
+mod tidy;
+
+use builder::Builder;
+pub use model::{lower_concrete, lower_model, lower_model_with_variables};
+pub use predicates::{Predicate, elements, predicates};
+use quaject_esp_ir::graph;
+use quaject_esp_ir::ir::{self, Bind, Body, Fault, Location, Pattern, Terminator, Type, TypeId, TypeTable};
+use quaject_esp_syntax::hir::{self, ExprKind, Local, PatternKind, Stmt};
+use quaject_esp_syntax::span::{SourceMap, Span};
+use quaject_esp_syntax::types::Aggregate;
+use rustc_hash::FxHashMap;
+use smol_str::SmolStr;
+use std::borrow::Cow;
+use std::mem;
+
+/// Lowers a program that analysis found free of errors.
+pub fn lower(program: &hir::Program, sources: &SourceMap) -> ir::Program {
+    let mut context = Context::new(program, sources, usize::MAX);
+    let processes = program.processes.iter().map(|process| (process, Cow::Borrowed(&process.body[..])));
+    lower_with(&mut context, processes)
+}
+
+/// Likewise, unless that makes more than so many instructions: some take a hundred times the memory of their text.
+/// The text of a process goes as soon as its graph is there, before the next is lowered.
+pub fn lower_within(mut program: hir::Program, sources: &SourceMap, most_instructions: usize) -> Option<ir::Program> {
+    let bodies: Vec<Vec<Stmt>> = program.processes.iter_mut().map(|process| mem::take(&mut process.body)).collect();
+    let mut context = Context::new(&program, sources, most_instructions);
+    context.compute_predicates();
+    let processes = program.processes.iter().zip(bodies.into_iter().map(Cow::Owned));
+    let lowered = lower_with(&mut context, processes);
+    if context.is_too_large { None } else { Some(lowered) }
+}
+
+/// Lowers the program with these processes, each with its statements.
+fn lower_with<'p>(
+    context: &mut Context<'p>,
+    processes: impl Iterator<Item = (&'p hir::Process, Cow<'p, [Stmt]>)>,
+) -> ir::Program {
+    let Context { program, sources, .. } = *context;
+    let functions = program.functions.iter().map(|function| lower_function(context, function)).collect();
+    let processes = processes.map(|(process, body)| lower_process(context, process, body)).collect();
+    let channels = program.channels.iter().map(|channel| lower_channel(context, channel)).collect();
+    let externs = program.externs.iter().map(|function| ir::Extern {
+        name: function.name.clone(),
+        purity: function.purity,
+        parameters: function.parameters.iter().map(|(_, ty, mutability)| (*ty, *mutability)).collect(),
+        result: function.result,
+    });
+    ir::Program {
+        files: sources.files().iter().map(|file| file.name.clone()).collect(),
+        memory: program.memory,
+        channels,
+        interfaces: program.interfaces.iter().map(lower_interface).collect(),
+        externs: externs.collect(),
+        functions,
+        processes,
+        paths: Vec::new(),
+        hand_off: ir::HandOff::default(),
+        types: context.types.clone(),
+    }
+}
+
+/// Variables whose values are wanted.
+enum Observed {
+    /// All there are.
+    All,
+    /// These: process and name.
+    Named(Vec<(SmolStr, SmolStr)>),
+}
+
+/// What all bodies share.
+struct Context<'p> {
+    program: &'p hir::Program,
+    sources: &'p SourceMap,
+    /// How many instructions may still be made.
+    instructions_left: usize,
+    /// Whether more were wanted. They are left out, and the result is of no use.
+    is_too_large: bool,
+    types: TypeTable,
+    counted: FxHashMap<TypeId, bool>,
+    optional: FxHashMap<TypeId, TypeId>,
+    /// Pure functions that ask `free(T)`, themselves or through others.
+    free_functions: Vec<bool>,
+    /// Variables whose values are wanted at every wait. Of the process being lowered: the names.
+    observed: Observed,
+    observed_here: Vec<SmolStr>,
+    /// Predicates of fast paths, and which process is being lowered.
+    predicates: Vec<predicates::Predicate<'p>>,
+    process: Option<usize>,
+    /// What the model abstracts.
+    abstractions: abstraction::Abstractions,
+}
+
+impl<'p> Context<'p> {
+    fn new(program: &'p hir::Program, sources: &'p SourceMap, most_instructions: usize) -> Context<'p> {
+        Context {
+            program,
+            sources,
+            instructions_left: most_instructions,
+            is_too_large: false,
+            types: program.types.clone(),
+            counted: FxHashMap::default(),
+            optional: FxHashMap::default(),
+            free_functions: functions_that_ask_free(program),
+            observed: Observed::Named(Vec::new()),
+            observed_here: Vec::new(),
+            predicates: Vec::new(),
+            process: None,
+            abstractions: abstraction::Abstractions::default(),
+        }
+    }
+
+    /// Whether one more instruction may be made.
+    fn has_room(&mut self) -> bool {
+        match self.instructions_left.checked_sub(1) {
+            Some(left) => self.instructions_left = left,
+            None => self.is_too_large = true,
+        }
+        !self.is_too_large
+    }
+
+    fn location(&self, span: Span) -> Location {
+        if span == Span::default() {
+            return Location::default();
+        }
+        let start = self.sources.start(span);
+        Location { file: span.file.0, line: start.line, column: start.column, member: None }
+    }
+
+    /// Whether values of this type are, or hold, references to boxed objects.
+    fn counted(&mut self, ty: TypeId) -> bool {
+        if let Some(known) = self.counted.get(&ty) {
+            return *known;
+        }
+        let counted = match self.types.get(ty).clone() {
+            Type::Boxed(_) => true,
+            Type::Error | Type::Int(_) | Type::Bool | Type::Bytes { .. } | Type::Pid(_) => false,
+            Type::Array { length: _, element } => self.counted(element),
+            Type::Record(id) | Type::Union(id) => {
+                let parts = self.types.aggregate(id).parts.clone();
+                parts.into_iter().any(|(_, ty)| ty.is_some_and(|ty| self.counted(ty)))
+            }
+        };
+        self.counted.insert(ty, counted);
+        counted
+    }
+
+    /// A union of nothing and a value of this type.
+    fn optional(&mut self, ty: TypeId) -> TypeId {
+        if let Some(known) = self.optional.get(&ty) {
+            return *known;
+        }
+        let parts = vec![("none".into(), None), ("some".into(), Some(ty))];
+        let id = self.types.add_aggregate(Aggregate { name: None, parts });
+        let optional = self.types.intern(Type::Union(id));
+        self.optional.insert(ty, optional);
+        optional
+    }
+}
+
+fn lower_channel(context: &Context<'_>, channel: &hir::Channel) -> ir::Channel {
+    ir::Channel {
+        name: channel.name.clone(),
+        payload: channel.payload.clone(),
+        boundary: channel.boundary,
+        sharing: channel.sharing,
+        policy: channel.policy,
+        driver: channel.driver.clone(),
+        location: context.location(channel.span),
+    }
+}
+
+fn lower_function(context: &mut Context<'_>, function: &hir::Function) -> ir::Function {
+    let parameters = &function.locals[..function.parameters as usize];
+    ir::Function {
+        name: function.name.clone(),
+        parameters: parameters.iter().map(|parameter| parameter.ty).collect(),
+        result: function.result,
+        body: lower_body(
+            context,
+            &function.locals,
+            function.parameters,
+            Cow::Borrowed(&function.body),
+            BodyKind::Function,
+        ),
+        location: context.location(function.span),
+    }
+}
+
+fn lower_process(context: &mut Context<'_>, process: &hir::Process, body: Cow<'_, [Stmt]>) -> ir::Process {
+    context.observed_here = match &context.observed {
+        Observed::All => process.locals.iter().map(|local| local.name.clone()).collect(),
+        Observed::Named(named) => {
+            let wanted = named.iter().filter(|(name, _)| *name == process.name);
+            wanted.map(|(_, variable)| variable.clone()).collect()
+        }
+    };
+    context.process = context.program.processes.iter().position(|other| std::ptr::eq(other, process));
+    let sites = process.sites.iter().map(|site| ir::Site {
+        channel: site.channel,
+        direction: site.direction,
+        location: context.location(site.span),
+    });
+    ir::Process {
+        name: process.name.clone(),
+        replicas: process.replicas,
+        replicated: process.replicated,
+        operations: Vec::new(),
+        labels: process.labels.iter().map(|(name, _)| name.clone()).collect(),
+        sites: sites.collect(),
+        body: lower_body(context, &process.locals, 0, body, BodyKind::Process),
+        members: Vec::new(),
+        location: context.location(process.span),
+    }
+}
+
+/// What the end of the text means.
+#[derive(Clone, Copy)]
+enum BodyKind {
+    Process,
+    Function,
+}
+
+fn lower_body(
+    context: &mut Context<'_>,
+    locals: &[Local],
+    parameters: u32,
+    statements: Cow<'_, [Stmt]>,
+    kind: BodyKind,
+) -> Body {
+    let mut builder = Builder::new(context, locals, parameters);
+    builder.statements(&statements);
+    if builder.is_reachable() {
+        let end = match kind {
+            BodyKind::Process => Terminator::End,
+            // Analysis proved that every path returns.
+            BodyKind::Function => Terminator::Fault(Fault::Assert),
+        };
+        builder.end(end, Span::default());
+    }
+    let mut raw = builder.body;
+    drop(statements);
+    if context.is_too_large {
+        return Body::default();
+    }
+    tidy::drop_unreachable(&mut raw);
+    tidy::drop_trivial_parameters(&mut raw);
+    let body = counts::place_counts(context, raw);
+    graph::merge_and_number(body)
+}
+
+fn lower_interface(interface: &hir::Interface) -> ir::Interface {
+    let entries = interface.entries.iter().map(|entry| ir::InterfaceEntry {
+        name: entry.name.clone(),
+        parameters: entry.locals.iter().map(|local| (local.name.clone(), local.ty)).collect(),
+        patterns: entry.patterns.iter().map(interface_pattern).collect(),
+    });
+    ir::Interface { name: interface.name.clone(), channel: interface.channel, entries: entries.collect() }
+}
+
+fn interface_pattern(pattern: &hir::Pattern) -> Pattern {
+    match &pattern.kind {
+        PatternKind::Declare(local) => Pattern::Bind(Bind::Parameter(local.0)),
+        PatternKind::Constant(constant) => Pattern::Constant(*constant),
+        PatternKind::Bytes(bytes) => Pattern::Bytes(bytes.clone()),
+        PatternKind::Tag(tag, payload) => {
+            Pattern::Tag(*tag, payload.as_ref().map(|payload| Box::new(interface_pattern(payload))))
+        }
+        PatternKind::Record(parts) => Pattern::Record(parts.iter().map(interface_pattern).collect()),
+        PatternKind::Array(parts) => Pattern::Array(parts.iter().map(interface_pattern).collect()),
+        // The world outside has neither variables nor an id of its own.
+        PatternKind::Any | PatternKind::Assign(_) | PatternKind::OwnId | PatternKind::Equal(_) => Pattern::Any,
+    }
+}
+
+/// For each pure function, whether it or one it calls asks `free(T)`.
+fn functions_that_ask_free(program: &hir::Program) -> Vec<bool> {
+    let mut facts: Vec<(bool, Vec<usize>)> = Vec::new();
+    for function in &program.functions {
+        let mut asks = false;
+        let mut calls = Vec::new();
+        for_each_expression(&function.body, &mut |expr| {
+            expression::any(expr, &mut |part| {
+                match &part.kind {
+                    ExprKind::FreeObjects(_) => asks = true,
+                    ExprKind::CallFn(callee, _) => calls.push(callee.0 as usize),
+                    _other => {}
+                }
+                false
+            });
+        });
+        facts.push((asks, calls));
+    }
+    let mut result: Vec<bool> = facts.iter().map(|(asks, _)| *asks).collect();
+    loop {
+        let next: Vec<bool> =
+            facts.iter().map(|(asks, calls)| *asks || calls.iter().any(|callee| result[*callee])).collect();
+        if next == result {
+            return result;
+        }
+        result = next;
+    }
+}
+
+/// Calls `visit` on the outermost expressions of the statements a pure function may hold.
+fn for_each_expression(statements: &[Stmt], visit: &mut dyn FnMut(&hir::Expr)) {
+    use hir::StmtKind;
+    for statement in statements {
+        match &statement.kind {
+            StmtKind::Label(_)
+            | StmtKind::Declare(_)
+            | StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Yield
+            | StmtKind::Communicate(_)
+            | StmtKind::Call(..)
+            | StmtKind::Link(_)
+            | StmtKind::Unlink(_) => {}
+            StmtKind::Block(inner) => for_each_expression(inner, visit),
+            StmtKind::If(condition, yes, no) => {
+                visit(condition);
+                for_each_expression(yes, visit);
+                for_each_expression(no, visit);
+            }
+            StmtKind::While(condition, inner) => {
+                condition.iter().for_each(&mut *visit);
+                for_each_expression(inner, visit);
+            }
+            StmtKind::For(_, start, end, inner) => {
+                visit(start);
+                visit(end);
+                for_each_expression(inner, visit);
+            }
+            StmtKind::Match(scrutinee, arms) => {
+                visit(scrutinee);
+                for (pattern, inner) in arms {
+                    pattern.condition.iter().for_each(|condition| visit(condition));
+                    for_each_expression(inner, visit);
+                }
+            }
+            StmtKind::Return(value) | StmtKind::Exit(value) | StmtKind::Assert(value) => visit(value),
+            StmtKind::CallFn(callee, arguments) => {
+                arguments.iter().for_each(&mut *visit);
+                let call = ExprKind::CallFn(*callee, Vec::new());
+                visit(&hir::Expr { kind: call, ty: TypeTable::ERROR, span: statement.span });
+            }
+            StmtKind::Assign(_, value) | StmtKind::Update { place: _, operator: _, value, ty: _ } => visit(value),
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! From a checked program and a model of it to what is explored: environments become processes, processes left out
+//! become what their ports allow.
+
+use crate::abstraction::Abstractions;
+use crate::{Context, Observed, lower_with};
+use quaject_esp_ir::ir::{
+    self, AltOrder, Block, BlockId, Body, Boundary, Branch, ChannelId, Direction, ExternId, Guard, Instruction,
+    Location, Op, Operand, Operation, Passed, Pattern, Payload, Place, Process, Program, Purity, Rest, Site, SiteId,
+    Slot, SlotId, Terminator, TimeUnit, Transfer, Type, TypeTable, Value, ValueData, Wait,
+};
+use quaject_esp_ir::ir::{Base, Edge, ProcessId};
+use quaject_esp_ir::model::{ModelProgram, Role, Scope, Values};
+use quaject_esp_syntax::hir::{self, AbstractionKind, ModelPath, ModelScope, Weight};
+use quaject_esp_syntax::span::SourceMap;
+use std::borrow::Cow;
+
+/// Lowers a program as one of its models sees it, or as a whole without any. `scope` goes before the model's own.
+pub fn lower_model(
+    program: &hir::Program,
+    model: Option<&hir::Model>,
+    scope: Option<ModelScope>,
+    sources: &SourceMap,
+) -> ModelProgram {
+    lower_observed(program, model, scope, sources, (observed_by(model), Detail::Abstract))
+}
+
+/// Likewise, but nothing inside is abstracted: what is found there is what the program does in the model's environment.
+pub fn lower_concrete(
+    program: &hir::Program,
+    model: Option<&hir::Model>,
+    scope: Option<ModelScope>,
+    sources: &SourceMap,
+) -> ModelProgram {
+    lower_observed(program, model, scope, sources, (observed_by(model), Detail::Concrete))
+}
+
+fn observed_by(model: Option<&hir::Model>) -> Observed {
+    Observed::Named(model.map(hir::Model::observed).unwrap_or_default())
+}
+
+/// Likewise, and every variable keeps its value where its process waits, for those who show them.
+pub fn lower_model_with_variables(
+    program: &hir::Program,
+    model: Option<&hir::Model>,
+    scope: Option<ModelScope>,
+    sources: &SourceMap,
+) -> ModelProgram {
+    lower_observed(program, model, scope, sources, (Observed::All, Detail::Abstract))
+}
+
+/// Whether the inside is as the model abstracts it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    Abstract,
+    Concrete,
+}
+
+fn lower_observed(
+    program: &hir::Program,
+    model: Option<&hir::Model>,
+    scope: Option<ModelScope>,
+    sources: &SourceMap,
+    (observed, detail): (Observed, Detail),
+) -> ModelProgram {
+    let environment = model.map_or(&[][..], |model| &model.environment);
+    let mut context = Context::new(program, sources, usize::MAX);
+    context.observed = observed;
+    let abstracted = model.filter(|_| detail == Detail::Abstract);
+    context.abstractions = abstracted.map(|model| Abstractions::of(program, model)).unwrap_or_default();
+    let processes = program.processes.iter().chain(environment);
+    let lowered = lower_with(&mut context, processes.map(|process| (process, Cow::Borrowed(&process.body[..]))));
+    let mut abstractions = std::mem::take(&mut context.abstractions);
+    let scope = scope.or_else(|| model.map(|model| model.scope.clone())).unwrap_or(ModelScope::All);
+    let scope = match scope {
+        ModelScope::All => Scope::All,
+        ModelScope::Process(process) => Scope::Process(process),
+        ModelScope::Slice(processes) => Scope::Slice(processes),
+    };
+    let own = program.processes.len();
+    let role = |process: usize| match &scope {
+        _ if process >= own => Role::Environment,
+        Scope::All => Role::Explored,
+        Scope::Process(only) if only.0 as usize == process => Role::Explored,
+        Scope::Slice(some) if some.iter().any(|some| some.0 as usize == process) => Role::Explored,
+        Scope::Process(_) | Scope::Slice(_) => Role::LeftOut,
+    };
+    let mut result = ModelProgram {
+        name: model.map(|model| model.name.clone()),
+        roles: (0..lowered.processes.len()).map(role).collect(),
+        scope,
+        channels: lowered.channels.len() as u32,
+        externs: lowered.externs.len() as u32,
+        bounds: vec![None; lowered.channels.len()],
+        messages: program.channels.iter().map(|channel| channel.weights.iter().map(weighed).collect()).collect(),
+        results: program.externs.iter().map(|function| weighed(&function.weight)).collect(),
+        abstractions: Vec::new(),
+        properties: model.map(|model| model.properties.clone()).unwrap_or_default(),
+        program: lowered,
+    };
+    abstractions.add_functions(&mut result);
+    let uses = Uses::of(&result);
+    for channel in 0..result.channels {
+        open_or_close(&mut result, ChannelId(channel), &uses);
+    }
+    if let Some(model) = abstracted {
+        abstractions.tell(&mut result, program, model);
+    }
+    if let Some(model) = model {
+        restrict(&mut result, model);
+    }
+    for (process, role) in result.program.processes.iter_mut().zip(&result.roles) {
+        match role {
+            Role::LeftOut => {
+                process.body = Body { blocks: vec![block(Vec::new(), Terminator::End)], ..Body::default() };
+                process.sites.clear();
+                process.labels.clear();
+            }
+            Role::Environment | Role::Outside => rest_anywhere(&mut process.body),
+            Role::Explored => {}
+        }
+    }
+    result
+}
+
+fn weighed(weight: &Weight) -> Values {
+    match weight {
+        Weight::Decides => Values::All,
+        Weight::Idle => Values::One,
+    }
+}
+
+/// Who uses each channel, in their text.
+struct Uses {
+    /// Per channel: readers, writers.
+    by: Vec<(Vec<usize>, Vec<usize>)>,
+}
+
+impl Uses {
+    fn of(model: &ModelProgram) -> Uses {
+        let mut by = vec![(Vec::new(), Vec::new()); model.program.channels.len()];
+        for (index, process) in model.program.processes.iter().enumerate() {
+            for site in &process.sites {
+                let (readers, writers) = &mut by[site.channel.0 as usize];
+                let users = match site.direction {
+                    Direction::In => readers,
+                    Direction::Out => writers,
+                };
+                if !users.contains(&index) {
+                    users.push(index);
+                }
+            }
+        }
+        Uses { by }
+    }
+}
+
+/// Decides who is at the ends of a channel in the model.
+fn open_or_close(model: &mut ModelProgram, channel: ChannelId, uses: &Uses) {
+    let (readers, writers) = &uses.by[channel.0 as usize];
+    let left_out = |users: &[usize]| users.iter().any(|user| model.roles[*user] == Role::LeftOut);
+    let inside = |users: &[usize]| users.iter().any(|user| model.roles[*user] != Role::LeftOut);
+    let environment = readers.iter().chain(writers).any(|user| model.roles[*user] == Role::Environment);
+    let boundary = &mut model.program.channels[channel.0 as usize].boundary;
+    match *boundary {
+        Boundary::ToWorld | Boundary::FromWorld => {
+            if environment {
+                *boundary = Boundary::Internal;
+            }
+        }
+        Boundary::Internal => match (inside(readers), inside(writers)) {
+            (true, false) if left_out(writers) => *boundary = Boundary::FromWorld,
+            (false, true) if left_out(readers) => *boundary = Boundary::ToWorld,
+            (true, true) => {
+                let (read, write) = (left_out(readers), left_out(writers));
+                let readers: Vec<usize> =
+                    readers.iter().copied().filter(|user| model.roles[*user] == Role::LeftOut).collect();
+                if write {
+                    let writer = writes_anything(&model.program, channel);
+                    add_outside(model, writer, channel);
+                }
+                if read {
+                    for reader in readers {
+                        let patterns = static_patterns(&model.program, ProcessId(reader as u32), channel);
+                        add_outside(model, (reads(channel, patterns), None), channel);
+                    }
+                }
+            }
+            (_, _) => {}
+        },
+    }
+}
+
+/// Appends a process that stands for those left out.
+fn add_outside(model: &mut ModelProgram, (process, result): (Process, Option<Vec<ir::TypeId>>), channel: ChannelId) {
+    for (number, ty) in result.into_iter().flatten().enumerate() {
+        model.program.externs.push(ir::Extern {
+            name: format!("{}.{number}", model.program.channels[channel.0 as usize].name).into(),
+            purity: Purity::Impure,
+            parameters: Vec::new(),
+            result: Some(ty),
+        });
+        model.results.push(Values::All);
+    }
+    model.program.processes.push(process);
+    model.roles.push(Role::Outside);
+}
+
+/// `while { out(c, any()); }`
+fn writes_anything(program: &Program, channel: ChannelId) -> (Process, Option<Vec<ir::TypeId>>) {
+    let payload = program.channels[channel.0 as usize].payload.clone();
+    let mut body = Body::default();
+    let mut code = Vec::new();
+    let mut passed = Vec::new();
+    for (number, ty) in payload.iter().enumerate() {
+        let function = ExternId((program.externs.len() + number) as u32);
+        let in_memory = matches!(
+            program.types.get(*ty),
+            Type::Bytes { .. } | Type::Array { .. } | Type::Record(_) | Type::Union(_)
+        );
+        let (result, to, operand) = if in_memory {
+            let slot = SlotId(body.slots.len() as u32);
+            body.slots.push(Slot { ty: *ty, name: None });
+            let place = Place { base: Base::Slot(slot), path: Vec::new() };
+            (None, Some(place.clone()), Operand::Place(place))
+        } else {
+            let value = value(&mut body, *ty);
+            (Some(value), None, Operand::Value(value))
+        };
+        let op = Op::CallExtern { function, arguments: Vec::new(), to };
+        code.push(Instruction { result, op, location: Location::default() });
+        passed.push(Passed { operand, transfer: Transfer::Move });
+    }
+    let operation = Operation::Out { site: SiteId(0), channel, payload: Payload::Ready(passed) };
+    finish(body, code, operation, channel, Direction::Out, Some(payload))
+}
+
+/// `while { in(c, pattern) or .. }`
+fn reads(channel: ChannelId, patterns: Vec<Vec<Pattern>>) -> Process {
+    let operations = patterns.into_iter().enumerate().map(|(site, patterns)| Operation::In {
+        site: SiteId(site as u32),
+        channel,
+        patterns,
+        condition: None,
+    });
+    outside(Body::default(), Vec::new(), operations.collect(), channel, Direction::In)
+}
+
+fn finish(
+    body: Body,
+    code: Vec<Instruction>,
+    operation: Operation,
+    channel: ChannelId,
+    direction: Direction,
+    payload: Option<Vec<ir::TypeId>>,
+) -> (Process, Option<Vec<ir::TypeId>>) {
+    (outside(body, code, vec![operation], channel, direction), payload)
+}
+
+/// A process that does the operations for ever, and may think again at any time.
+fn outside(
+    mut body: Body,
+    mut code: Vec<Instruction>,
+    operations: Vec<Operation>,
+    channel: ChannelId,
+    direction: Direction,
+) -> Process {
+    let zero = value(&mut body, TypeTable::I32);
+    code.push(Instruction { result: Some(zero), op: Op::Constant(0), location: Location::default() });
+    let sites = operations.len();
+    let again = Operation::After { amount: zero, unit: TimeUnit::Nanoseconds(1) };
+    let branches = operations.into_iter().chain([again]).enumerate().map(|(number, operation)| Branch {
+        guard: Guard::Open,
+        operation,
+        then: BlockId(number as u32 + 2),
+        location: Location::default(),
+    });
+    let wait = Wait {
+        order: AltOrder::Fair,
+        rest: Rest::Idle,
+        branches: branches.collect(),
+        otherwise: None,
+        observed: Vec::new(),
+        members: Vec::new(),
+    };
+    let back = || Terminator::Jump(Edge { to: BlockId(1), arguments: Vec::new() });
+    body.blocks = vec![block(Vec::new(), back()), block(code, Terminator::Wait(wait))];
+    body.blocks.extend((0..=sites).map(|_| block(Vec::new(), back())));
+    Process {
+        name: "outside".into(),
+        replicas: 1,
+        replicated: false,
+        operations: Vec::new(),
+        labels: Vec::new(),
+        sites: vec![Site { channel, direction, location: Location::default() }; sites],
+        body,
+        members: Vec::new(),
+        location: Location::default(),
+    }
+}
+
+fn value(body: &mut Body, ty: ir::TypeId) -> Value {
+    body.values.push(ValueData { ty, name: None });
+    Value(body.values.len() as u32 - 1)
+}
+
+fn block(instructions: Vec<Instruction>, terminator: Terminator) -> Block {
+    Block { parameters: Vec::new(), instructions, terminator, location: Location::default() }
+}
+
+/// What the instances of a process take from a channel by their text, whatever their variables hold.
+fn static_patterns(program: &Program, process: ProcessId, channel: ChannelId) -> Vec<Vec<Pattern>> {
+    let mut found: Vec<Vec<Pattern>> = Vec::new();
+    let first = program.first_instance(process);
+    let process = &program.processes[process.0 as usize];
+    let waits = process.body.blocks.iter().filter_map(|block| block.terminator.as_wait());
+    for branch in waits.flat_map(|wait| &wait.branches) {
+        match &branch.operation {
+            Operation::In { channel: from, patterns, .. } if *from == channel => {
+                for instance in first..first + process.replicas {
+                    let patterns = patterns.iter().map(|pattern| static_part(pattern, instance)).collect();
+                    if !found.contains(&patterns) {
+                        found.push(patterns);
+                    }
+                }
+            }
+            Operation::In { .. } | Operation::Out { .. } | Operation::After { .. } => {}
+        }
+    }
+    found
+}
+
+fn static_part(pattern: &Pattern, instance: u32) -> Pattern {
+    let all = |parts: &[Pattern]| parts.iter().map(|part| static_part(part, instance)).collect();
+    match pattern {
+        Pattern::Any | Pattern::Bind(_) | Pattern::Equal(_) => Pattern::Any,
+        Pattern::OwnId => Pattern::Constant(i128::from(instance)),
+        Pattern::Constant(constant) => Pattern::Constant(*constant),
+        Pattern::Bytes(bytes) => Pattern::Bytes(bytes.clone()),
+        Pattern::Tag(tag, payload) => {
+            Pattern::Tag(*tag, payload.as_ref().map(|part| Box::new(static_part(part, instance))))
+        }
+        Pattern::Record(parts) => Pattern::Record(all(parts)),
+        Pattern::Array(parts) => Pattern::Array(all(parts)),
+    }
+}
+
+/// The world may keep still at any operation.
+fn rest_anywhere(body: &mut Body) {
+    for block in &mut body.blocks {
+        if let Terminator::Wait(wait) = &mut block.terminator {
+            wait.rest = Rest::Idle;
+        }
+    }
+}
+
+/// Takes over what the model says of the world's messages and functions.
+fn restrict(result: &mut ModelProgram, model: &hir::Model) {
+    for (channel, bound) in &model.bounds {
+        result.bounds[channel.0 as usize] = Some(*bound);
+    }
+    for part in &model.abstractions {
+        // What the world sends and returns can be anything already where it decides, and one thing where it does not.
+        let AbstractionKind::Range(from, to) = part.kind else { continue };
+        match part.path {
+            ModelPath::Extern(id) => result.results[id.0 as usize] = Values::Range(from, to),
+            ModelPath::Payload(channel, number) => match result.program.channels[channel.0 as usize].boundary {
+                Boundary::FromWorld => {
+                    result.messages[channel.0 as usize][number as usize] = Values::Range(from, to);
+                }
+                Boundary::ToWorld | Boundary::Internal => {}
+            },
+            ModelPath::Variable(..) => {}
+        }
+    }
+}

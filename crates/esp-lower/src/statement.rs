@@ -1,0 +1,251 @@
+//! Lowers statements. Communication and `match` have files of their own.
+
+use crate::builder::{Builder, Loop, Storage, Write};
+use crate::expression::{Target, mentions};
+use crate::operator::binary_op;
+use quaject_esp_ir::ir::{Base, BinaryOp, Fault, Op, Operand, Place, Terminator, TypeId, TypeTable};
+use quaject_esp_syntax::hir::{self, BinaryOperator, ControlPoint, Expr, ExprKind, LocalId, Stmt, StmtKind};
+use quaject_esp_syntax::span::Span;
+
+impl<'p> Builder<'_, '_, 'p> {
+    /// Lowers statements in order, up to the first that cannot be reached.
+    pub(super) fn statements(&mut self, statements: &'p [Stmt]) {
+        for statement in statements {
+            if !self.is_reachable() || self.context.is_too_large {
+                return;
+            }
+            self.statement(statement);
+        }
+    }
+
+    fn statement(&mut self, statement: &'p Stmt) {
+        let span = statement.span;
+        match &statement.kind {
+            StmtKind::Label(label) => {
+                self.predicates(ControlPoint::Label(*label));
+                self.effect(Op::Mark(*label), Write::Initial, span);
+            }
+            StmtKind::Declare(_) => {}
+            StmtKind::Block(statements) => self.statements(statements),
+            StmtKind::If(condition, yes, no) => {
+                let (then, otherwise, join) = (self.block(), self.block(), self.block());
+                self.test(condition, then, otherwise);
+                for (block, statements) in [(then, yes), (otherwise, no)] {
+                    self.enter(block);
+                    self.statements(statements);
+                    self.go_on(join, statements, span);
+                }
+                self.enter(join);
+            }
+            StmtKind::While(condition, body) => self.while_loop(condition.as_ref(), body, span),
+            StmtKind::For(local, start, end, body) => self.for_loop(*local, start, end, body, span),
+            StmtKind::Match(scrutinee, arms) => self.choose(scrutinee, arms, span),
+            StmtKind::Break => {
+                let exit = self.loops.last().expect("`break` stands in a loop").exit;
+                self.jump(exit, span);
+            }
+            StmtKind::Continue => {
+                let next = self.loops.last().expect("`continue` stands in a loop").next;
+                self.jump(next, span);
+            }
+            StmtKind::Yield => {
+                let next = self.block();
+                let edge = self.edge_to(next);
+                self.end(Terminator::Yield(edge), span);
+                self.enter(next);
+            }
+            StmtKind::Return(value) => {
+                let operand = match self.operand(value) {
+                    Operand::Value(value) => Operand::Value(value),
+                    Operand::Place(place) => Operand::Place(self.apart(place, value.ty, span)),
+                };
+                self.end(Terminator::Return(operand), span);
+            }
+            StmtKind::Exit(status) => {
+                let status = self.value(status);
+                self.end(Terminator::Exit(status), span);
+            }
+            StmtKind::Assert(condition) => {
+                let (holds, fails) = (self.block(), self.block());
+                self.test(condition, holds, fails);
+                self.enter(fails);
+                if self.is_reachable() {
+                    self.end(Terminator::Fault(Fault::Assert), span);
+                }
+                self.enter(holds);
+            }
+            StmtKind::Communicate(communicate) => self.communicate(communicate, span),
+            StmtKind::Call(function, arguments) => {
+                let (arguments, after) = self.extern_arguments(arguments);
+                let result = self.context.program.externs[function.0 as usize].result;
+                let function = *function;
+                match result {
+                    None => self.effect(Op::CallExtern { function, arguments, to: None }, Write::Initial, span),
+                    Some(ty) if self.context.in_register(ty) => {
+                        self.define(ty, Op::CallExtern { function, arguments, to: None }, span);
+                    }
+                    Some(ty) => {
+                        let to = Some(self.temporary(ty));
+                        self.effect(Op::CallExtern { function, arguments, to }, Write::Initial, span);
+                    }
+                }
+                self.write_back(after, span);
+            }
+            StmtKind::CallFn(function, arguments) => {
+                let ty = self.context.program.functions[function.0 as usize].result;
+                let arguments = self.arguments(arguments, ty);
+                let function = *function;
+                if self.context.in_register(ty) {
+                    self.define(ty, Op::CallFunction { function, arguments, to: None }, span);
+                } else {
+                    let to = Some(self.temporary(ty));
+                    self.effect(Op::CallFunction { function, arguments, to }, Write::Initial, span);
+                }
+            }
+            StmtKind::Link(local) => {
+                let value = self.read(*local);
+                self.effect(Op::Retain(Operand::Value(value)), Write::Initial, span);
+            }
+            StmtKind::Unlink(local) => {
+                let value = self.read(*local);
+                self.effect(Op::Release(Operand::Value(value)), Write::Initial, span);
+            }
+            StmtKind::Assign(place, value) => self.assign(place, value, span),
+            StmtKind::Update { place, operator, value, ty } => self.update(place, *operator, value, *ty, span),
+        }
+    }
+
+    /// Jumps to where several paths meet, if this one gets there: as part of the last of its statements, as who never
+    /// gets past them has nothing else to do.
+    pub(super) fn go_on(&mut self, join: quaject_esp_ir::ir::BlockId, statements: &[Stmt], span: Span) {
+        if self.is_reachable() {
+            self.jump(join, statements.last().map_or(span, |last| last.span));
+        }
+    }
+
+    fn while_loop(&mut self, condition: Option<&Expr>, body: &'p [Stmt], span: Span) {
+        let (header, exit) = (self.block(), self.block());
+        self.jump(header, span);
+        self.enter_open(header);
+        match condition {
+            Some(condition) if !is_true(condition) => {
+                let inside = self.block();
+                self.test(condition, inside, exit);
+                self.enter(inside);
+            }
+            Some(_) | None => {}
+        }
+        self.loops.push(Loop { next: header, exit });
+        self.statements(body);
+        self.loops.pop();
+        self.go_on(header, body, span);
+        self.seal(header);
+        self.enter(exit);
+    }
+
+    fn for_loop(&mut self, local: LocalId, start: &Expr, end: &Expr, body: &'p [Stmt], span: Span) {
+        let ty = self.local(local).ty;
+        let start = self.value(start);
+        let end = self.value(end);
+        let (header, inside, next, exit) = (self.block(), self.block(), self.block(), self.block());
+        let counter = self.parameter(header, ty);
+        self.jump_with(header, vec![start], span);
+        self.enter_open(header);
+        self.write(local, counter);
+        let goes_on = self.define(TypeTable::BOOL, Op::Binary(BinaryOp::Less, counter, end), span);
+        self.branch(goes_on, inside, exit, span);
+        self.enter(inside);
+        self.hold_variable(local, counter, span);
+        self.loops.push(Loop { next, exit });
+        self.statements(body);
+        self.loops.pop();
+        self.go_on(next, body, span);
+        self.enter(next);
+        if self.is_reachable() {
+            let one = self.define(ty, Op::Constant(1), span);
+            let following = self.define(ty, Op::Binary(BinaryOp::Add, counter, one), span);
+            self.jump_with(header, vec![following], span);
+        }
+        self.seal(header);
+        self.enter(exit);
+    }
+
+    fn assign(&mut self, place: &'p hir::Place, value: &'p Expr, span: Span) {
+        if place.path.is_empty() {
+            match self.storage(place.base) {
+                Storage::Ssa => {
+                    let mut result = self.value(value);
+                    if self.is_mutable_object(place.base) && !is_fresh(value) {
+                        result = self.thaw(result, span);
+                    }
+                    self.hold_variable(place.base, result, span);
+                    self.write(place.base, result);
+                }
+                Storage::Slot(_) if is_local(value, place.base) => {}
+                Storage::Slot(slot) => {
+                    let to = Place { base: Base::Slot(slot), path: Vec::new() };
+                    if mentions(value, place.base) {
+                        let from = self.copied(value);
+                        self.begin(slot);
+                        self.effect(Op::Copy { to, from }, Write::Initial, span);
+                    } else {
+                        self.begin(slot);
+                        self.build(value, to);
+                    }
+                }
+            }
+            return;
+        }
+        let operand = self.operand(value);
+        let target = self.target(place);
+        self.store(target, operand, place.span);
+    }
+
+    fn update(&mut self, place: &hir::Place, operator: BinaryOperator, value: &Expr, ty: TypeId, span: Span) {
+        if !self.context.types.is_scalar(place.ty) {
+            let from = self.place(value);
+            let to = match self.target(place) {
+                Target::Variable(local) => match self.storage(local) {
+                    Storage::Slot(slot) => Place { base: Base::Slot(slot), path: Vec::new() },
+                    Storage::Ssa => super::builder::object(self.read(local)),
+                },
+                Target::Memory(to) => to,
+                Target::Length(_) | Target::Slice(..) | Target::Number(..) | Target::Bits(..) => {
+                    unreachable!("only whole bytes are appended to")
+                }
+            };
+            self.effect(Op::Append { to, from }, Write::Update, span);
+            return;
+        }
+        let value = self.value(value);
+        let target = self.target(place);
+        let old = self.load(&target, place.ty, place.span);
+        let old = self.convert(old, ty, span);
+        let new = self.define(ty, Op::Binary(binary_op(operator), old, value), span);
+        let new = self.convert(new, place.ty, span);
+        self.store(target, Operand::Value(new), place.span);
+    }
+}
+
+fn is_true(condition: &Expr) -> bool {
+    match &condition.kind {
+        ExprKind::Constant(constant) => *constant != 0,
+        ExprKind::Test(inner) => is_true(inner),
+        _other => false,
+    }
+}
+
+fn is_local(expr: &Expr, local: LocalId) -> bool {
+    match &expr.kind {
+        ExprKind::Local(other) => *other == local,
+        _other => false,
+    }
+}
+
+/// Whether a boxed value is an object no one else refers to.
+fn is_fresh(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Box(_) | ExprKind::Thaw(_) | ExprKind::CallExtern(..) => true,
+        _other => false,
+    }
+}
