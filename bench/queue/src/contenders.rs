@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 use quaject_queue::shared::{Message, RawBytes, Ring, bytes_needed};
-use quaject_queue::{Consumer, Gather, Multi, Producer, Queue, SpSc};
+use quaject_queue::{Consumer, FanIn, Multi, Producer, Queue, SpSc};
 
 /// Slots of every queue.
 pub const CAPACITY: usize = 1024;
@@ -320,10 +320,10 @@ impl<P: quaject_queue::Side, C: quaject_queue::Side> Pop for Words<Consumer<OurR
     }
 }
 
-impl Pop for Gather<Vec<Consumer<SpSc<u64>>>> {
+impl Pop for FanIn<Vec<Consumer<SpSc<u64>>>> {
     #[inline(always)]
     fn pop(&mut self) -> Option<u64> {
-        Gather::pop(self).ok().map(|from| from.what)
+        FanIn::pop(self).ok().map(|from| from.what)
     }
     fn pop8(&mut self, items: &mut [u64; 8]) -> usize {
         let ready = items.iter_mut().map_while(|item| Some(*item = Pop::pop(self)?)).count();
@@ -436,7 +436,7 @@ pub fn dedicated() -> Vec<Kind> {
 /// A call and its answer through one place, at the question of the round trip only.
 struct Calls {
     caller: Mutex<Vec<quaject_queue::Caller<u64, u64>>>,
-    answerer: Mutex<Vec<quaject_queue::Answerer<u64, u64>>>,
+    responder: Mutex<Vec<quaject_queue::Responder<u64, u64>>>,
 }
 
 impl Contender for Calls {
@@ -456,26 +456,26 @@ impl Contender for Calls {
         let mut caller = take(&self.caller);
         for item in 0..trips {
             let mut turn = 0;
-            assert!(caller.ask(item).is_ok(), "the answers are taken");
-            while caller.answer().is_err() {
+            assert!(caller.call(item).is_ok(), "the answers are taken");
+            while caller.take_reply().is_err() {
                 pause(&mut turn);
             }
         }
         put(&self.caller, caller);
     }
     fn pong(&self, _back: &dyn Contender, trips: u64) {
-        let mut answerer = take(&self.answerer);
+        let mut responder = take(&self.responder);
         for _ in 0..trips {
             let mut turn = 0;
             let item = loop {
-                match answerer.request() {
+                match responder.take_request() {
                     Ok(item) => break item,
                     Err(_) => pause(&mut turn),
                 }
             };
-            assert!(answerer.reply(item).is_ok(), "a request was taken");
+            assert!(responder.reply(item).is_ok(), "a request was taken");
         }
-        put(&self.answerer, answerer);
+        put(&self.responder, responder);
     }
     fn as_any(&self) -> &dyn std::any::Any {
         self
@@ -485,8 +485,8 @@ impl Contender for Calls {
 /// What has no queues: it carries one item at a time.
 pub fn calls() -> Kind {
     let make = || -> Box<dyn Contender> {
-        let (caller, answerer) = quaject_queue::call();
-        Box::new(Calls { caller: Mutex::new(vec![caller]), answerer: Mutex::new(vec![answerer]) })
+        let (caller, responder) = quaject_queue::call();
+        Box::new(Calls { caller: Mutex::new(vec![caller]), responder: Mutex::new(vec![responder]) })
     };
     Kind { name: "ours call (one line, no queues)".to_owned(), batches: false, make: Box::new(make) }
 }
@@ -502,10 +502,10 @@ pub fn optimistic(producers: usize, consumers: usize) -> Vec<Kind> {
             let (producer, consumer) = quaject_queue::mp_sc(CAPACITY);
             (copies(producer, producers), vec![consumer])
         }));
-        kinds.push(rust("ours lanes (Gather of sp_sc)", false, move || {
+        kinds.push(rust("ours lanes (FanIn of sp_sc)", false, move || {
             let lanes = (0..producers).map(|_| quaject_queue::sp_sc(CAPACITY / producers));
             let (producers, consumers) = lanes.unzip();
-            (producers, vec![Gather::new(consumers)])
+            (producers, vec![FanIn::new(consumers)])
         }));
     }
     kinds.push(rust("ours mp_mc", true, move || {

@@ -13,7 +13,7 @@
 
 use super::sync::{AtomicU32, BARRIER, HINT, MARK, OBSERVE, fence};
 
-/// Whether somebody sleeps, or is about to. May lie in shared memory; `quaject/ring.h` has the same word.
+/// Whether a waiter sleeps, or is about to. May lie in shared memory; `quaject/ring.h` has the same word.
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct Bell(pub(crate) AtomicU32);
@@ -33,8 +33,8 @@ impl Bell {
         self.0.load(OBSERVE) != 0
     }
 
-    /// Calls `signal` when somebody has asked for it since the last time. To be called after the operation that might
-    /// be of interest.
+    /// Calls `signal` when a waiter has armed the bell since the last time. To be called after the operation that the
+    /// waiter may wait for.
     #[inline]
     pub fn ring(&self, signal: impl FnOnce()) {
         // Pairs with the fence in `arm`.

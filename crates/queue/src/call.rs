@@ -1,206 +1,217 @@
-//! Calls between two threads: one asks and waits, the other answers. The two ends of an `Exchange`, and who frees it. A round
-//! trip here is quicker than over any two queues; with several requests on their way at once, queues are.
+//! Request and reply between two threads. The caller sends a request and waits, the responder replies; both ends share one
+//! `Exchange`, which the last of them frees. A round trip is faster than over any two queues; two queues are better when
+//! several requests are outstanding at once.
 
 use alloc::sync::Arc;
 use core::ops::ControlFlow;
 
 use crate::exchange::Exchange;
-use crate::slots::Refusal;
+use crate::slots::TryError;
 use crate::storage::Line;
 use crate::sync::{AtomicU32, OBSERVE, PUBLISH};
-use crate::wait::{Stopped, Wait};
+use crate::wait::{Wait, WaitError};
 
-struct Place<Q, A> {
-    exchange: Exchange<Q, A>,
-    /// Not 0 when an end is gone.
-    left: AtomicU32,
+/// What the two ends share.
+struct CallState<Q, R> {
+    exchange: Exchange<Q, R>,
+    /// Not 0 once an end has been dropped.
+    disconnected: AtomicU32,
 }
 
-impl<Q, A> Drop for Place<Q, A> {
+impl<Q, R> Drop for CallState<Q, R> {
     fn drop(&mut self) {
-        // SAFETY: both ends are gone, and each has told what it had taken.
-        unsafe { self.exchange.clear() };
+        // SAFETY: both ends have been dropped, and each has recorded what it had taken.
+        unsafe { self.exchange.drop_pending() };
     }
 }
 
-type Shared<Q, A> = Arc<Line<Place<Q, A>>>;
+type Shared<Q, R> = Arc<Line<CallState<Q, R>>>;
 
-/// The end that asks. It has one request on its way at a time.
-pub struct Caller<Q, A> {
-    place: Shared<Q, A>,
-    /// A request is on its way, or its answer waits.
-    asked: bool,
+/// The end that sends requests. It has one request outstanding at a time.
+pub struct Caller<Q, R> {
+    state: Shared<Q, R>,
+    /// A request was sent whose reply has not been taken.
+    is_outstanding: bool,
 }
 
-/// The end that answers.
-pub struct Answerer<Q, A> {
-    place: Shared<Q, A>,
-    /// A request was taken and not yet answered.
-    owes: bool,
+/// The end that replies.
+pub struct Responder<Q, R> {
+    state: Shared<Q, R>,
+    /// A request was taken and not yet replied to.
+    owes_reply: bool,
 }
 
-// SAFETY: the ends share one place, of which one at a time has the use; requests and answers move between their threads.
-unsafe impl<Q: Send, A: Send> Send for Caller<Q, A> {}
-// SAFETY: as above; through a shared reference an end only looks whether the other is there.
-unsafe impl<Q: Send, A: Send> Sync for Caller<Q, A> {}
+// SAFETY: the ends share one exchange, which belongs to one of them at a time; requests and replies move between their
+// threads.
+unsafe impl<Q: Send, R: Send> Send for Caller<Q, R> {}
+// SAFETY: as above; through a shared reference an end only reads whether the other is connected.
+unsafe impl<Q: Send, R: Send> Sync for Caller<Q, R> {}
 // SAFETY: as above.
-unsafe impl<Q: Send, A: Send> Send for Answerer<Q, A> {}
+unsafe impl<Q: Send, R: Send> Send for Responder<Q, R> {}
 // SAFETY: as above.
-unsafe impl<Q: Send, A: Send> Sync for Answerer<Q, A> {}
+unsafe impl<Q: Send, R: Send> Sync for Responder<Q, R> {}
 
-/// Both ends of a call from one thread to another, for the shortest round trip: a request and its answer share a cache line
+/// Both ends of a call from one thread to another, for the shortest round trip: a request and its reply share a cache line
 /// when both are small (56 bytes).
-pub fn call<Q, A>() -> (Caller<Q, A>, Answerer<Q, A>) {
-    let place = Arc::new(Line(Place { exchange: Exchange::new(), left: AtomicU32::new(0) }));
-    (Caller { place: place.clone(), asked: false }, Answerer { place, owes: false })
+pub fn call<Q, R>() -> (Caller<Q, R>, Responder<Q, R>) {
+    let state = Arc::new(Line(CallState { exchange: Exchange::new(), disconnected: AtomicU32::new(0) }));
+    (Caller { state: state.clone(), is_outstanding: false }, Responder { state, owes_reply: false })
 }
 
-fn left<Q, A>(place: &Shared<Q, A>) -> bool {
-    // Pairs with PUBLISH in `leave`: what the other did before it left is seen.
-    place.0.left.load(OBSERVE) != 0
+fn is_disconnected<Q, R>(state: &Shared<Q, R>) -> bool {
+    // Pairs with PUBLISH in `disconnect`: what the other end did before it was dropped is seen.
+    state.0.disconnected.load(OBSERVE) != 0
 }
 
-fn leave<Q, A>(place: &Shared<Q, A>) {
-    // Pairs with OBSERVE in `left`.
-    place.0.left.store(1, PUBLISH);
+fn disconnect<Q, R>(state: &Shared<Q, R>) {
+    // Pairs with OBSERVE in `is_disconnected`.
+    state.0.disconnected.store(1, PUBLISH);
 }
 
-/// Repeats `attempt` with pauses in between. An end that has left may have done something since the attempt: one more.
-fn repeat<T>(attempt: impl Fn() -> Option<T>, left: impl Fn() -> bool, mut wait: impl Wait) -> Result<T, Stopped> {
+/// Repeats `attempt` with pauses in between. The other end may have acted between the attempt and its drop, so one more
+/// attempt follows a disconnection.
+fn repeat<T>(
+    attempt: impl Fn() -> Option<T>,
+    is_disconnected: impl Fn() -> bool,
+    mut wait: impl Wait,
+) -> Result<T, WaitError> {
     let mut turn = 0u32;
     loop {
         if let Some(done) = attempt() {
             return Ok(done);
         }
-        if left() {
-            return attempt().ok_or(Stopped::Abandoned);
+        if is_disconnected() {
+            return attempt().ok_or(WaitError::Disconnected);
         }
         if let ControlFlow::Break(()) = wait.pause(turn) {
-            return Err(Stopped::GaveUp(Refusal::NotReady));
+            return Err(WaitError::GaveUp(TryError::NotReady));
         }
         turn = turn.saturating_add(1);
     }
 }
 
-impl<Q, A> Caller<Q, A> {
+impl<Q, R> Caller<Q, R> {
     /// Sends a request.
     ///
     /// # Errors
-    /// The request comes back while the answer of the one before has not been taken.
+    /// The request is returned while the reply to the one before has not been taken.
     #[inline]
-    pub fn ask(&mut self, request: Q) -> Result<(), Q> {
-        if self.asked {
+    pub fn call(&mut self, request: Q) -> Result<(), Q> {
+        if self.is_outstanding {
             return Err(request);
         }
-        // SAFETY: the answer of every request was taken.
-        unsafe { self.place.0.exchange.ask(request) };
-        self.asked = true;
+        // SAFETY: the reply to every request was taken.
+        unsafe { self.state.0.exchange.send_request(request) };
+        self.is_outstanding = true;
         Ok(())
     }
 
-    /// Takes the answer.
+    /// Takes the reply.
     ///
     /// # Errors
     /// `NotReady` while there is none.
     #[inline]
-    pub fn answer(&mut self) -> Result<A, Refusal> {
-        if !self.asked {
-            return Err(Refusal::NotReady);
+    pub fn take_reply(&mut self) -> Result<R, TryError> {
+        if !self.is_outstanding {
+            return Err(TryError::NotReady);
         }
-        // SAFETY: a request is on its way, or its answer is here.
-        let answer = unsafe { self.place.0.exchange.answer() }.ok_or(Refusal::NotReady)?;
-        self.asked = false;
-        Ok(answer)
+        // SAFETY: a request is outstanding, or its reply is here.
+        let reply = unsafe { self.state.0.exchange.take_reply() }.ok_or(TryError::NotReady)?;
+        self.is_outstanding = false;
+        Ok(reply)
     }
 
-    /// Takes the answer as soon as there is one.
+    /// Takes the reply as soon as there is one.
     ///
     /// # Errors
-    /// When the strategy gives up, which leaves the answer to a later attempt; at once when nothing was asked
-    /// (`GaveUp`); and when the answerer is gone.
-    pub fn answer_wait(&mut self, wait: impl Wait) -> Result<A, Stopped> {
-        if !self.asked {
-            return Err(Stopped::GaveUp(Refusal::NotReady));
+    /// When the strategy gives up, which leaves the reply to a later attempt; at once when no request is outstanding
+    /// (`GaveUp`); and when the responder was dropped.
+    pub fn take_reply_wait(&mut self, wait: impl Wait) -> Result<R, WaitError> {
+        if !self.is_outstanding {
+            return Err(WaitError::GaveUp(TryError::NotReady));
         }
-        // SAFETY: a request is on its way, or its answer is here.
-        let answer = repeat(|| unsafe { self.place.0.exchange.answer() }, || left(&self.place), wait)?;
-        self.asked = false;
-        Ok(answer)
+        // SAFETY: a request is outstanding, or its reply is here.
+        let attempt = || unsafe { self.state.0.exchange.take_reply() };
+        let reply = repeat(attempt, || is_disconnected(&self.state), wait)?;
+        self.is_outstanding = false;
+        Ok(reply)
     }
 
-    /// Whether the answerer is gone.
-    pub fn is_abandoned(&self) -> bool {
-        left(&self.place)
+    /// Whether the responder was dropped.
+    pub fn is_disconnected(&self) -> bool {
+        is_disconnected(&self.state)
     }
 }
 
-impl<Q, A> Answerer<Q, A> {
-    /// Takes a request, which is to be answered before the next one comes.
+impl<Q, R> Responder<Q, R> {
+    /// Takes a request, which must be replied to before the next one can be taken.
     ///
     /// # Errors
     /// `NotReady` while there is none.
     #[inline]
-    pub fn request(&mut self) -> Result<Q, Refusal> {
-        if self.owes {
-            return Err(Refusal::NotReady);
+    pub fn take_request(&mut self) -> Result<Q, TryError> {
+        if self.owes_reply {
+            return Err(TryError::NotReady);
         }
-        // SAFETY: every request that was taken was answered.
-        let request = unsafe { self.place.0.exchange.request() }.ok_or(Refusal::NotReady)?;
-        self.owes = true;
+        // SAFETY: every request that was taken was replied to.
+        let request = unsafe { self.state.0.exchange.take_request() }.ok_or(TryError::NotReady)?;
+        self.owes_reply = true;
         Ok(request)
     }
 
     /// Takes a request as soon as there is one.
     ///
     /// # Errors
-    /// When the strategy gives up; at once when the last request was not answered (`GaveUp`); and when the caller is gone.
-    pub fn request_wait(&mut self, wait: impl Wait) -> Result<Q, Stopped> {
-        if self.owes {
-            return Err(Stopped::GaveUp(Refusal::NotReady));
+    /// When the strategy gives up; at once when the last request was not replied to (`GaveUp`); and when the caller was
+    /// dropped.
+    pub fn take_request_wait(&mut self, wait: impl Wait) -> Result<Q, WaitError> {
+        if self.owes_reply {
+            return Err(WaitError::GaveUp(TryError::NotReady));
         }
-        // SAFETY: every request that was taken was answered.
-        let request = repeat(|| unsafe { self.place.0.exchange.request() }, || left(&self.place), wait)?;
-        self.owes = true;
+        // SAFETY: every request that was taken was replied to.
+        let attempt = || unsafe { self.state.0.exchange.take_request() };
+        let request = repeat(attempt, || is_disconnected(&self.state), wait)?;
+        self.owes_reply = true;
         Ok(request)
     }
 
-    /// Answers the request that was taken.
+    /// Replies to the request that was taken.
     ///
     /// # Errors
-    /// The answer comes back when there is no request to answer.
+    /// The reply is returned when there is no request to reply to.
     #[inline]
-    pub fn reply(&mut self, answer: A) -> Result<(), A> {
-        if !self.owes {
-            return Err(answer);
+    pub fn reply(&mut self, reply: R) -> Result<(), R> {
+        if !self.owes_reply {
+            return Err(reply);
         }
-        // SAFETY: a request was taken and not answered.
-        unsafe { self.place.0.exchange.reply(answer) };
-        self.owes = false;
+        // SAFETY: a request was taken and not replied to.
+        unsafe { self.state.0.exchange.send_reply(reply) };
+        self.owes_reply = false;
         Ok(())
     }
 
-    /// Whether the caller is gone.
-    pub fn is_abandoned(&self) -> bool {
-        left(&self.place)
+    /// Whether the caller was dropped.
+    pub fn is_disconnected(&self) -> bool {
+        is_disconnected(&self.state)
     }
 }
 
-impl<Q, A> Drop for Caller<Q, A> {
+impl<Q, R> Drop for Caller<Q, R> {
     fn drop(&mut self) {
-        if !self.asked {
-            // SAFETY: the last answer was taken, so it is the caller's turn.
-            unsafe { self.place.0.exchange.empty() };
+        if !self.is_outstanding {
+            // SAFETY: the last reply was taken, so the exchange belongs to the caller.
+            unsafe { self.state.0.exchange.mark_empty() };
         }
-        leave(&self.place);
+        disconnect(&self.state);
     }
 }
 
-impl<Q, A> Drop for Answerer<Q, A> {
+impl<Q, R> Drop for Responder<Q, R> {
     fn drop(&mut self) {
-        if self.owes {
-            // SAFETY: the request was taken, so it is the answerer's turn.
-            unsafe { self.place.0.exchange.empty() };
+        if self.owes_reply {
+            // SAFETY: the request was taken, so the exchange belongs to the responder.
+            unsafe { self.state.0.exchange.mark_empty() };
         }
-        leave(&self.place);
+        disconnect(&self.state);
     }
 }

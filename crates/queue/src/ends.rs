@@ -3,7 +3,7 @@
 
 use core::ops::Deref;
 
-use crate::slots::{Multi, Refusal, Run, Side};
+use crate::slots::{Multi, Run, Side, TryError};
 use crate::sync::{AtomicU32, GIVE_BACK, HINT, OBSERVE};
 
 /// What a queue does for its ends: find room, publish, find items, give back. Implemented by the queues of this crate.
@@ -14,10 +14,10 @@ pub trait Queue: sealed::Sealed {
     type Producers: Side;
     /// How many consume.
     type Consumers: Side;
-    /// What a producer knows for itself.
+    /// The private state of a producer.
     #[doc(hidden)]
     type ProducerOwn;
-    /// What a consumer knows for itself.
+    /// The private state of a consumer.
     #[doc(hidden)]
     type ConsumerOwn;
 
@@ -25,14 +25,14 @@ pub trait Queue: sealed::Sealed {
     fn producer(&self) -> Self::ProducerOwn;
     #[doc(hidden)]
     fn consumer(&self) -> Self::ConsumerOwn;
-    /// Who counts the ends; nobody when they are in other processes.
+    /// The count of the ends; `None` when they are in other processes.
     #[doc(hidden)]
     fn ends(&self) -> Option<&Ends>;
     /// How many items can be inserted at once.
-    fn longest_insert(&self) -> usize;
+    fn max_insert(&self) -> usize;
 
     #[doc(hidden)]
-    fn claim(own: &mut Self::ProducerOwn, count: u64) -> Result<Run, Refusal>;
+    fn claim(own: &mut Self::ProducerOwn, count: u64) -> Result<Run, TryError>;
     /// # Safety
     /// The position was claimed and is not published.
     #[doc(hidden)]
@@ -42,7 +42,7 @@ pub trait Queue: sealed::Sealed {
     #[doc(hidden)]
     unsafe fn publish(own: &mut Self::ProducerOwn, run: Run);
     #[doc(hidden)]
-    fn acquire(own: &mut Self::ConsumerOwn, wanted: u64) -> Result<Run, Refusal>;
+    fn acquire(own: &mut Self::ConsumerOwn, wanted: u64) -> Result<Run, TryError>;
     /// # Safety
     /// The position was acquired, is not given back, and is read once.
     #[doc(hidden)]
@@ -53,29 +53,34 @@ pub trait Queue: sealed::Sealed {
     unsafe fn give_back(own: &mut Self::ConsumerOwn, run: Run);
 }
 
-mod sealed {
-    /// The ends trust what `claim` and `acquire` return.
+pub(crate) mod sealed {
+    /// Implemented by each queue of this crate, next to `Queue`: the ends trust what `claim` and `acquire` return.
     pub trait Sealed {}
-    impl<T, P, C, S, A> Sealed for crate::threads::Slotted<T, P, C, S, A> {}
-    impl<T, S: crate::storage::Storage<crate::indexed::Place<T>>> Sealed for crate::indexed::Indexed<T, S> {}
-    impl<P, C, M> Sealed for crate::shared::Ring<P, C, M> {}
 }
 
 /// What could not be inserted, and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused<T> {
+pub struct TryPushError<T> {
     /// What the caller wanted to insert.
     pub item: T,
-    /// Why it was not possible. Queues among threads only ever say [`Refusal::NotReady`].
-    pub why: Refusal,
+    /// Why it was not possible. Among threads always [`TryError::NotReady`].
+    pub error: TryError,
 }
 
-/// How many ends there are, so that nobody waits for an end that is gone.
+/// How many ends there are, so that a wait ends when the other side was dropped.
 pub struct Ends {
     producers: AtomicU32,
     consumers: AtomicU32,
     split: AtomicU32,
 }
+
+impl<T> core::fmt::Display for TryPushError<T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl<T: core::fmt::Debug> core::error::Error for TryPushError<T> {}
 
 impl Ends {
     #[cfg(feature = "alloc")]
@@ -99,7 +104,7 @@ pub struct Consumer<R: Deref<Target: Queue>> {
 /// Both ends of a queue that is reached through `queue`; `None` when it has been split before.
 pub(crate) fn split<R: Deref<Target: Queue> + Clone>(queue: R) -> Option<(Producer<R>, Consumer<R>)> {
     if let Some(ends) = queue.ends() {
-        // No partner: whoever reads 0 here got the queue in a way that synchronised with its making.
+        // No partner: a thread that reads 0 here got the queue in a way that synchronised with its creation.
         if ends.split.swap(1, HINT) == 1 {
             return None;
         }
@@ -126,7 +131,7 @@ impl<R: Deref<Target: Queue>> Producer<R> {
 
     /// Inserts an item unless the queue is full.
     #[inline]
-    pub fn push(&mut self, item: <R::Target as Queue>::Item) -> Result<(), Refused<<R::Target as Queue>::Item>> {
+    pub fn push(&mut self, item: <R::Target as Queue>::Item) -> Result<(), TryPushError<<R::Target as Queue>::Item>> {
         match R::Target::claim(&mut self.own, 1) {
             Ok(run) => {
                 // SAFETY: just claimed; written, then published.
@@ -136,7 +141,7 @@ impl<R: Deref<Target: Queue>> Producer<R> {
                 }
                 Ok(())
             }
-            Err(why) => Err(Refused { item, why }),
+            Err(error) => Err(TryPushError { item, error }),
         }
     }
 
@@ -144,12 +149,12 @@ impl<R: Deref<Target: Queue>> Producer<R> {
     /// other producers do.
     ///
     /// # Panics
-    /// When there are more items than [`Queue::longest_insert`]: they would never fit.
+    /// When there are more items than [`Queue::max_insert`]: no attempt could succeed.
     #[inline]
     pub fn push_all<const N: usize>(
         &mut self,
         items: [<R::Target as Queue>::Item; N],
-    ) -> Result<(), Refused<[<R::Target as Queue>::Item; N]>> {
+    ) -> Result<(), TryPushError<[<R::Target as Queue>::Item; N]>> {
         match self.room(N) {
             Ok(Some(run)) => {
                 // SAFETY: just claimed; the array has as many items as the run; all written, then published. No code
@@ -163,16 +168,16 @@ impl<R: Deref<Target: Queue>> Producer<R> {
                 Ok(())
             }
             Ok(None) => Ok(()),
-            Err(why) => Err(Refused { item: items, why }),
+            Err(error) => Err(TryPushError { item: items, error }),
         }
     }
 
     /// The same for a slice whose items can be copied.
     ///
     /// # Panics
-    /// When there are more items than [`Queue::longest_insert`]: they would never fit.
+    /// When there are more items than [`Queue::max_insert`]: no attempt could succeed.
     #[inline]
-    pub fn push_slice(&mut self, items: &[<R::Target as Queue>::Item]) -> Result<(), Refusal>
+    pub fn push_slice(&mut self, items: &[<R::Target as Queue>::Item]) -> Result<(), TryError>
     where
         <R::Target as Queue>::Item: Copy,
     {
@@ -189,17 +194,17 @@ impl<R: Deref<Target: Queue>> Producer<R> {
 
     /// Room for `count` items; `None` for none.
     #[inline(always)]
-    fn room(&mut self, count: usize) -> Result<Option<Run>, Refusal> {
+    fn room(&mut self, count: usize) -> Result<Option<Run>, TryError> {
         if count == 0 {
             return Ok(None);
         }
-        let longest = self.queue.longest_insert();
-        assert!(count <= longest, "an insert of {count} items never fits: this queue takes {longest} at once");
+        let limit = self.queue.max_insert();
+        assert!(count <= limit, "an insert of {count} items can never succeed: this queue takes {limit} at once");
         R::Target::claim(&mut self.own, count as u64).map(Some)
     }
 
-    /// Whether every consumer is gone, so that nothing pushed will ever be taken. Ends in other processes are not seen.
-    pub fn is_abandoned(&self) -> bool {
+    /// Whether every consumer was dropped, so that nothing pushed will be taken. Ends in other processes are not counted.
+    pub fn is_disconnected(&self) -> bool {
         // Pairs with GIVE_BACK in the consumer's `drop`.
         self.queue.ends().is_some_and(|ends| ends.consumers.load(OBSERVE) == 0)
     }
@@ -222,7 +227,7 @@ impl<R: Deref<Target: Queue>> Consumer<R> {
 
     /// Takes the next item unless the queue is empty.
     #[inline]
-    pub fn pop(&mut self) -> Result<<R::Target as Queue>::Item, Refusal> {
+    pub fn pop(&mut self) -> Result<<R::Target as Queue>::Item, TryError> {
         let run = R::Target::acquire(&mut self.own, 1)?;
         // SAFETY: just acquired one position; read once, then given back.
         unsafe {
@@ -232,9 +237,9 @@ impl<R: Deref<Target: Queue>> Consumer<R> {
         }
     }
 
-    /// Takes up to `items.len()` items that are ready, in one step, and says how many.
+    /// Takes up to `items.len()` items that are ready, in one step; returns how many.
     #[inline]
-    pub fn pop_slice(&mut self, items: &mut [<R::Target as Queue>::Item]) -> Result<usize, Refusal>
+    pub fn pop_slice(&mut self, items: &mut [<R::Target as Queue>::Item]) -> Result<usize, TryError>
     where
         <R::Target as Queue>::Item: Copy,
     {
@@ -252,17 +257,17 @@ impl<R: Deref<Target: Queue>> Consumer<R> {
         Ok(run.count as usize)
     }
 
-    /// Takes up to `most` items that are ready, in one step, and hands each to `each`; says how many. When `each` panics
+    /// Takes up to `limit` items that are ready, in one step, and passes each to `each`; returns how many. When `each` panics
     /// the items it has not seen are dropped.
     pub fn pop_each(
         &mut self,
-        most: usize,
+        limit: usize,
         mut each: impl FnMut(<R::Target as Queue>::Item),
-    ) -> Result<usize, Refusal> {
-        if most == 0 {
+    ) -> Result<usize, TryError> {
+        if limit == 0 {
             return Ok(0);
         }
-        let run = R::Target::acquire(&mut self.own, most as u64)?;
+        let run = R::Target::acquire(&mut self.own, limit as u64)?;
         let mut taking = Taking { consumer: self, run, read: 0 };
         while let Some(item) = taking.next() {
             each(item);
@@ -270,14 +275,15 @@ impl<R: Deref<Target: Queue>> Consumer<R> {
         Ok(run.count as usize)
     }
 
-    /// Whether every producer is gone. What they pushed before may still be there. Ends in other processes are not seen.
-    pub fn is_abandoned(&self) -> bool {
+    /// Whether every producer was dropped. Items they pushed before may still be in the queue. Ends in other processes are not
+    /// counted.
+    pub fn is_disconnected(&self) -> bool {
         // Pairs with GIVE_BACK in the producer's `drop`: after `true`, one more `pop` sees all they have pushed.
         self.queue.ends().is_some_and(|ends| ends.producers.load(OBSERVE) == 0)
     }
 }
 
-/// An acquired run that is given back whatever happens.
+/// An acquired run that is given back on drop, also when a panic unwinds.
 struct Taking<'a, R: Deref<Target: Queue>> {
     consumer: &'a mut Consumer<R>,
     run: Run,
@@ -333,7 +339,7 @@ where
 impl<R: Deref<Target: Queue>> Drop for Producer<R> {
     fn drop(&mut self) {
         if let Some(ends) = self.queue.ends() {
-            // Pairs with OBSERVE in the consumer's `is_abandoned`.
+            // Pairs with OBSERVE in the consumer's `is_disconnected`.
             ends.producers.fetch_sub(1, GIVE_BACK);
         }
     }
@@ -342,7 +348,7 @@ impl<R: Deref<Target: Queue>> Drop for Producer<R> {
 impl<R: Deref<Target: Queue>> Drop for Consumer<R> {
     fn drop(&mut self) {
         if let Some(ends) = self.queue.ends() {
-            // Pairs with OBSERVE in the producer's `is_abandoned`.
+            // Pairs with OBSERVE in the producer's `is_disconnected`.
             ends.consumers.fetch_sub(1, GIVE_BACK);
         }
     }

@@ -1,110 +1,110 @@
-//! One place for a request and, after it, its answer: whose turn it is stands beside what travels. Knows nothing of who owns
-//! the memory, nor how to wait.
+//! One cell for a request and, after it, its reply, with the word that says which of the two it holds. Knows neither the
+//! owner of the memory nor how to wait.
 //!
 //! ```text
-//!   caller     write the request, ASKED                                        read the answer
-//!   answerer                             read the request, write the answer, ANSWERED
+//!   caller     write the request, REQUESTED                                       read the reply
+//!   responder                                read the request, write the reply, REPLIED
 //! ```
 //!
-//! Over two queues a request and its answer are two lines, each of which one processor has taken from the other when it looks
-//! and loses when the other writes. Here it is one. The answerer takes the line for writing whenever it looks, so that it can
-//! put the answer there at once; the caller, which had the line, mostly asks for it again when the answer is there.
+//! Over two queues a request and its reply use two cache lines. Each line moves to the polling processor and back when the
+//! other one writes. Here both use one line. The responder requests the line for writing at every poll, so that it can
+//! write the reply at once; the caller, which had the line, usually polls it again when the reply is there.
 
 use core::mem::ManuallyDrop;
 
-use super::ahead::{Use, ask};
+use super::prefetch::{Access, prefetch};
 use super::sync::{AtomicU32, Cell, HINT, OBSERVE, PUBLISH};
 
-/// Nothing lies here.
+/// The cell holds nothing.
 const EMPTY: u32 = 0;
-/// A request lies here, or did until the answerer took it.
-const ASKED: u32 = 1;
-/// An answer lies here, or did until the caller took it.
-const ANSWERED: u32 = 2;
+/// The cell holds a request, or did until the responder took it.
+const REQUESTED: u32 = 1;
+/// The cell holds a reply, or did until the caller took it.
+const REPLIED: u32 = 2;
 
-/// What travels: never both at once.
-union Travels<Q, A> {
+/// The content of the cell: never both at once.
+union Content<Q, R> {
     request: ManuallyDrop<Q>,
-    answer: ManuallyDrop<A>,
+    reply: ManuallyDrop<R>,
 }
 
-/// The place.
+/// The cell and its state.
 #[repr(C)]
-pub(crate) struct Exchange<Q, A> {
+pub(crate) struct Exchange<Q, R> {
     turn: AtomicU32,
-    travels: Cell<Travels<Q, A>>,
+    content: Cell<Content<Q, R>>,
 }
 
-impl<Q, A> Exchange<Q, A> {
+impl<Q, R> Exchange<Q, R> {
     pub(crate) fn new() -> Self {
-        Exchange { turn: AtomicU32::new(EMPTY), travels: Cell::new() }
+        Exchange { turn: AtomicU32::new(EMPTY), content: Cell::new() }
     }
 
     /// # Safety
-    /// The caller calls, and has taken the answer of every request before.
+    /// The caller's end calls, and has taken the reply to every request before.
     #[inline(always)]
-    pub(crate) unsafe fn ask(&self, request: Q) {
-        // SAFETY: between an answer that was taken and the next request the place is the caller's.
-        unsafe { self.travels.write(Travels { request: ManuallyDrop::new(request) }) };
-        // Pairs with OBSERVE in `request`: the request is written before it is seen.
-        self.turn.store(ASKED, PUBLISH);
+    pub(crate) unsafe fn send_request(&self, request: Q) {
+        // SAFETY: between a reply that was taken and the next request the cell is the caller's.
+        unsafe { self.content.write(Content { request: ManuallyDrop::new(request) }) };
+        // Pairs with OBSERVE in `take_request`: the request is written before it is seen.
+        self.turn.store(REQUESTED, PUBLISH);
     }
 
     /// # Safety
-    /// The answerer calls, and has answered every request that it took before.
+    /// The responder calls, and has replied to every request that it took before.
     #[inline(always)]
-    pub(crate) unsafe fn request(&self) -> Option<Q> {
-        ask(&raw const self.turn, Use::Write);
-        // Pairs with PUBLISH in `ask`.
-        if self.turn.load(OBSERVE) != ASKED {
+    pub(crate) unsafe fn take_request(&self) -> Option<Q> {
+        prefetch(&raw const self.turn, Access::Write);
+        // Pairs with PUBLISH in `send_request`.
+        if self.turn.load(OBSERVE) != REQUESTED {
             return None;
         }
-        // SAFETY: asked, so a request lies here, and it is the answerer's until it answers; it takes it once.
-        Some(ManuallyDrop::into_inner(unsafe { self.travels.read().request }))
+        // SAFETY: the cell holds a request and is the responder's until it replies; it takes the request once.
+        Some(ManuallyDrop::into_inner(unsafe { self.content.read().request }))
     }
 
     /// # Safety
-    /// The answerer calls, and has taken a request that it has not answered.
+    /// The responder calls, and has taken a request that it has not replied to.
     #[inline(always)]
-    pub(crate) unsafe fn reply(&self, answer: A) {
-        // SAFETY: the place is the answerer's, and the request was taken out.
-        unsafe { self.travels.write(Travels { answer: ManuallyDrop::new(answer) }) };
-        // Pairs with OBSERVE in `answer`: the answer is written, and the request was read, before that is seen.
-        self.turn.store(ANSWERED, PUBLISH);
+    pub(crate) unsafe fn send_reply(&self, reply: R) {
+        // SAFETY: the cell is the responder's, and the request was taken out.
+        unsafe { self.content.write(Content { reply: ManuallyDrop::new(reply) }) };
+        // Pairs with OBSERVE in `take_reply`: the reply is written, and the request was read, before that is seen.
+        self.turn.store(REPLIED, PUBLISH);
     }
 
     /// # Safety
-    /// The caller calls, and has asked since it took an answer last.
+    /// The caller's end calls, and has sent a request since it last took a reply.
     #[inline(always)]
-    pub(crate) unsafe fn answer(&self) -> Option<A> {
-        // Pairs with PUBLISH in `reply`.
-        if self.turn.load(OBSERVE) != ANSWERED {
+    pub(crate) unsafe fn take_reply(&self) -> Option<R> {
+        // Pairs with PUBLISH in `send_reply`.
+        if self.turn.load(OBSERVE) != REPLIED {
             return None;
         }
-        // SAFETY: answered, so an answer lies here, and it is the caller's; it takes it once.
-        Some(ManuallyDrop::into_inner(unsafe { self.travels.read().answer }))
+        // SAFETY: the cell holds a reply and is the caller's; it takes the reply once.
+        Some(ManuallyDrop::into_inner(unsafe { self.content.read().reply }))
     }
 
-    /// What lay here was taken, and nobody will put anything here again.
+    /// Records that the content was taken and that nothing will be written any more.
     ///
     /// # Safety
-    /// It is the turn of whoever calls, and what came was taken.
-    pub(crate) unsafe fn empty(&self) {
-        // No partner: read by whoever has the place for itself.
+    /// The cell belongs to the end that calls, which has taken the content.
+    pub(crate) unsafe fn mark_empty(&self) {
+        // No partner: read by the last end alone.
         self.turn.store(EMPTY, HINT);
     }
 
-    /// Drops what nobody took.
+    /// Drops a request or a reply that was never taken.
     ///
     /// # Safety
-    /// Nobody uses the place any more; who has taken what lay here and put nothing has said so (`empty`).
-    pub(crate) unsafe fn clear(&self) {
-        // No partner: the place is the caller's own.
+    /// No end uses the exchange any more; an end that took the content and wrote none has called `mark_empty`.
+    pub(crate) unsafe fn drop_pending(&self) {
+        // No partner: the exchange is the caller's own.
         match self.turn.load(HINT) {
-            // SAFETY: a request lies here, says the turn and the caller; nobody takes it afterwards.
-            ASKED => drop(ManuallyDrop::into_inner(unsafe { self.travels.read().request })),
-            // SAFETY: as above, an answer.
-            ANSWERED => drop(ManuallyDrop::into_inner(unsafe { self.travels.read().answer })),
+            // SAFETY: by `turn` and the caller's promise the cell holds a request; it is not read again.
+            REQUESTED => drop(ManuallyDrop::into_inner(unsafe { self.content.read().request })),
+            // SAFETY: as above, a reply.
+            REPLIED => drop(ManuallyDrop::into_inner(unsafe { self.content.read().reply })),
             _ => {}
         }
     }

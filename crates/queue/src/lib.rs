@@ -1,5 +1,5 @@
-//! Queues without locks: one or many producers, one or many consumers, among threads, interrupt handlers or processes.
-//! Knows nothing of what travels, and never blocks: callers choose how to wait.
+//! Lock-free queues: one or many producers, one or many consumers, among threads, interrupt handlers or processes.
+//! Knows nothing of the items, and never blocks: callers choose how to wait.
 //!
 #![doc = include_str!("../README.md")]
 #![no_std]
@@ -14,19 +14,19 @@ extern crate alloc;
 #[cfg(all(feature = "std", not(target_os = "none")))]
 extern crate std;
 
-mod ahead;
+mod batching;
 mod bell;
-mod buffered;
 #[cfg(feature = "alloc")]
 mod call;
+mod dense_end;
 mod ends;
 #[cfg(feature = "alloc")]
 mod exchange;
-mod gather;
+mod fan_in;
 mod indexed;
-mod lane;
 #[cfg(all(feature = "std", target_os = "linux"))]
 mod map;
+mod prefetch;
 mod queues;
 pub mod shared;
 mod signalling;
@@ -37,21 +37,21 @@ mod threads;
 mod wait;
 mod word;
 
+pub use batching::{BatchingConsumer, BatchingProducer};
 pub use bell::Bell;
-pub use buffered::{Packing, Unpacking};
 #[cfg(feature = "alloc")]
-pub use call::{Answerer, Caller, call};
-pub use ends::{Consumer, Producer, Queue, Refused};
-pub use gather::{FromLane, Gather};
+pub use call::{Caller, Responder, call};
+pub use ends::{Consumer, Producer, Queue, TryPushError};
+pub use fan_in::{FanIn, FromLane};
 pub use indexed::Indexed;
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub use map::Mapping;
 pub use queues::*;
 pub use signalling::Signalling;
-pub use slots::{Multi, Refusal, Side, Single};
+pub use slots::{Multi, Side, Single, TryError};
 pub use threads::Slotted;
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub use wait::{Futex, wake};
-pub use wait::{Spin, Stopped, StoppedWith, Wait};
+pub use wait::{PushWaitError, Spin, Wait, WaitError};
 #[cfg(all(feature = "std", not(target_os = "none")))]
 pub use wait::{Until, Yield};

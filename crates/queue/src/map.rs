@@ -14,8 +14,8 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// New memory, all zero, whose size nobody can change any more: a peer that could shrink it would kill whoever
-    /// touches it next.
+    /// New memory, all zero, whose size is sealed: a peer that could shrink it would kill the process that touches
+    /// it next.
     ///
     /// # Errors
     /// Those of `memfd_create`, `ftruncate`, `fcntl` and `mmap`.
@@ -93,7 +93,7 @@ unsafe impl Sync for Mapping {}
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by `of`, and whoever used it borrowed or owned `self`.
+        // SAFETY: mapped by `of`, and every user borrowed or owned `self`.
         unsafe { libc::munmap(self.start.cast(), self.size) };
     }
 }

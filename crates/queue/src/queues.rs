@@ -8,7 +8,7 @@
 //! "Dedicated" sides are [`Single`], "optimistic" ones [`Multi`], in the words of the Synthesis papers.
 
 use crate::ends::{Consumer, Producer, split};
-use crate::indexed::{Indexed, Place};
+use crate::indexed::{Indexed, ItemCell};
 use crate::slots::{Multi, Side, Single};
 use crate::threads::{OwnLine, Slot, Slotted};
 
@@ -17,7 +17,7 @@ pub type SpScArray<T, const N: usize> = Slotted<T, Single, Single, [Slot<T>; N]>
 /// One producer, one consumer, `N` items in place, a cache line each. For latency.
 pub type SpScPromptArray<T, const N: usize> = Slotted<T, Single, Single, [Slot<T, OwnLine>; N], OwnLine>;
 /// One producer, one consumer, `N` items in place, side by side. For little memory.
-pub type SpScDenseArray<T, const N: usize> = Indexed<T, [Place<T>; N]>;
+pub type SpScDenseArray<T, const N: usize> = Indexed<T, [ItemCell<T>; N]>;
 /// Many producers, one consumer, `N` items in place.
 pub type MpScArray<T, const N: usize> = Slotted<T, Multi, Single, [Slot<T>; N]>;
 /// One producer, many consumers, `N` items in place.
@@ -26,14 +26,14 @@ pub type SpMcArray<T, const N: usize> = Slotted<T, Single, Multi, [Slot<T>; N]>;
 pub type MpMcArray<T, const N: usize> = Slotted<T, Multi, Multi, [Slot<T>; N]>;
 
 impl<T, const N: usize> SpScDenseArray<T, N> {
-    /// The two ends; `None` when they were given away before.
+    /// The two ends; `None` after the first call.
     pub fn split(&self) -> Option<(Producer<&Self>, Consumer<&Self>)> {
         split(self)
     }
 }
 
 impl<T, P: Side, C: Side, const N: usize, A> Slotted<T, P, C, [Slot<T, A>; N], A> {
-    /// The two ends; `None` when they were given away before.
+    /// The two ends; `None` after the first call.
     pub fn split(&self) -> Option<(Producer<&Self>, Consumer<&Self>)> {
         split(self)
     }
@@ -56,7 +56,7 @@ mod owned {
     /// An end's reference to a queue of [`sp_sc_prompt`].
     pub type SpScPrompt<T> = Arc<Slotted<T, Single, Single, Box<[Slot<T, OwnLine>]>, OwnLine>>;
     /// An end's reference to a queue of [`sp_sc_dense`].
-    pub type SpScDense<T> = Arc<Indexed<T, Box<[Place<T>]>>>;
+    pub type SpScDense<T> = Arc<Indexed<T, Box<[ItemCell<T>]>>>;
     /// An end's reference to a queue of [`mp_sc`].
     pub type MpSc<T> = Arc<Slotted<T, Multi, Single, Box<[Slot<T>]>>>;
     /// An end's reference to a queue of [`sp_mc`].
@@ -76,7 +76,7 @@ mod owned {
 
     /// One producer, one consumer, room for at least `capacity` items, side by side. For little memory.
     pub fn sp_sc_dense<T>(capacity: usize) -> (Producer<SpScDense<T>>, Consumer<SpScDense<T>>) {
-        split(Arc::new(Indexed::with_places(boxed(capacity, Place::new)))).expect("the queue is new")
+        split(Arc::new(Indexed::with_cells(boxed(capacity, ItemCell::new)))).expect("the queue is new")
     }
 
     /// Many producers, one consumer, room for at least `capacity` items.
@@ -95,9 +95,9 @@ mod owned {
     }
 
     type OwnedSlotted<T, P, C, A> = Arc<Slotted<T, P, C, Box<[Slot<T, A>]>, A>>;
-    type Ends<R> = (Producer<R>, Consumer<R>);
+    type OwnedEnds<R> = (Producer<R>, Consumer<R>);
 
-    fn slotted<T, P: Side, C: Side, A>(capacity: usize) -> Ends<OwnedSlotted<T, P, C, A>> {
+    fn slotted<T, P: Side, C: Side, A>(capacity: usize) -> OwnedEnds<OwnedSlotted<T, P, C, A>> {
         split(Arc::new(Slotted::with_slots(boxed(capacity, Slot::new)))).expect("the queue is new")
     }
 }

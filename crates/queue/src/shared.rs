@@ -1,18 +1,18 @@
 //! Queues in memory that processes share, in the layout of `include/quaject/ring.h`: 64-byte slots, the state in the
-//! slot, the position private. The algorithm is in `slots`; here are the layout, making and joining, and what remains to
-//! be done when a peer has died. Knows no operating system: the caller brings the memory.
+//! slot, the position private. The algorithm is in `slots`; this module holds the layout, creation and attachment, and
+//! the recovery after a peer has died. Knows no operating system: the caller supplies the memory.
 //!
-//! Nothing read from the memory decides where we read or write, every call ends after a bounded number of steps, and
-//! words are copied out with atomic loads before anybody looks at them: a peer that lies can lose or forge messages, and
-//! nothing else. Who must not trust the other producers gives each a ring of its own and collects with
-//! [`Gather`](crate::Gather).
+//! Nothing read from the memory decides which addresses are accessed, every call ends after a bounded number of steps, and
+//! words are copied out with atomic loads before they are used: a malicious peer can lose or forge messages, and nothing
+//! else. A consumer whose producers must not trust each other gives each a ring of its own and collects with
+//! [`FanIn`](crate::FanIn).
 
 use core::marker::PhantomData;
 
 use crate::bell::Bell;
-use crate::ends::{Consumer, Ends, Producer, Queue};
+use crate::ends::{Consumer, Ends, Producer, Queue, sealed::Sealed};
 use crate::slots::sealed::Count;
-use crate::slots::{Memory, Refusal, Run, Side, Trust, View};
+use crate::slots::{FaultModel, Memory, Run, Side, TryError, View};
 use crate::sync::{AtomicU32, AtomicU64, HINT, OBSERVE, PUBLISH};
 use crate::word::{Phase, SPAN_MAX, Word};
 
@@ -56,14 +56,14 @@ struct BellLine(Bell);
 
 /// A slot in shared memory.
 #[repr(C, align(64))]
-pub struct Slot {
+pub struct RingSlot {
     state: AtomicU64,
     words: [AtomicU64; WORDS],
 }
 
-impl Memory for Slot {
+impl Memory for RingSlot {
     type Item = Message;
-    const TRUST: Trust = Trust::Processes;
+    const FAULT_MODEL: FaultModel = FaultModel::Processes;
 
     #[inline(always)]
     fn state(&self) -> &AtomicU64 {
@@ -74,7 +74,7 @@ impl Memory for Slot {
     #[inline(always)]
     unsafe fn write(&self, item: Message) {
         for (word, value) in self.words.iter().zip(item) {
-            // No partner: the state orders honest peers, and atomic access keeps us whole with the others.
+            // No partner: the state orders correct peers, and atomic access keeps faults of the others harmless.
             word.store(value, HINT);
         }
     }
@@ -99,7 +99,7 @@ pub unsafe trait Bytes {
     fn size(&self) -> usize;
 }
 
-/// Bytes somebody else keeps alive, such as those a kernel maps.
+/// Bytes that another owner keeps alive, such as those a kernel maps.
 #[derive(Debug)]
 pub struct RawBytes {
     start: *mut u8,
@@ -134,7 +134,7 @@ unsafe impl Sync for RawBytes {}
 pub enum AttachError {
     /// The memory is smaller than the ring, not aligned to 128 bytes, or the capacity is too large.
     Size,
-    /// The header says something else than the caller expects.
+    /// The header differs from what the caller expects.
     Header,
     /// The owner is 0.
     Owner,
@@ -145,7 +145,7 @@ impl core::fmt::Display for AttachError {
         f.write_str(match self {
             AttachError::Size => "the memory cannot hold a ring of this capacity",
             AttachError::Header => "the memory holds no ring of this capacity and kind",
-            AttachError::Owner => "0 is nobody's number; owners are 1 to 255",
+            AttachError::Owner => "0 is not the number of an owner; owners are 1 to 255",
         })
     }
 }
@@ -159,7 +159,7 @@ pub const fn bytes_needed(capacity_log2: u32) -> usize {
 
 /// This process's view of a ring in shared memory. Its ends are made with [`Ring::producer`] and [`Ring::consumer`].
 pub struct Ring<P, C, M> {
-    view: View<Slot>,
+    view: View<RingSlot>,
     header: *const Header,
     owner: u8,
     memory: M,
@@ -181,7 +181,7 @@ impl<P: Side, C: Side, M: Bytes> Ring<P, C, M> {
         bit(P::COUNT) | (bit(C::COUNT) << 1)
     }
 
-    /// Writes the header into zeroed memory and attaches. Done once, by whoever made the memory.
+    /// Writes the header into zeroed memory and attaches. Done once, by the process that created the memory.
     ///
     /// # Errors
     /// As [`Ring::attach`].
@@ -196,9 +196,9 @@ impl<P: Side, C: Side, M: Bytes> Ring<P, C, M> {
         Self::attach(memory, capacity_log2, owner)
     }
 
-    /// Joins a ring that a peer has made. Capacity and kind are what *we* expect; a header that says otherwise is
-    /// refused, and never read again. `owner` is the number of this process on shared sides, 1 to 255: what dies with us
-    /// is disowned under it.
+    /// Attaches to a ring that a peer has created. Capacity and kind are what the caller expects; a header that differs is
+    /// an error, and is not read again. `owner` is the number of this process on shared sides, 1 to 255: peers pass it to
+    /// [`Ring::recover`] when this process has died.
     ///
     /// # Errors
     /// When the memory cannot hold the ring, or holds another one.
@@ -219,7 +219,7 @@ impl<P: Side, C: Side, M: Bytes> Ring<P, C, M> {
         // SAFETY: `header_of` has checked size and alignment; the slots follow the header; the memory lives as long as
         // the ring does, at the same address.
         let view = unsafe {
-            let slots = memory.start().add(HEADER_BYTES).cast::<Slot>();
+            let slots = memory.start().add(HEADER_BYTES).cast::<RingSlot>();
             View::new(slots, 1 << capacity_log2, &raw const (*header).claim.0, &raw const (*header).take.0)
         };
         Ok(Ring { view, header, owner, memory, sides: PhantomData })
@@ -227,8 +227,8 @@ impl<P: Side, C: Side, M: Bytes> Ring<P, C, M> {
 
     fn header_of(memory: &M, capacity_log2: u32) -> Result<&Header, AttachError> {
         let start = memory.start();
-        let fits = capacity_log2 <= CAPACITY_LOG2_MAX && memory.size() >= bytes_needed(capacity_log2);
-        if !fits || !start.cast::<Header>().is_aligned() {
+        let is_large_enough = capacity_log2 <= CAPACITY_LOG2_MAX && memory.size() >= bytes_needed(capacity_log2);
+        if !is_large_enough || !start.cast::<Header>().is_aligned() {
             return Err(AttachError::Size);
         }
         // SAFETY: 1. The bytes are there, says `Bytes`, and enough. 2. The header consists of atomics, for which any
@@ -257,11 +257,11 @@ impl<P: Side, C: Side, M: Bytes> Ring<P, C, M> {
     }
 
     /// A producer of the ring behind `ring`. When the side is [`Single`](crate::Single), the caller is the only one, or
-    /// takes the place of one that is dead: it goes on after the last whole insert.
+    /// takes the place of one that is dead: it continues after the last complete insert.
     ///
     /// # Errors
-    /// When the slots hold what no honest peer writes.
-    pub fn producer<R: core::ops::Deref<Target = Self>>(ring: R) -> Result<Producer<R>, Refusal> {
+    /// When the slots hold what no correct peer writes.
+    pub fn producer<R: core::ops::Deref<Target = Self>>(ring: R) -> Result<Producer<R>, TryError> {
         let position = match P::COUNT {
             Count::One => ring.resume_producer()?,
             Count::Many => 0,
@@ -272,11 +272,11 @@ impl<P: Side, C: Side, M: Bytes> Ring<P, C, M> {
     }
 
     /// A consumer of the ring behind `ring`. When the side is [`Single`](crate::Single), the caller is the only one, or
-    /// takes the place of one that is dead: it goes on with the first message that was not given back.
+    /// takes the place of one that is dead: it continues with the first message that was not given back.
     ///
     /// # Errors
-    /// When the slots hold what no honest peer writes.
-    pub fn consumer<R: core::ops::Deref<Target = Self>>(ring: R) -> Result<Consumer<R>, Refusal> {
+    /// When the slots hold what no correct peer writes.
+    pub fn consumer<R: core::ops::Deref<Target = Self>>(ring: R) -> Result<Consumer<R>, TryError> {
         let position = match C::COUNT {
             Count::One => ring.first()?,
             Count::Many => 0,
@@ -288,34 +288,34 @@ impl<P: Side, C: Side, M: Bytes> Ring<P, C, M> {
 
     /// The slots hold the positions `first .. first + capacity`; `first` is the next to be consumed. Laps are counted
     /// from the one of slot 0, because they wrap around.
-    fn first(&self) -> Result<u64, Refusal> {
+    fn first(&self) -> Result<u64, TryError> {
         let view = &self.view;
         let start = view.state(0).lap();
-        let (mut least, mut most) = (i64::MAX, i64::MIN);
+        let (mut lowest, mut highest) = (i64::MAX, i64::MIN);
         for index in 0..=view.mask {
             let found = view.state(index);
             let ahead = found.ahead_of(start);
             if found.phase().is_none() || !(-2..=2).contains(&ahead) {
-                return Err(Refusal::Broken);
+                return Err(TryError::Broken);
             }
             let position = (ahead << view.shift) + index as i64;
-            (least, most) = (least.min(position), most.max(position));
+            (lowest, highest) = (lowest.min(position), highest.max(position));
         }
-        // The live side goes on while we look, by less than two rings.
-        if most - least > 2 * view.mask as i64 + 1 {
-            return Err(Refusal::Broken);
+        // The live side advances during this scan, by less than two rings.
+        if highest - lowest > 2 * view.mask as i64 + 1 {
+            return Err(TryError::Broken);
         }
-        Ok((start << view.shift).wrapping_add(least as u64))
+        Ok((start << view.shift).wrapping_add(lowest as u64))
     }
 
-    fn resume_producer(&self) -> Result<u64, Refusal> {
+    fn resume_producer(&self) -> Result<u64, TryError> {
         let view = &self.view;
         let mut next = self.first()?;
         // The first position whose slot is free. The consumer frees slots meanwhile, but only behind that one, or that
         // one when the ring was full; so going up from a position that was not free finds it.
         for _ in 0..=2 * view.mask + 1 {
             let found = view.state(next);
-            if found == view.rest(next, Phase::Free) || found.ahead_of(view.lap(next)) < 0 {
+            if found == view.idle(next, Phase::Free) || found.ahead_of(view.lap(next)) < 0 {
                 break;
             }
             next = next.wrapping_add(1);
@@ -323,18 +323,18 @@ impl<P: Side, C: Side, M: Bytes> Ring<P, C, M> {
         // What the dead producer published of an insert whose first slot it did not reach.
         for offset in 1..=view.mask {
             let position = next.wrapping_add(offset);
-            if view.state(position) == view.rest(position, Phase::Full) {
-                // Pairs with OBSERVE in `View::state`; consumers have not looked here, for `next` is free.
-                view.slot(position).state().store(view.rest(position, Phase::Free).0, PUBLISH);
+            if view.state(position) == view.idle(position, Phase::Full) {
+                // Pairs with OBSERVE in `View::state`; consumers have not read here, for `next` is free.
+                view.slot(position).state().store(view.idle(position, Phase::Free).0, PUBLISH);
             }
         }
         Ok(next)
     }
 
-    /// Gives up what the dead `owner` of a shared side has held. Its unfinished inserts are skipped by the consumers;
-    /// `each` gets every message it had taken and not given back, which the caller thereby takes over. Any end may call
-    /// this, several at once too. The owner must be dead, and its number not be given away again before.
-    pub fn disown(&self, owner: u8, mut each: impl FnMut(Message)) {
+    /// Recovers the slots that the dead `owner` of a shared side has held. Its unfinished inserts are skipped by the
+    /// consumers; `each` gets every message it had taken and not given back, which the caller thereby takes over. Any end
+    /// may call this, several at once too. The owner must be dead, and its number not be assigned again before.
+    pub fn recover(&self, owner: u8, mut each: impl FnMut(Message)) {
         let view = &self.view;
         for index in 0..=view.mask {
             let found = view.state(index);
@@ -344,15 +344,15 @@ impl<P: Side, C: Side, M: Bytes> Ring<P, C, M> {
             }
             match found.phase() {
                 Some(Phase::Busy) => {
-                    // The last first, as when publishing: nobody gets past the first before all are void.
+                    // The last first, as when publishing: no consumer passes the first before all are void.
                     for offset in (1..found.span()).rev() {
                         let position = first.wrapping_add(offset);
                         let inner = view.state(position);
-                        if inner == view.rest(position, Phase::Free) || inner == view.rest(position, Phase::Full) {
-                            view.exchange(position, inner, view.rest(position, Phase::Void));
+                        if inner == view.idle(position, Phase::Free) || inner == view.idle(position, Phase::Full) {
+                            view.exchange(position, inner, view.idle(position, Phase::Void));
                         }
                     }
-                    view.exchange(first, found, Word::rest(lap, Phase::Void));
+                    view.exchange(first, found, Word::idle(lap, Phase::Void));
                 }
                 Some(Phase::Taken) => {
                     if view.exchange(first, found, Word::held(lap, self.owner, 1, Phase::Taken)) {
@@ -373,72 +373,74 @@ impl<P, C, M> core::fmt::Debug for Ring<P, C, M> {
     }
 }
 
-/// What an end knows for itself. On lines of its own: an end is written at every operation.
+/// The private state of an end. On lines of its own: an end is written at every operation.
 #[derive(Clone)]
 #[repr(align(128))]
-pub struct Own {
-    view: View<Slot>,
+pub struct RingEnd {
+    view: View<RingSlot>,
     position: u64,
     owner: u8,
 }
+
+impl<P, C, M> Sealed for Ring<P, C, M> {}
 
 impl<P: Side, C: Side, M: Bytes> Queue for Ring<P, C, M> {
     type Item = Message;
     type Producers = P;
     type Consumers = C;
-    type ProducerOwn = Own;
-    type ConsumerOwn = Own;
+    type ProducerOwn = RingEnd;
+    type ConsumerOwn = RingEnd;
 
-    fn producer(&self) -> Own {
-        Own { view: self.view, position: 0, owner: self.owner }
+    fn producer(&self) -> RingEnd {
+        RingEnd { view: self.view, position: 0, owner: self.owner }
     }
 
-    fn consumer(&self) -> Own {
-        Own { view: self.view, position: 0, owner: self.owner }
+    fn consumer(&self) -> RingEnd {
+        RingEnd { view: self.view, position: 0, owner: self.owner }
     }
 
     fn ends(&self) -> Option<&Ends> {
         None
     }
 
-    fn longest_insert(&self) -> usize {
+    fn max_insert(&self) -> usize {
         SPAN_MAX.min(self.view.mask + 1) as usize
     }
 
     #[inline(always)]
-    fn claim(own: &mut Own, count: u64) -> Result<Run, Refusal> {
+    fn claim(own: &mut RingEnd, count: u64) -> Result<Run, TryError> {
         own.view.claim::<P, C>(&mut own.position, own.owner, count)
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn write(own: &Own, position: u64, item: Message) {
+    unsafe fn write(own: &RingEnd, position: u64, item: Message) {
         // SAFETY: claimed, says the caller.
         unsafe { own.view.write(position, item) };
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn publish(own: &mut Own, run: Run) {
+    unsafe fn publish(own: &mut RingEnd, run: Run) {
         // SAFETY: claimed and written, says the caller.
         unsafe { own.view.publish(run) };
     }
 
     #[inline(always)]
-    fn acquire(own: &mut Own, wanted: u64) -> Result<Run, Refusal> {
+    fn acquire(own: &mut RingEnd, wanted: u64) -> Result<Run, TryError> {
         own.view.acquire::<P, C>(&mut own.position, own.owner, wanted)
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn read(own: &Own, position: u64) -> Message {
+    unsafe fn read(own: &RingEnd, position: u64) -> Message {
         // SAFETY: acquired, says the caller, and read once.
         unsafe { own.view.read(position) }
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn give_back(own: &mut Own, run: Run) {
+    unsafe fn give_back(own: &mut RingEnd, run: Run) {
         // SAFETY: acquired and read, says the caller.
         unsafe { own.view.give_back(run) };
     }
@@ -446,7 +448,7 @@ impl<P: Side, C: Side, M: Bytes> Queue for Ring<P, C, M> {
 
 /// Offsets of the layout, for the test that compares it with the C header.
 pub mod layout {
-    use super::{Header, Slot};
+    use super::{Header, RingSlot};
     use core::mem::offset_of;
 
     /// Name and value, in the order of the header file.
@@ -461,9 +463,9 @@ pub mod layout {
         ("take", offset_of!(Header, take)),
         ("consumer_bell", offset_of!(Header, consumer_bell)),
         ("producer_bell", offset_of!(Header, producer_bell)),
-        ("slot", size_of::<Slot>()),
-        ("slot alignment", align_of::<Slot>()),
-        ("state", offset_of!(Slot, state)),
-        ("words", offset_of!(Slot, words)),
+        ("slot", size_of::<RingSlot>()),
+        ("slot alignment", align_of::<RingSlot>()),
+        ("state", offset_of!(RingSlot, state)),
+        ("words", offset_of!(RingSlot, words)),
     ];
 }

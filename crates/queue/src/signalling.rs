@@ -3,12 +3,12 @@
 use core::ops::Deref;
 
 use crate::bell::Bell;
-use crate::ends::{Consumer, Producer, Queue, Refused};
-use crate::slots::Refusal;
+use crate::ends::{Consumer, Producer, Queue, TryPushError};
+use crate::slots::TryError;
 use crate::sync::AtomicU32;
 
 impl Bell {
-    /// A bell nobody waits at.
+    /// A bell that is not armed.
     pub const fn new() -> Bell {
         Bell(AtomicU32::new(0))
     }
@@ -51,7 +51,7 @@ impl<E, B: Deref<Target = Bell>, F: FnMut()> Signalling<E, B, F> {
 impl<R: Deref<Target: Queue>, B: Deref<Target = Bell>, F: FnMut()> Signalling<Producer<R>, B, F> {
     /// [`Producer::push`], then the bell.
     #[inline]
-    pub fn push(&mut self, item: <R::Target as Queue>::Item) -> Result<(), Refused<<R::Target as Queue>::Item>> {
+    pub fn push(&mut self, item: <R::Target as Queue>::Item) -> Result<(), TryPushError<<R::Target as Queue>::Item>> {
         self.end.push(item)?;
         self.bell.ring(&mut self.signal);
         Ok(())
@@ -61,7 +61,7 @@ impl<R: Deref<Target: Queue>, B: Deref<Target = Bell>, F: FnMut()> Signalling<Pr
 impl<R: Deref<Target: Queue>, B: Deref<Target = Bell>, F: FnMut()> Signalling<Consumer<R>, B, F> {
     /// [`Consumer::pop`], then the bell.
     #[inline]
-    pub fn pop(&mut self) -> Result<<R::Target as Queue>::Item, Refusal> {
+    pub fn pop(&mut self) -> Result<<R::Target as Queue>::Item, TryError> {
         let item = self.end.pop()?;
         self.bell.ring(&mut self.signal);
         Ok(item)

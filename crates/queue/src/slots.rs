@@ -1,23 +1,23 @@
 //! The one algorithm of every queue whose slots say themselves whether they are free or full: claim, publish, acquire,
 //! give back, for one or many producers and consumers, among threads or processes. Specialised by the compiler through
-//! [`Side`] and [`Memory`]. Knows neither who owns the memory nor how to wait.
+//! [`Side`] and [`Memory`]. Knows neither the owner of the memory nor how to wait.
 //!
-//! "Threads in the Synthesis kernel", section 3.2 (optimistic queues), puts a flag beside each slot because the head
-//! alone does not tell that an item has been written. We put the flag *into* the slot, with the lap: one cache line
+//! "Threads in the Synthesis kernel", section 3.2 (optimistic queues), puts a flag next to each slot because the head
+//! alone does not show that an item has been written. We put the flag *into* the slot, with the lap: one cache line
 //! moves per item and direction, neighbouring flags are not shared falsely, and the index is never needed to decide
 //! whether a slot may be touched.
 //!
 //! ```text
-//!   one producer      look at state[p]                    write   state[p] = FULL(lap)
-//!   many, threads     look, exchange claim p -> p+n       write   state[p+n-1] .. state[p] = FULL(lap)
-//!   many, processes   look, exchange state[p] -> BUSY(lap, owner, n), claim -> p+n  (helped on by others)
+//!   one producer      load state[p]                        write   state[p] = FULL(lap)
+//!   many, threads     load, exchange claim p -> p+n       write   state[p+n-1] .. state[p] = FULL(lap)
+//!   many, processes   load, exchange state[p] -> BUSY(lap, owner, n), claim -> p+n  (helped on by others)
 //!                                                         write   state[p+n-1] .. state[p] = FULL(lap)
 //! ```
 //!
 //! Consumers mirror this with `take`, `TAKEN` and `FREE(lap + 1)`. Threads may claim by the index because they do not
-//! die one by one; a process may, and then the mark in the slot says whom to disown.
+//! die one by one; a process may, and then the mark in the slot names the owner to recover from.
 
-use super::ahead::{Use, ask, per_line};
+use super::prefetch::{Access, per_line, prefetch};
 use super::sync::{ADVANCE, AtomicU64, GIVE_BACK, HINT, MARK, OBSERVE, PUBLISH};
 use super::word::{Phase, SPAN_MAX, Word};
 
@@ -28,7 +28,7 @@ pub trait Side: sealed::Side + Send + Sync + 'static {}
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Single;
 
-/// Many users, who claim positions optimistically: look, exchange, retry when somebody was faster.
+/// Many users, which claim positions optimistically: load, exchange, retry when another was faster.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Multi;
 
@@ -60,12 +60,12 @@ pub(crate) mod sealed {
 }
 use sealed::Count;
 
-/// What lies in a slot, and what those who share it have to fear.
+/// The content of a slot, and the faults that the users of a slot must survive.
 pub(crate) trait Memory {
     /// What a slot carries.
     type Item;
-    /// Whose faults the algorithm must survive.
-    const TRUST: Trust;
+    /// The faults that the algorithm must survive.
+    const FAULT_MODEL: FaultModel;
 
     /// The state of the slot.
     fn state(&self) -> &AtomicU64;
@@ -81,28 +81,40 @@ pub(crate) trait Memory {
     unsafe fn read(&self) -> Self::Item;
 }
 
-/// Whether all ends live and die together.
+/// Which ends may fail on their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trust {
-    /// Threads: an end that has claimed will publish, and words are what this crate wrote.
+pub(crate) enum FaultModel {
+    /// Threads fail together: an end that has claimed will publish, and words are what this crate wrote.
     Threads,
-    /// Processes: an end may die anywhere, and words may be anything.
+    /// Processes fail one by one and may be malicious: an end may die anywhere, and words may be anything.
     Processes,
 }
 
 /// Why an operation was not possible now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum TryError {
     /// A push found no room, a pop no item.
     NotReady,
-    /// Not ready, and this owner is at work on the slot; when it is dead, disown it.
+    /// Not ready, and this owner holds the slot; when it is dead, call [`recover`](crate::shared::Ring::recover).
     Held {
-        /// The number of the end at work.
+        /// The number of the end that holds the slot.
         owner: u8,
     },
-    /// The memory holds what no honest peer writes.
+    /// The memory holds what no correct peer writes.
     Broken,
 }
+
+impl core::fmt::Display for TryError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            TryError::NotReady => f.write_str("the queue is full or empty"),
+            TryError::Held { owner } => write!(f, "owner {owner} holds the slot"),
+            TryError::Broken => f.write_str("the shared memory holds what no correct peer writes"),
+        }
+    }
+}
+
+impl core::error::Error for TryError {}
 
 /// The slots and the two indices of a queue, as an end sees them. The mask is the end's own: whatever the memory says,
 /// no access leaves the slots.
@@ -170,8 +182,8 @@ impl<M: Memory> View<M> {
     }
 
     #[inline(always)]
-    pub(crate) fn rest(&self, position: u64, phase: Phase) -> Word {
-        Word::rest(self.lap(position), phase)
+    pub(crate) fn idle(&self, position: u64, phase: Phase) -> Word {
+        Word::idle(self.lap(position), phase)
     }
 
     #[inline(always)]
@@ -186,7 +198,7 @@ impl<M: Memory> View<M> {
         self.slot(position).state().compare_exchange(from.0, to.0, MARK, HINT).is_ok()
     }
 
-    /// Attempts after which a call among processes gives up: honest peers cost one per call of theirs, a liar could
+    /// Attempts after which a call among processes gives up: correct peers cost one per call of theirs, a malicious one could
     /// move the hints for ever.
     fn attempts(&self) -> u64 {
         2 * self.mask + 64
@@ -195,10 +207,10 @@ impl<M: Memory> View<M> {
     // ---- producers ----
 
     /// How many items may be claimed at once.
-    pub(crate) fn longest_insert(&self) -> u64 {
-        match M::TRUST {
-            Trust::Threads => self.mask + 1,
-            Trust::Processes => SPAN_MAX.min(self.mask + 1),
+    pub(crate) fn max_insert(&self) -> u64 {
+        match M::FAULT_MODEL {
+            FaultModel::Threads => self.mask + 1,
+            FaultModel::Processes => SPAN_MAX.min(self.mask + 1),
         }
     }
 
@@ -207,14 +219,14 @@ impl<M: Memory> View<M> {
     fn occupied<C: Side>(&self, first: u64, count: u64) -> Option<(u64, Word)> {
         let last = first.wrapping_add(count - 1);
         // One consumer of our own process gives slots back in order: when the last is free, all are.
-        let least = match (C::COUNT, M::TRUST) {
-            (Count::One, Trust::Threads) => last,
-            (Count::One, Trust::Processes) | (Count::Many, _) => first,
+        let least = match (C::COUNT, M::FAULT_MODEL) {
+            (Count::One, FaultModel::Threads) => last,
+            (Count::One, FaultModel::Processes) | (Count::Many, _) => first,
         };
         let mut position = last;
         loop {
             let found = self.state(position);
-            if found != self.rest(position, Phase::Free) {
+            if found != self.idle(position, Phase::Free) {
                 return Some((position, found));
             }
             if position == least {
@@ -226,9 +238,9 @@ impl<M: Memory> View<M> {
 
     /// Gets `count` neighbouring free slots, all or none. They belong to the caller until it publishes them.
     #[inline(always)]
-    pub(crate) fn claim<P: Side, C: Side>(&self, own: &mut u64, owner: u8, count: u64) -> Result<Run, Refusal> {
-        debug_assert!(count >= 1 && count <= self.longest_insert());
-        match (P::COUNT, M::TRUST) {
+    pub(crate) fn claim<P: Side, C: Side>(&self, own: &mut u64, owner: u8, count: u64) -> Result<Run, TryError> {
+        debug_assert!(count >= 1 && count <= self.max_insert());
+        match (P::COUNT, M::FAULT_MODEL) {
             (Count::One, _) => match self.occupied::<C>(*own, count) {
                 None => {
                     let run = Run { first: *own, count };
@@ -237,46 +249,46 @@ impl<M: Memory> View<M> {
                 }
                 Some((position, found)) => Err(self.full::<P, C>(position, found)),
             },
-            (Count::Many, Trust::Threads) => self.claim_index::<C>(count),
-            (Count::Many, Trust::Processes) => self.claim_slot::<P, C>(owner, count),
+            (Count::Many, FaultModel::Threads) => self.claim_index::<C>(count),
+            (Count::Many, FaultModel::Processes) => self.claim_slot::<P, C>(owner, count),
         }
     }
 
-    fn claim_index<C: Side>(&self, count: u64) -> Result<Run, Refusal> {
+    fn claim_index<C: Side>(&self, count: u64) -> Result<Run, TryError> {
         loop {
             let first = self.claim_hint().load(HINT);
             match self.occupied::<C>(first, count) {
                 None => {
-                    // Nobody claimed `first` since: its slot, and those behind it, are as free as we saw them.
+                    // `first` was not claimed since: its slot, and those behind it, are still free.
                     if self.claim_hint().compare_exchange_weak(first, first + count, HINT, HINT).is_ok() {
                         return Ok(Run { first, count });
                     }
                 }
-                // Who fills a slot has moved the index before; OBSERVE lets us see that, so an unmoved index means full.
-                Some(_) if self.claim_hint().load(HINT) == first => return Err(Refusal::NotReady),
+                // A producer moves the index before it fills a slot; OBSERVE makes that visible, so an unmoved index means full.
+                Some(_) if self.claim_hint().load(HINT) == first => return Err(TryError::NotReady),
                 Some(_) => {}
             }
         }
     }
 
-    fn claim_slot<P: Side, C: Side>(&self, owner: u8, count: u64) -> Result<Run, Refusal> {
+    fn claim_slot<P: Side, C: Side>(&self, owner: u8, count: u64) -> Result<Run, TryError> {
         for _ in 0..self.attempts() {
             // Pairs with ADVANCE in `help`.
             let first = self.claim_hint().load(OBSERVE);
             match self.occupied::<C>(first, count) {
                 None => {
                     let busy = Word::held(self.lap(first), owner, count, Phase::Busy);
-                    if self.exchange(first, self.rest(first, Phase::Free), busy) {
+                    if self.exchange(first, self.idle(first, Phase::Free), busy) {
                         self.help(self.claim_hint(), first, first.wrapping_add(count));
                         return Ok(Run { first, count });
                     }
                 }
-                // Claimed since, or the hint lags behind; the first slot tells how far the claim reaches.
+                // Claimed since, or the hint lags behind; the first slot holds the length of the claim.
                 Some((position, found)) if found.ahead_of(self.lap(position)) >= 0 => {
                     let state = self.state(first);
                     let ahead = state.ahead_of(self.lap(first));
                     let span = if ahead == 0 && state.phase() == Some(Phase::Busy) { state.span() } else { 1 };
-                    if ahead >= 0 && state != self.rest(first, Phase::Free) {
+                    if ahead >= 0 && state != self.idle(first, Phase::Free) {
                         self.help(self.claim_hint(), first, first.wrapping_add(span));
                     }
                 }
@@ -287,10 +299,10 @@ impl<M: Memory> View<M> {
                 }
             }
         }
-        Err(Refusal::NotReady)
+        Err(TryError::NotReady)
     }
 
-    /// Moves a hint on, unless somebody has.
+    /// Moves a hint on, unless another end has.
     fn help(&self, hint: &AtomicU64, from: u64, to: u64) {
         // Pairs with OBSERVE in `claim_slot` and `acquire_slot`.
         let _ = hint.compare_exchange(from, to, ADVANCE, HINT);
@@ -316,7 +328,7 @@ impl<M: Memory> View<M> {
         for offset in (0..run.count).rev() {
             let position = run.first.wrapping_add(offset);
             // Pairs with OBSERVE in `state`, called by `acquire`: the item is written before it is seen.
-            self.slot(position).state().store(self.rest(position, Phase::Full).0, PUBLISH);
+            self.slot(position).state().store(self.idle(position, Phase::Full).0, PUBLISH);
         }
     }
 
@@ -324,36 +336,36 @@ impl<M: Memory> View<M> {
 
     /// Gets up to `wanted` items. They belong to the caller until it gives the slots back.
     #[inline(always)]
-    pub(crate) fn acquire<P: Side, C: Side>(&self, own: &mut u64, owner: u8, wanted: u64) -> Result<Run, Refusal> {
+    pub(crate) fn acquire<P: Side, C: Side>(&self, own: &mut u64, owner: u8, wanted: u64) -> Result<Run, TryError> {
         debug_assert!(wanted >= 1);
-        match (C::COUNT, M::TRUST) {
-            (Count::One, Trust::Threads) => {
+        match (C::COUNT, M::FAULT_MODEL) {
+            (Count::One, FaultModel::Threads) => {
                 let run = Run { first: *own, count: self.full_from(*own, wanted) };
                 if run.count == 0 {
-                    return Err(Refusal::NotReady);
+                    return Err(TryError::NotReady);
                 }
                 *own = own.wrapping_add(run.count);
                 if wanted > 1 && run.count == wanted {
-                    self.ask_ahead(*own, wanted);
+                    self.prefetch_ahead(*own, wanted);
                 }
                 Ok(run)
             }
-            (Count::Many, Trust::Threads) => self.acquire_index(wanted),
-            (Count::One, Trust::Processes) => self.acquire_own::<P, C>(own, wanted),
-            (Count::Many, Trust::Processes) => self.acquire_slot::<P, C>(owner),
+            (Count::Many, FaultModel::Threads) => self.acquire_index(wanted),
+            (Count::One, FaultModel::Processes) => self.acquire_own::<P, C>(own, wanted),
+            (Count::Many, FaultModel::Processes) => self.acquire_slot::<P, C>(owner),
         }
     }
 
-    /// Asks for the run after the next, to be given back too. Who finds a whole run will mostly find another, so that those
-    /// lines have been written, or will be before they are looked at. Not where each slot has a line: so many are better left
-    /// to who writes them.
+    /// Prefetches the run after the next for writing, as slots are also given back. A consumer that finds a full run usually
+    /// finds another, so those lines have been written, or will be before they are read. Not where each slot has a line: so
+    /// many lines are better left to the producer.
     #[inline(always)]
-    fn ask_ahead(&self, next: u64, count: u64) {
+    fn prefetch_ahead(&self, next: u64, count: u64) {
         if per_line::<M>() == 1 {
             return;
         }
         for offset in (count..2 * count).step_by(per_line::<M>()) {
-            ask(self.slot(next.wrapping_add(offset)), Use::Write);
+            prefetch(self.slot(next.wrapping_add(offset)), Access::Write);
         }
     }
 
@@ -362,32 +374,32 @@ impl<M: Memory> View<M> {
     fn full_from(&self, first: u64, wanted: u64) -> u64 {
         let mut count = 0;
         let mut position = first;
-        while count < wanted && self.state(position) == self.rest(position, Phase::Full) {
+        while count < wanted && self.state(position) == self.idle(position, Phase::Full) {
             count += 1;
             position = first.wrapping_add(count);
         }
         count
     }
 
-    fn acquire_index(&self, wanted: u64) -> Result<Run, Refusal> {
+    fn acquire_index(&self, wanted: u64) -> Result<Run, TryError> {
         loop {
             let first = self.take_hint().load(HINT);
             let count = self.full_from(first, wanted);
             if count > 0 {
-                // Nobody took `first` since: it, and those behind it, are as full as we saw them.
+                // `first` was not taken since: it, and those behind it, are still full.
                 if self.take_hint().compare_exchange_weak(first, first + count, HINT, HINT).is_ok() {
                     return Ok(Run { first, count });
                 }
             } else if self.take_hint().load(HINT) == first {
-                // Who empties a slot has moved the index before; an unmoved index means empty.
-                return Err(Refusal::NotReady);
+                // A consumer moves the index before it empties a slot; an unmoved index means empty.
+                return Err(TryError::NotReady);
             }
         }
     }
 
     /// One consumer among processes: steps over what a dead producer left.
     #[inline(always)]
-    fn acquire_own<P: Side, C: Side>(&self, own: &mut u64, wanted: u64) -> Result<Run, Refusal> {
+    fn acquire_own<P: Side, C: Side>(&self, own: &mut u64, wanted: u64) -> Result<Run, TryError> {
         for _ in 0..=self.mask {
             let run = Run { first: *own, count: self.full_from(*own, wanted) };
             if run.count > 0 {
@@ -395,30 +407,30 @@ impl<M: Memory> View<M> {
                 return Ok(run);
             }
             let found = self.state(*own);
-            if found == self.rest(*own, Phase::Full) {
+            if found == self.idle(*own, Phase::Full) {
                 continue;
             }
-            if found != self.rest(*own, Phase::Void) {
+            if found != self.idle(*own, Phase::Void) {
                 return Err(self.empty::<P, C>(*own, found));
             }
             self.give_back_one(*own);
             *own = own.wrapping_add(1);
         }
-        Err(Refusal::NotReady)
+        Err(TryError::NotReady)
     }
 
-    fn acquire_slot<P: Side, C: Side>(&self, owner: u8) -> Result<Run, Refusal> {
+    fn acquire_slot<P: Side, C: Side>(&self, owner: u8) -> Result<Run, TryError> {
         for _ in 0..self.attempts() {
             // Pairs with ADVANCE in `help`.
             let first = self.take_hint().load(OBSERVE);
             let (found, lap) = (self.state(first), self.lap(first));
-            if found == self.rest(first, Phase::Full) {
+            if found == self.idle(first, Phase::Full) {
                 if self.exchange(first, found, Word::held(lap, owner, 1, Phase::Taken)) {
                     self.help(self.take_hint(), first, first.wrapping_add(1));
                     return Ok(Run { first, count: 1 });
                 }
-            } else if found == self.rest(first, Phase::Void) {
-                if self.exchange(first, found, Word::rest(lap + 1, Phase::Free)) {
+            } else if found == self.idle(first, Phase::Void) {
+                if self.exchange(first, found, Word::idle(lap + 1, Phase::Free)) {
                     self.help(self.take_hint(), first, first.wrapping_add(1));
                 }
             } else if found.ahead_of(lap) > 0 || (found.ahead_of(lap) == 0 && found.phase() == Some(Phase::Taken)) {
@@ -428,7 +440,7 @@ impl<M: Memory> View<M> {
                 return Err(self.empty::<P, C>(first, found));
             }
         }
-        Err(Refusal::NotReady)
+        Err(TryError::NotReady)
     }
 
     /// Takes the item out of an acquired position.
@@ -454,40 +466,40 @@ impl<M: Memory> View<M> {
 
     #[inline(always)]
     pub(crate) fn give_back_one(&self, position: u64) {
-        let free = Word::rest(self.lap(position) + 1, Phase::Free);
+        let free = Word::idle(self.lap(position) + 1, Phase::Free);
         // Pairs with OBSERVE in `state`, called by `occupied`: the item is read before it is overwritten.
         self.slot(position).state().store(free.0, GIVE_BACK);
     }
 
-    // ---- why not ----
+    // ---- reasons of failure ----
 
-    /// Why there is no room at `position`: what honest peers leave there is the item of the lap before.
+    /// Why there is no room at `position`: what correct peers leave there is the item of the lap before.
     #[cold]
-    fn full<P: Side, C: Side>(&self, position: u64, found: Word) -> Refusal {
-        if M::TRUST == Trust::Threads {
-            return Refusal::NotReady;
+    fn full<P: Side, C: Side>(&self, position: u64, found: Word) -> TryError {
+        if M::FAULT_MODEL == FaultModel::Threads {
+            return TryError::NotReady;
         }
         let before = self.lap(position).wrapping_sub(1);
-        if found == Word::rest(before, Phase::Full) || found == Word::rest(before, Phase::Void) {
-            Refusal::NotReady
+        if found == Word::idle(before, Phase::Full) || found == Word::idle(before, Phase::Void) {
+            TryError::NotReady
         } else if found.ahead_of(before) == 0 {
             match found.phase() {
                 Some(Phase::Busy) => held::<P>(found),
                 Some(Phase::Taken) => held::<C>(found),
-                Some(Phase::Free) if found == Word::rest(before, Phase::Free) => {
+                Some(Phase::Free) if found == Word::idle(before, Phase::Free) => {
                     self.unpublished::<P>(position.wrapping_sub(self.mask + 1))
                 }
-                Some(Phase::Free | Phase::Full | Phase::Void) | None => Refusal::Broken,
+                Some(Phase::Free | Phase::Full | Phase::Void) | None => TryError::Broken,
             }
         } else {
-            Refusal::Broken
+            TryError::Broken
         }
     }
 
     /// Why `position` is still free though the lap after it has begun: it is an inner one of an insert of several, whose
-    /// first slot says whose it is, and is published last.
+    /// first slot names the owner, and is published last.
     #[cold]
-    fn unpublished<P: Side>(&self, position: u64) -> Refusal {
+    fn unpublished<P: Side>(&self, position: u64) -> TryError {
         for back in 1..SPAN_MAX.min(self.mask + 1) {
             let first = position.wrapping_sub(back);
             let state = self.state(first);
@@ -496,29 +508,29 @@ impl<M: Memory> View<M> {
                 return held::<P>(state);
             }
         }
-        if self.state(position) == self.rest(position, Phase::Free) { Refusal::Broken } else { Refusal::NotReady }
+        if self.state(position) == self.idle(position, Phase::Free) { TryError::Broken } else { TryError::NotReady }
     }
 
-    /// Why there is no item at `position`: honest peers have not published there yet, or a consumer is still reading
+    /// Why there is no item at `position`: correct peers have not published there yet, or a consumer is still reading
     /// the item of the lap before.
     #[cold]
-    fn empty<P: Side, C: Side>(&self, position: u64, found: Word) -> Refusal {
-        if found == self.rest(position, Phase::Free) {
-            Refusal::NotReady
+    fn empty<P: Side, C: Side>(&self, position: u64, found: Word) -> TryError {
+        if found == self.idle(position, Phase::Free) {
+            TryError::NotReady
         } else if found.ahead_of(self.lap(position)) == 0 && found.phase() == Some(Phase::Busy) {
             held::<P>(found)
         } else if found.ahead_of(self.lap(position)) == -1 && found.phase() == Some(Phase::Taken) {
             held::<C>(found)
         } else {
-            Refusal::Broken
+            TryError::Broken
         }
     }
 }
 
-/// Who is at work; only a shared side leaves the mark of an owner.
-fn held<S: Side>(found: Word) -> Refusal {
+/// The owner that holds the slot; only a shared side leaves the mark of one.
+fn held<S: Side>(found: Word) -> TryError {
     match (S::COUNT, found.owner()) {
-        (Count::One, _) | (Count::Many, 0) => Refusal::Broken,
-        (Count::Many, owner) => Refusal::Held { owner },
+        (Count::One, _) | (Count::Many, 0) => TryError::Broken,
+        (Count::Many, owner) => TryError::Held { owner },
     }
 }

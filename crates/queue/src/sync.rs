@@ -3,21 +3,22 @@
 
 pub(crate) use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-/// A slot or index is handed to the other side: what was done to the slot before must be seen there. Pairs with
+/// A slot or index is handed to the other side, which must see what was written to the slot before. Pairs with
 /// [`OBSERVE`].
 pub(crate) const PUBLISH: Ordering = Ordering::Release;
-/// A slot is given back: what was read from it was read before. Pairs with [`OBSERVE`].
+/// A slot is given back: all reads of it are complete. Pairs with [`OBSERVE`].
 pub(crate) const GIVE_BACK: Ordering = Ordering::Release;
-/// The other side's state or index is looked at. Pairs with [`PUBLISH`] and [`GIVE_BACK`].
+/// The other side's state or index is read. Pairs with [`PUBLISH`], [`GIVE_BACK`] and [`ADVANCE`].
 pub(crate) const OBSERVE: Ordering = Ordering::Acquire;
-/// A slot is marked as ours: observes, and publishes to those who look at the mark.
+/// A slot is marked as held: observes, and publishes to the ends that read the mark.
 pub(crate) const MARK: Ordering = Ordering::AcqRel;
-/// What was done before it is seen by whoever passes such a fence later. Pairs with itself.
+/// Of two threads that write, pass this fence and read what the other writes, at least one sees the other's. Pairs with
+/// itself.
 pub(crate) const BARRIER: Ordering = Ordering::SeqCst;
-/// A hint is moved on among processes: who follows it sees the marks that moved it, and so does not take an old state
-/// for a lie. Pairs with [`OBSERVE`].
+/// A hint is moved on among processes: an end that follows it sees the marks that moved it, and so does not take an old
+/// state for a corrupt one. Pairs with [`OBSERVE`].
 pub(crate) const ADVANCE: Ordering = Ordering::Release;
-/// Positions that only say where to look; the states of the slots carry all that must be seen.
+/// A position that is only a hint; the states of the slots order all that must be seen.
 pub(crate) const HINT: Ordering = Ordering::Relaxed;
 
 /// Memory of one item, which the states of slots or the indices give to one side at a time.
@@ -30,7 +31,7 @@ impl<T> Cell<T> {
     }
 
     /// # Safety
-    /// Nobody else uses the cell meanwhile.
+    /// No other end uses the cell meanwhile.
     #[inline(always)]
     pub(crate) unsafe fn write(&self, item: T) {
         // SAFETY: the caller has the cell for itself; writing over uninitialised memory drops nothing.
@@ -38,7 +39,7 @@ impl<T> Cell<T> {
     }
 
     /// # Safety
-    /// Nobody else uses the cell meanwhile, and it holds an item, which the caller takes.
+    /// No other end uses the cell meanwhile, and it holds an item, which the caller takes.
     #[inline(always)]
     pub(crate) unsafe fn read(&self) -> T {
         // SAFETY: the caller promises an item and takes it.

@@ -3,8 +3,8 @@
 
 use core::marker::PhantomData;
 
-use crate::ends::{Ends, Queue};
-use crate::slots::{Memory, Refusal, Run, Side, Trust, View};
+use crate::ends::{Ends, Queue, sealed::Sealed};
+use crate::slots::{FaultModel, Memory, Run, Side, TryError, View};
 use crate::storage::{Line, Storage};
 use crate::sync::{AtomicU64, Cell, OBSERVE};
 use crate::word::Phase;
@@ -38,7 +38,7 @@ unsafe impl<T: Send, A> Sync for Slot<T, A> {}
 
 impl<T, A> Memory for Slot<T, A> {
     type Item = T;
-    const TRUST: Trust = Trust::Threads;
+    const FAULT_MODEL: FaultModel = FaultModel::Threads;
 
     #[inline(always)]
     fn state(&self) -> &AtomicU64 {
@@ -114,77 +114,79 @@ impl<T, P, C, S, A> core::fmt::Debug for Slotted<T, P, C, S, A> {
     }
 }
 
-/// What an end knows for itself: the slots, and its position when nobody shares its side. On lines of its own: an end is
-/// written at every operation, and the two ends may have been made side by side.
+/// The private state of an end: the slots, and its position when its side is [`Single`](crate::Single). On lines of its
+/// own: an end is written at every operation, and the two ends may be neighbours in memory.
 #[repr(align(128))]
-pub struct Own<M> {
+pub struct SlottedEnd<M> {
     view: View<M>,
     position: u64,
 }
 
-impl<M> Clone for Own<M> {
+impl<M> Clone for SlottedEnd<M> {
     fn clone(&self) -> Self {
-        Own { view: self.view, position: self.position }
+        SlottedEnd { view: self.view, position: self.position }
     }
 }
+
+impl<T, P, C, S, A> Sealed for Slotted<T, P, C, S, A> {}
 
 impl<T, P: Side, C: Side, S: Storage<Slot<T, A>>, A> Queue for Slotted<T, P, C, S, A> {
     type Item = T;
     type Producers = P;
     type Consumers = C;
-    type ProducerOwn = Own<Slot<T, A>>;
-    type ConsumerOwn = Own<Slot<T, A>>;
+    type ProducerOwn = SlottedEnd<Slot<T, A>>;
+    type ConsumerOwn = SlottedEnd<Slot<T, A>>;
 
-    fn producer(&self) -> Own<Slot<T, A>> {
-        Own { view: self.view(), position: 0 }
+    fn producer(&self) -> SlottedEnd<Slot<T, A>> {
+        SlottedEnd { view: self.view(), position: 0 }
     }
 
-    fn consumer(&self) -> Own<Slot<T, A>> {
-        Own { view: self.view(), position: 0 }
+    fn consumer(&self) -> SlottedEnd<Slot<T, A>> {
+        SlottedEnd { view: self.view(), position: 0 }
     }
 
     fn ends(&self) -> Option<&Ends> {
         Some(&self.ends)
     }
 
-    fn longest_insert(&self) -> usize {
+    fn max_insert(&self) -> usize {
         self.slots.cells().len()
     }
 
     #[inline(always)]
-    fn claim(own: &mut Own<Slot<T, A>>, count: u64) -> Result<Run, Refusal> {
+    fn claim(own: &mut SlottedEnd<Slot<T, A>>, count: u64) -> Result<Run, TryError> {
         own.view.claim::<P, C>(&mut own.position, 0, count)
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn write(own: &Own<Slot<T, A>>, position: u64, item: T) {
+    unsafe fn write(own: &SlottedEnd<Slot<T, A>>, position: u64, item: T) {
         // SAFETY: claimed, says the caller.
         unsafe { own.view.write(position, item) };
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn publish(own: &mut Own<Slot<T, A>>, run: Run) {
+    unsafe fn publish(own: &mut SlottedEnd<Slot<T, A>>, run: Run) {
         // SAFETY: claimed and written, says the caller.
         unsafe { own.view.publish(run) };
     }
 
     #[inline(always)]
-    fn acquire(own: &mut Own<Slot<T, A>>, wanted: u64) -> Result<Run, Refusal> {
+    fn acquire(own: &mut SlottedEnd<Slot<T, A>>, wanted: u64) -> Result<Run, TryError> {
         own.view.acquire::<P, C>(&mut own.position, 0, wanted)
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn read(own: &Own<Slot<T, A>>, position: u64) -> T {
+    unsafe fn read(own: &SlottedEnd<Slot<T, A>>, position: u64) -> T {
         // SAFETY: acquired, says the caller, and read once.
         unsafe { own.view.read(position) }
     }
 
     // SAFETY: the caller keeps what the trait asks for.
     #[inline(always)]
-    unsafe fn give_back(own: &mut Own<Slot<T, A>>, run: Run) {
+    unsafe fn give_back(own: &mut SlottedEnd<Slot<T, A>>, run: Run) {
         // SAFETY: acquired and read, says the caller.
         unsafe { own.view.give_back(run) };
     }
@@ -194,7 +196,7 @@ impl<T, A> Drop for Slot<T, A> {
     fn drop(&mut self) {
         // Pairs with PUBLISH in `View::publish`, should the last end have been dropped on another thread.
         if crate::word::Word(self.state.load(OBSERVE)).phase() == Some(Phase::Full) {
-            // SAFETY: the slot is full, and with `&mut self` nobody else reads it.
+            // SAFETY: the slot is full, and `&mut self` excludes other readers.
             drop(unsafe { self.item.read() });
         }
     }

@@ -3,8 +3,8 @@
 
 use core::ops::{ControlFlow, Deref};
 
-use crate::ends::{Consumer, Producer, Queue, Refused};
-use crate::slots::Refusal;
+use crate::ends::{Consumer, Producer, Queue, TryPushError};
+use crate::slots::TryError;
 
 /// What to do between two attempts. Closures are strategies too: a task of a scheduler yields in one.
 pub trait Wait {
@@ -74,7 +74,7 @@ impl<W: Wait> Wait for Until<W> {
 }
 
 /// Sleeps at a [`Bell`](crate::Bell) that the other side rings with [`wake`], in this process or another. Sleeps no
-/// longer than `nap` at a time, because a peer may have died with the rope in its hand; `Until` limits the whole.
+/// longer than `nap` at a time, because a peer may die before it rings; `Until` limits the sum.
 #[cfg(all(feature = "std", target_os = "linux"))]
 #[derive(Clone, Copy, Debug)]
 pub struct Futex<'a> {
@@ -116,7 +116,7 @@ fn sleep(bell: &crate::Bell, nap: core::time::Duration) {
     unsafe { libc::syscall(libc::SYS_futex, bell.0.as_ptr(), libc::FUTEX_WAIT, 1, &raw const limit) };
 }
 
-/// Wakes everybody that sleeps at the bell: `bell.ring(|| wake(bell))`.
+/// Wakes every thread that sleeps at the bell: `bell.ring(|| wake(bell))`.
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub fn wake(bell: &crate::Bell) {
     // SAFETY: the word is alive and aligned.
@@ -125,31 +125,51 @@ pub fn wake(bell: &crate::Bell) {
 
 /// Why a wait ended without success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stopped {
-    /// The strategy gave up while the queue said this.
-    GaveUp(Refusal),
-    /// The other side has no end any more.
-    Abandoned,
-    /// The shared memory holds what no honest peer writes.
+pub enum WaitError {
+    /// The strategy gave up while the operation failed with this.
+    GaveUp(TryError),
+    /// Every end of the other side was dropped.
+    Disconnected,
+    /// The shared memory holds what no correct peer writes.
     Broken,
 }
 
+impl core::fmt::Display for WaitError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            WaitError::GaveUp(error) => write!(f, "gave up waiting: {error}"),
+            WaitError::Disconnected => f.write_str("every end of the other side was dropped"),
+            WaitError::Broken => TryError::Broken.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for WaitError {}
+
 /// What could not be inserted, and why the wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StoppedWith<T> {
+pub struct PushWaitError<T> {
     /// What the caller wanted to insert.
     pub item: T,
     /// Why the wait ended.
-    pub why: Stopped,
+    pub error: WaitError,
 }
 
-/// Whether to go on after a refusal.
-fn pause(wait: &mut impl Wait, turn: u32, why: Refusal) -> Result<(), Stopped> {
-    match why {
-        Refusal::Broken => Err(Stopped::Broken),
-        Refusal::NotReady | Refusal::Held { .. } => match wait.pause(turn) {
+impl<T> core::fmt::Display for PushWaitError<T> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl<T: core::fmt::Debug> core::error::Error for PushWaitError<T> {}
+
+/// Whether to go on after a failed attempt.
+fn pause(wait: &mut impl Wait, turn: u32, error: TryError) -> Result<(), WaitError> {
+    match error {
+        TryError::Broken => Err(WaitError::Broken),
+        TryError::NotReady | TryError::Held { .. } => match wait.pause(turn) {
             ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(Stopped::GaveUp(why)),
+            ControlFlow::Break(()) => Err(WaitError::GaveUp(error)),
         },
     }
 }
@@ -158,18 +178,19 @@ impl<R: Deref<Target: Queue>> Producer<R> {
     /// Inserts an item as soon as there is room.
     ///
     /// # Errors
-    /// When the strategy gives up, every consumer is gone, or the memory is broken; the item comes back.
+    /// When the strategy gives up, every consumer was dropped, or the memory is broken; the item is returned.
     pub fn push_wait(
         &mut self,
         mut item: <R::Target as Queue>::Item,
         mut wait: impl Wait,
-    ) -> Result<(), StoppedWith<<R::Target as Queue>::Item>> {
+    ) -> Result<(), PushWaitError<<R::Target as Queue>::Item>> {
         let mut turn = 0;
         loop {
-            let Err(Refused { item: back, why }) = self.push(item) else { return Ok(()) };
-            let stop = if self.is_abandoned() { Err(Stopped::Abandoned) } else { pause(&mut wait, turn, why) };
-            if let Err(why) = stop {
-                return Err(StoppedWith { item: back, why });
+            let Err(TryPushError { item: back, error }) = self.push(item) else { return Ok(()) };
+            let stop =
+                if self.is_disconnected() { Err(WaitError::Disconnected) } else { pause(&mut wait, turn, error) };
+            if let Err(error) = stop {
+                return Err(PushWaitError { item: back, error });
             }
             (item, turn) = (back, turn.saturating_add(1));
         }
@@ -182,17 +203,21 @@ impl<R: Deref<Target: Queue>> Producer<R> {
     ///
     /// # Panics
     /// As [`Producer::push_slice`].
-    pub fn push_slice_wait(&mut self, items: &[<R::Target as Queue>::Item], mut wait: impl Wait) -> Result<(), Stopped>
+    pub fn push_slice_wait(
+        &mut self,
+        items: &[<R::Target as Queue>::Item],
+        mut wait: impl Wait,
+    ) -> Result<(), WaitError>
     where
         <R::Target as Queue>::Item: Copy,
     {
         let mut turn = 0;
         loop {
-            let Err(why) = self.push_slice(items) else { return Ok(()) };
-            if self.is_abandoned() {
-                return Err(Stopped::Abandoned);
+            let Err(error) = self.push_slice(items) else { return Ok(()) };
+            if self.is_disconnected() {
+                return Err(WaitError::Disconnected);
             }
-            pause(&mut wait, turn, why)?;
+            pause(&mut wait, turn, error)?;
             turn = turn.saturating_add(1);
         }
     }
@@ -202,19 +227,19 @@ impl<R: Deref<Target: Queue>> Consumer<R> {
     /// Takes the next item as soon as there is one.
     ///
     /// # Errors
-    /// When the strategy gives up, the queue is empty and every producer gone, or the memory is broken.
-    pub fn pop_wait(&mut self, mut wait: impl Wait) -> Result<<R::Target as Queue>::Item, Stopped> {
+    /// When the strategy gives up, the queue is empty and every producer was dropped, or the memory is broken.
+    pub fn pop_wait(&mut self, mut wait: impl Wait) -> Result<<R::Target as Queue>::Item, WaitError> {
         let mut turn = 0;
         loop {
-            let why = match self.pop() {
+            let error = match self.pop() {
                 Ok(item) => return Ok(item),
-                Err(why) => why,
+                Err(error) => error,
             };
-            // The last producer may have pushed and left since the attempt: what it pushed is seen now.
-            if self.is_abandoned() {
-                return self.pop().map_err(|_| Stopped::Abandoned);
+            // The last producer may have pushed between the attempt and its drop: what it pushed is seen now.
+            if self.is_disconnected() {
+                return self.pop().map_err(|_| WaitError::Disconnected);
             }
-            pause(&mut wait, turn, why)?;
+            pause(&mut wait, turn, error)?;
             turn = turn.saturating_add(1);
         }
     }

@@ -1,4 +1,4 @@
-//! The state of a slot, one word: in which lap it is, and whether it is free, full, or somebody is at work on it.
+//! The state of a slot, one word: its lap, and whether it is free, full or held by an end.
 //! Knows neither memory nor order.
 //!
 //! ```text
@@ -14,7 +14,7 @@ pub(crate) const SPAN_MAX: u64 = 32;
 
 const LAP_SHIFT: u32 = 16;
 
-/// What stands in the lowest bits of a state.
+/// The lowest bits of a state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Phase {
@@ -35,19 +35,19 @@ pub(crate) enum Phase {
 pub(crate) struct Word(pub(crate) u64);
 
 impl Word {
-    /// A slot nobody is at work on.
+    /// The state of a slot that no end holds.
     #[inline(always)]
-    pub(crate) fn rest(lap: u64, phase: Phase) -> Word {
+    pub(crate) fn idle(lap: u64, phase: Phase) -> Word {
         Word((lap << LAP_SHIFT) | phase as u64)
     }
 
-    /// A slot somebody is at work on.
+    /// The state of a slot that an end holds.
     #[inline(always)]
     pub(crate) fn held(lap: u64, owner: u8, span: u64, phase: Phase) -> Word {
         Word((lap << LAP_SHIFT) | (u64::from(owner) << 8) | ((span - 1) << 3) | phase as u64)
     }
 
-    /// The phase, unless no honest peer writes such a word.
+    /// The phase, unless no correct peer writes such a word.
     #[inline(always)]
     pub(crate) fn phase(self) -> Option<Phase> {
         match self.0 & 7 {
@@ -89,16 +89,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_gives_back_its_parts() {
+    fn a_word_decodes_to_its_fields() {
         let word = Word::held(5, 200, 32, Phase::Busy);
         assert_eq!((word.lap(), word.owner(), word.span(), word.phase()), (5, 200, 32, Some(Phase::Busy)));
         assert_eq!((word.ahead_of(4), word.ahead_of(5), word.ahead_of(7)), (1, 0, -2));
-        assert_eq!(Word::rest(0, Phase::Free), Word(0));
+        assert_eq!(Word::idle(0, Phase::Free), Word(0));
         assert_eq!(Word(7).phase(), None);
     }
 
     #[test]
     fn laps_wrap_around() {
-        assert_eq!(Word::rest(0, Phase::Free).ahead_of((1 << 48) - 1), 1);
+        assert_eq!(Word::idle(0, Phase::Free).ahead_of((1 << 48) - 1), 1);
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use quaject_queue::shared::{Message, Ring, bytes_needed, layout};
-use quaject_queue::{Consumer, Mapping, Multi, Producer, Queue, Side, Single, Stopped, Until, Yield};
+use quaject_queue::{Consumer, Mapping, Multi, Producer, Queue, Side, Single, Until, WaitError, Yield};
 use quaject_test_support::{Effort, tool};
 
 /// Compiler, language and the name of what it makes.
@@ -156,7 +156,7 @@ where
         next[owner as usize] += 1;
     }
     let rest = consumer.pop_wait(|_| std::ops::ControlFlow::Break(()));
-    assert!(matches!(rest, Err(Stopped::GaveUp(_))), "{rest:?}");
+    assert!(matches!(rest, Err(WaitError::GaveUp(_))), "{rest:?}");
 }
 
 fn messages() -> u64 {

@@ -1,4 +1,4 @@
-//! Rings whose memory holds anything at all, between pages nobody may touch: every operation ends, nothing outside is
+//! Rings whose memory holds anything at all, between pages that must not be accessed: every operation ends, nothing outside is
 //! touched, and what an honest end says is one of its answers. In Rust here; `tests/c/hostile.c` does the same in C.
 #![cfg(target_os = "linux")]
 
@@ -51,7 +51,7 @@ impl Random {
 }
 
 fn words(start: *mut u8) -> &'static [AtomicU64] {
-    // SAFETY: the page is never unmapped, and everybody reaches it through atomics.
+    // SAFETY: the page is never unmapped, and every access is atomic.
     unsafe { std::slice::from_raw_parts(start.cast::<AtomicU64>(), WORDS) }
 }
 
@@ -78,7 +78,7 @@ fn torture<P: Side, C: Side>(rounds: u64, seed: u64) {
             2 => consumer.pop().is_ok(),
             3 => consumer.pop_each(5, drop).is_ok(),
             4 => {
-                ring.disown(random.next() as u8, drop);
+                ring.recover(random.next() as u8, drop);
                 true
             }
             5 => Ring::producer(ring.clone()).map(|end| producer = end).is_ok(),
@@ -120,7 +120,7 @@ fn garbage_on_a_ring_of_many_and_many() {
     torture::<Multi, Multi>(rounds(), 4);
 }
 
-/// A liar that never stops, while an honest end works.
+/// A malicious peer that never stops, while a correct end works.
 #[test]
 fn a_peer_that_writes_all_the_time() {
     let start = between_walls();
@@ -168,7 +168,7 @@ fn memory_that_is_no_such_ring_is_refused() {
     let bytes = |size| unsafe { RawBytes::new(start, size) };
     let whole = bytes_needed(CAPACITY_LOG2);
     let attach = |size, log2, owner| Ring::<Single, Single, _>::attach(bytes(size), log2, owner).map(drop);
-    assert_eq!(attach(whole, CAPACITY_LOG2, 1), Err(AttachError::Header), "nobody has made it");
+    assert_eq!(attach(whole, CAPACITY_LOG2, 1), Err(AttachError::Header), "no ring was created there");
     assert!(Ring::<Single, Single, _>::create(bytes(whole), CAPACITY_LOG2, 1).is_ok());
     assert_eq!(attach(whole, CAPACITY_LOG2, 1), Ok(()));
     assert_eq!(attach(whole, CAPACITY_LOG2, 0), Err(AttachError::Owner));

@@ -1,5 +1,5 @@
 //! A peer is killed after every single instruction of an insert of three or of a pop, in Rust and in C, on every kind of
-//! ring in shared memory. Whoever is left loses nothing that was published, sees inserts whole or not at all, and goes on.
+//! ring in shared memory. The survivors lose nothing that was published, see inserts completely or not at all, and go on.
 #![cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
 
 use std::os::fd::{AsFd, AsRawFd};
@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 
 use quaject_queue::shared::{Message, Ring, bytes_needed};
-use quaject_queue::{Consumer, Mapping, Multi, Producer, Refusal, Side, Single};
+use quaject_queue::{Consumer, Mapping, Multi, Producer, Side, Single, TryError};
 use quaject_test_support::{Effort, tool};
 
 const CAPACITY_LOG2: u32 = 3;
@@ -36,7 +36,7 @@ enum Language {
     C,
 }
 
-/// A ring that has gone round more than once, with the messages 1, 2 and 3 in it.
+/// A ring that has wrapped around more than once, with the messages 1, 2 and 3 in it.
 fn used_ring<P: Side, C: Side>() -> SharedRing<P, C> {
     let memory = Mapping::new(bytes_needed(CAPACITY_LOG2)).expect("Linux has memfd");
     let ring = Arc::new(Ring::create(memory, CAPACITY_LOG2, 1).expect("the memory is large enough"));
@@ -144,31 +144,31 @@ fn kill_after(child: libc::pid_t, instructions: u32) -> End {
     End::Killed
 }
 
-/// What the survivors take, after giving up the victim where they meet it; ends when nothing is left.
+/// What the survivors take, after they recover from the victim where it holds a slot; ends when nothing is left.
 fn take_rest<P: Side, C: Side>(consumer: &mut Consumer<SharedRing<P, C>>, survivor: &SharedRing<P, C>) -> Vec<u64> {
     let mut taken = Vec::new();
     for _ in 0..100 {
         match consumer.pop() {
             Ok(message) => taken.push(message[0]),
-            Err(Refusal::NotReady) => {
-                // A consumer that died with a message holds nobody up before the ring is full; look for it.
+            Err(TryError::NotReady) => {
+                // A consumer that died with a message blocks no other end before the ring is full, so recover at once.
                 let before = taken.len();
-                survivor.disown(VICTIM, |message| taken.push(message[0]));
+                survivor.recover(VICTIM, |message| taken.push(message[0]));
                 if taken.len() == before {
                     return taken;
                 }
             }
-            Err(Refusal::Held { owner }) => {
+            Err(TryError::Held { owner }) => {
                 assert_eq!(owner, VICTIM);
-                survivor.disown(owner, |message| taken.push(message[0]));
+                survivor.recover(owner, |message| taken.push(message[0]));
             }
-            Err(Refusal::Broken) => panic!("an honest peer that dies leaves an honest ring"),
+            Err(TryError::Broken) => panic!("an honest peer that dies leaves an honest ring"),
         }
     }
     panic!("the ring has 8 slots and gave more than 100 messages");
 }
 
-/// Kills the victim after 0, 1, 2 ... instructions until it gets through, and looks at what is left each time.
+/// Kills the victim after 0, 1, 2 ... instructions until it completes, and checks the ring each time.
 fn at_every_instruction<P: Side, C: Side>(kind: u32, role: Role, language: Language) {
     if matches!(language, Language::C) && victim_program().is_none() {
         return;
@@ -196,7 +196,7 @@ fn at_every_instruction<P: Side, C: Side>(kind: u32, role: Role, language: Langu
                 }
             }
             Role::Pops => {
-                // Message 1 went with the victim only once its slot was given back.
+                // Message 1 is lost with the victim only once its slot was given back.
                 taken.sort();
                 let expected: [&[u64]; 2] = [&[2, 3, 4], &[1, 2, 3, 4]];
                 let which = expected.iter().position(|expected| taken == *expected);
@@ -206,9 +206,9 @@ fn at_every_instruction<P: Side, C: Side>(kind: u32, role: Role, language: Langu
                 }
             }
         }
-        // The ring goes round as before.
+        // The ring works as before.
         for number in 100..120 {
-            producer.push(message(number)).unwrap_or_else(|refused| panic!("{at}: {:?}", refused.why));
+            producer.push(message(number)).unwrap_or_else(|refused| panic!("{at}: {:?}", refused.error));
             assert_eq!(consumer.pop(), Ok(message(number)), "{at}");
         }
         if end == End::Exited {
@@ -289,7 +289,7 @@ fn pause() {
     unsafe { libc::sched_yield() };
 }
 
-/// Producers die one after the other while the consumer goes on: of each it sees a beginning, in whole inserts.
+/// Producers die one after the other while the consumer goes on: of each it sees a prefix, in complete inserts.
 #[test]
 fn producers_succeed_each_other_under_a_living_consumer() {
     let memory = Mapping::new(bytes_needed(CAPACITY_LOG2)).expect("Linux has memfd");
@@ -309,11 +309,11 @@ fn producers_succeed_each_other_under_a_living_consumer() {
                         counts[generation] += 1;
                     }
                     Err(why) if last => {
-                        assert_eq!(why, Refusal::NotReady);
+                        assert_eq!(why, TryError::NotReady);
                         return counts;
                     }
                     Err(why) => {
-                        assert_eq!(why, Refusal::NotReady);
+                        assert_eq!(why, TryError::NotReady);
                         pause();
                     }
                 }
@@ -336,7 +336,7 @@ fn producers_succeed_each_other_under_a_living_consumer() {
         taking.join().expect("the consumer reports")
     });
     assert!(counts.iter().all(|count| count % 3 == 0), "an insert was torn apart: {counts:?}");
-    assert!(counts.iter().any(|count| *count > 0), "nobody lived long enough");
+    assert!(counts.iter().any(|count| *count > 0), "no victim lived long enough");
 }
 
 /// Consumers die one after the other while the producer goes on: each message is seen, and twice only when its consumer
@@ -361,7 +361,7 @@ fn consumers_succeed_each_other_under_a_living_producer() {
                 match producer.push(message(number)) {
                     Ok(()) => number += 1,
                     Err(refused) => {
-                        assert_eq!(refused.why, Refusal::NotReady);
+                        assert_eq!(refused.error, TryError::NotReady);
                         pause();
                     }
                 }
@@ -391,6 +391,6 @@ fn consumers_succeed_each_other_under_a_living_producer() {
     let times: Vec<u8> = seen[..pushed as usize].iter().map(|n| n.load(std::sync::atomic::Ordering::Relaxed)).collect();
     assert!(times.iter().all(|times| *times >= 1), "a message was lost");
     let again = times.iter().map(|times| u64::from(*times) - 1).sum::<u64>();
-    assert!(again <= generations, "{again} messages came twice, of {generations} deaths");
+    assert!(again <= generations, "{again} messages were seen twice, of {generations} deaths");
     assert!(pushed > 8, "the consumers were of some use");
 }

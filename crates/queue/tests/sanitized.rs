@@ -33,7 +33,7 @@ fn c_threads_race_nowhere() {
 
 /// Cargo of the nightly compiler on this crate's thread tests, with results of its own; `None` unless `QJ_TEST` is one of
 /// `efforts`: an unset variable does not ask for minutes of compiling. A machine without the compiler gets it from rustup, and the test fails when that is not possible.
-fn nightly(purpose: &str, efforts: &[&str], probe: &[&str]) -> Option<Command> {
+fn nightly(access: &str, efforts: &[&str], probe: &[&str]) -> Option<Command> {
     if !std::env::var("QJ_TEST").is_ok_and(|effort| efforts.contains(&effort.as_str())) {
         return None;
     }
@@ -41,10 +41,10 @@ fn nightly(purpose: &str, efforts: &[&str], probe: &[&str]) -> Option<Command> {
     if !has() {
         let install = ["toolchain", "install", "nightly", "--profile", "minimal", "--component", "miri,rust-src"];
         assert_success(&Command::new("rustup").args(install).output().expect("rustup brings the nightly compiler"));
-        assert!(has(), "the nightly compiler is installed and cannot {purpose}");
+        assert!(has(), "the nightly compiler is installed and cannot {access}");
     }
     let mut command = Command::new("cargo");
-    let results = Path::new(env!("CARGO_TARGET_TMPDIR")).join(purpose);
+    let results = Path::new(env!("CARGO_TARGET_TMPDIR")).join(access);
     std::fs::create_dir_all(&results).expect("the folder for test files can be written");
     command.arg("+nightly").current_dir(env!("CARGO_MANIFEST_DIR"));
     command.env("CARGO_TARGET_DIR", &results).env("QJ_TEST", "quick").env_remove("RUSTUP_TOOLCHAIN");

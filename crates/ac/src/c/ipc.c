@@ -436,7 +436,7 @@ static __attribute__((noinline)) int wait_for_room(struct qj_ac_channel *channel
 /* Whether the slot of the next message is free. `out` is a copy of channel->out, which no store to shared memory makes the
  * compiler read again. */
 QJ_AC_INLINE bool has_room(const struct qj_ring_end *out) {
-    return qj_ring__get_state(out, out->position) == qj_ring__rest(out, out->position, QJ_RING_FREE);
+    return qj_ring__get_state(out, out->position) == qj_ring__idle(out, out->position, QJ_RING_FREE);
 }
 
 /* Written where it travels: no copy besides. */
@@ -448,7 +448,7 @@ QJ_AC_INLINE void write_message(struct qj_ac_channel *channel, const struct qj_r
 #pragma GCC unroll 6
     for (unsigned i = 0; i < QJ_AC_MESSAGE_WORDS; i++) qj_ring_set_word(slot, i + 1, message->words[i]);
     QJ_RING_STEP("sp publish");
-    qj_ring__set_state(out, out->position, qj_ring__rest(out, out->position, QJ_RING_FULL));
+    qj_ring__set_state(out, out->position, qj_ring__idle(out, out->position, QJ_RING_FULL));
     channel->out.position = out->position + 1;
     ring_bell(&out->ring->consumer_bell);
 }

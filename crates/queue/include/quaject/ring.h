@@ -12,18 +12,18 @@
  *   state  lap: 48 bits | owner: 8 bits | span-1: 5 bits | phase: 3 bits        all zero is a free slot of lap 0
  *
  * A position counts messages from 0; it lives in slot `position % capacity` and in lap `position / capacity`.
- * Whether a slot is free or full stands in the slot itself, so one line moves per message and direction, and no index
- * of the peer decides where we read or write:
+ * The slot itself holds its state, free or full, so one line moves per message and direction, and no index
+ * of the peer decides which addresses are accessed:
  *
  *       FREE(lap) ----------- one producer ------------> FULL(lap) ------ one consumer -----> FREE(lap + 1)
  *       FREE(lap) -> BUSY(lap, owner, span) -----------> FULL(lap) -> TAKEN(lap, owner) ----> FREE(lap + 1)
- *                    `-- owner died: qj_ring_disown ---> VOID(lap) ------ skipped ----------> FREE(lap + 1)
+ *                    `-- owner died: qj_ring_recover --> VOID(lap) ------ skipped ----------> FREE(lap + 1)
  *
  * Several messages are inserted at once by claiming the first slot with their number (span) and publishing the last
  * slot first: consumers, which start at the first, see all or none, also when the producer is killed half-way.
  *
- * A peer that lies can lose or forge messages, which any writer of a ring can; it cannot make these functions touch
- * memory outside of the ring or run for ever. Whoever must not trust the other producers gives each a ring. */
+ * A malicious peer can lose or forge messages, which any writer of a ring can; it cannot make these functions touch
+ * memory outside of the ring or run for ever. A consumer whose producers must not trust each other gives each a ring. */
 #ifndef QUAJECT_RING_H
 #define QUAJECT_RING_H
 
@@ -86,8 +86,8 @@ struct qj_ring_end {
 enum qj_ring_result {
     QJ_RING_OK = 0,
     QJ_RING_NOT_READY = 1, /* a push found the ring full, a pop found it empty */
-    QJ_RING_HELD = 2,      /* not ready, and `held_by` is at work on the slot: when it is dead, qj_ring_disown() */
-    QJ_RING_BROKEN = 3     /* the shared memory holds what no honest peer writes */
+    QJ_RING_HELD = 2,      /* not ready, and `held_by` holds the slot: when it is dead, qj_ring_recover() */
+    QJ_RING_BROKEN = 3     /* the shared memory holds what no correct peer writes */
 };
 
 /* Compiled once for each constant it is called with. */
@@ -100,8 +100,8 @@ enum { QJ_RING_FREE = 0, QJ_RING_FULL = 1, QJ_RING_BUSY = 2, QJ_RING_TAKEN = 3, 
 static inline uint64_t qj_ring__state(uint64_t lap, unsigned owner, unsigned span, unsigned phase) {
     return (lap << 16) | ((uint64_t)owner << 8) | ((uint64_t)(span - 1) << 3) | phase;
 }
-/* The state of a slot nobody is at work on. */
-static inline uint64_t qj_ring__rest(const struct qj_ring_end *end, uint64_t position, unsigned phase) {
+/* The state of a slot that no end holds. */
+static inline uint64_t qj_ring__idle(const struct qj_ring_end *end, uint64_t position, unsigned phase) {
     return ((position >> end->shift) << 16) | phase;
 }
 static inline unsigned qj_ring__phase(uint64_t state) { return (unsigned)(state & 7); }
@@ -162,8 +162,8 @@ static inline size_t qj_ring_bytes(unsigned capacity_log2) {
     return (sizeof(struct qj_ring) + (sizeof(struct qj_ring_slot) << capacity_log2) + 127) & ~(size_t)127;
 }
 
-/* Writes the header into zeroed memory, aligned to 128 bytes, of at least qj_ring_bytes(). Done once, by whoever made
- * the memory, before anybody attaches. Fails when the memory is too small or the capacity too large. */
+/* Writes the header into zeroed memory, aligned to 128 bytes, of at least qj_ring_bytes(). Done once, by the process that
+ * created the memory, before any end attaches. Fails when the memory is too small or the capacity too large. */
 static inline enum qj_ring_result qj_ring_create(void *memory, size_t bytes, unsigned capacity_log2, uint32_t kind) {
     struct qj_ring *ring = (struct qj_ring *)memory;
     if (capacity_log2 > QJ_RING_CAPACITY_LOG2_MAX || kind > QJ_RING_MP_MC || bytes < qj_ring_bytes(capacity_log2) ||
@@ -216,25 +216,25 @@ static inline enum qj_ring_result qj_ring__unpublished(struct qj_ring_end *end, 
         int covers = qj_ring__ahead(end, state, position - back) == 0 && qj_ring__span(state) > back;
         if (covers && qj_ring__phase(state) == QJ_RING_BUSY) return qj_ring__held(end, state, QJ_RING_MP_SC);
     }
-    return qj_ring__get_state(end, position) == qj_ring__rest(end, position, QJ_RING_FREE) ? QJ_RING_BROKEN
+    return qj_ring__get_state(end, position) == qj_ring__idle(end, position, QJ_RING_FREE) ? QJ_RING_BROKEN
                                                                                            : QJ_RING_NOT_READY;
 }
 /* Why a push finds no room at `position`: the message of the lap before is still there. */
 static inline enum qj_ring_result qj_ring__full(struct qj_ring_end *end, uint64_t found, uint64_t position) {
     uint64_t before = position - end->mask - 1;
-    if (found == qj_ring__rest(end, before, QJ_RING_FULL) || found == qj_ring__rest(end, before, QJ_RING_VOID))
+    if (found == qj_ring__idle(end, before, QJ_RING_FULL) || found == qj_ring__idle(end, before, QJ_RING_VOID))
         return QJ_RING_NOT_READY;
     if (qj_ring__ahead(end, found, before) == 0 && qj_ring__phase(found) == QJ_RING_BUSY)
         return qj_ring__held(end, found, QJ_RING_MP_SC);
     if (qj_ring__ahead(end, found, before) == 0 && qj_ring__phase(found) == QJ_RING_TAKEN)
         return qj_ring__held(end, found, QJ_RING_SP_MC);
-    if (found == qj_ring__rest(end, before, QJ_RING_FREE)) return qj_ring__unpublished(end, before);
+    if (found == qj_ring__idle(end, before, QJ_RING_FREE)) return qj_ring__unpublished(end, before);
     return QJ_RING_BROKEN;
 }
 /* Why a pop finds no message at `position`: nothing was published there yet, or the message of the lap before is still
  * being read. */
 static inline enum qj_ring_result qj_ring__empty(struct qj_ring_end *end, uint64_t found, uint64_t position) {
-    if (found == qj_ring__rest(end, position, QJ_RING_FREE)) return QJ_RING_NOT_READY;
+    if (found == qj_ring__idle(end, position, QJ_RING_FREE)) return QJ_RING_NOT_READY;
     if (qj_ring__ahead(end, found, position) == 0 && qj_ring__phase(found) == QJ_RING_BUSY)
         return qj_ring__held(end, found, QJ_RING_MP_SC);
     if (qj_ring__ahead(end, found, position) == -1 && qj_ring__phase(found) == QJ_RING_TAKEN)
@@ -250,7 +250,7 @@ QJ_RING__SPECIALISED enum qj_ring_result qj_ring__sp_push(struct qj_ring_end *en
     if (count == 0 || count > QJ_RING_SPAN_MAX || count > end->mask + 1) return QJ_RING_BROKEN;
     for (uint32_t i = count; i-- > 0;) {
         uint64_t found = qj_ring__get_state(end, first + i);
-        if (found != qj_ring__rest(end, first + i, QJ_RING_FREE)) return qj_ring__full(end, found, first + i);
+        if (found != qj_ring__idle(end, first + i, QJ_RING_FREE)) return qj_ring__full(end, found, first + i);
     }
     for (uint32_t i = 0; i < count; i++) {
         QJ_RING_STEP("sp write");
@@ -258,7 +258,7 @@ QJ_RING__SPECIALISED enum qj_ring_result qj_ring__sp_push(struct qj_ring_end *en
     }
     for (uint32_t i = count; i-- > 0;) {
         QJ_RING_STEP("sp publish");
-        qj_ring__set_state(end, first + i, qj_ring__rest(end, first + i, QJ_RING_FULL));
+        qj_ring__set_state(end, first + i, qj_ring__idle(end, first + i, QJ_RING_FULL));
     }
     end->position = first + count;
     return QJ_RING_OK;
@@ -278,22 +278,22 @@ QJ_RING__SPECIALISED enum qj_ring_result qj_ring__sc_pop(struct qj_ring_end *end
     uint32_t count = 0;
     *taken = 0;
     for (uint64_t skipped = 0; skipped <= end->mask; skipped++) {
-        while (count < most && qj_ring__get_state(end, first + count) == qj_ring__rest(end, first + count, QJ_RING_FULL)) {
+        while (count < most && qj_ring__get_state(end, first + count) == qj_ring__idle(end, first + count, QJ_RING_FULL)) {
             qj_ring__read(end, first + count, &messages[count]);
             count++;
         }
         if (count > 0 || most == 0) break;
         uint64_t found = qj_ring__get_state(end, first);
-        if (found == qj_ring__rest(end, first, QJ_RING_FULL)) continue;
-        if (found != qj_ring__rest(end, first, QJ_RING_VOID)) return qj_ring__empty(end, found, first);
+        if (found == qj_ring__idle(end, first, QJ_RING_FULL)) continue;
+        if (found != qj_ring__idle(end, first, QJ_RING_VOID)) return qj_ring__empty(end, found, first);
         QJ_RING_STEP("sc skip");
-        qj_ring__set_state(end, first, qj_ring__rest(end, first, QJ_RING_FREE) + 65536);
+        qj_ring__set_state(end, first, qj_ring__idle(end, first, QJ_RING_FREE) + 65536);
         end->position = ++first;
     }
     /* In order, so that a successor finds the first that was not given back. */
     for (uint32_t i = 0; i < count; i++) {
         QJ_RING_STEP("sc release");
-        qj_ring__set_state(end, first + i, qj_ring__rest(end, first + i, QJ_RING_FREE) + 65536);
+        qj_ring__set_state(end, first + i, qj_ring__idle(end, first + i, QJ_RING_FREE) + 65536);
     }
     end->position = first + count;
     *taken = count;
@@ -325,7 +325,7 @@ QJ_RING__SPECIALISED enum qj_ring_result qj_ring_sc_pop(struct qj_ring_end *end,
 
 /* The slot of the next message, to be written whole and published. */
 QJ_RING__SPECIALISED enum qj_ring_result qj_ring_sp_reserve(struct qj_ring_end *end, struct qj_ring_slot **slot) {
-    uint64_t position = end->position, free = qj_ring__rest(end, position, QJ_RING_FREE);
+    uint64_t position = end->position, free = qj_ring__idle(end, position, QJ_RING_FREE);
     *slot = qj_ring__slot(end, position);
     uint64_t found = qj_ring__get_state(end, position);
     if (__builtin_expect(found == free, 1)) return QJ_RING_OK;
@@ -335,7 +335,7 @@ QJ_RING__SPECIALISED void qj_ring_set_word(struct qj_ring_slot *slot, unsigned i
     __atomic_store_n(&slot->words[index], word, __ATOMIC_RELAXED);
 }
 QJ_RING__SPECIALISED void qj_ring_sp_publish(struct qj_ring_end *end, struct qj_ring_slot *slot) {
-    uint64_t state = qj_ring__rest(end, end->position, QJ_RING_FULL);
+    uint64_t state = qj_ring__idle(end, end->position, QJ_RING_FULL);
     QJ_RING_STEP("sp publish");
     end->position++;
     /* Pairs with the acquire in qj_ring__get_state() of the consumer. */
@@ -344,16 +344,16 @@ QJ_RING__SPECIALISED void qj_ring_sp_publish(struct qj_ring_end *end, struct qj_
 
 /* The next message, in its slot. */
 QJ_RING__SPECIALISED enum qj_ring_result qj_ring_sc_peek(struct qj_ring_end *end, const struct qj_ring_slot **slot) {
-    uint64_t position = end->position, full = qj_ring__rest(end, position, QJ_RING_FULL);
+    uint64_t position = end->position, full = qj_ring__idle(end, position, QJ_RING_FULL);
     *slot = qj_ring__slot(end, position);
     uint64_t found = qj_ring__get_state(end, position);
     if (found == full) return QJ_RING_OK;
     return qj_ring__empty(end, found, position);
 }
-/* Whether a message lies at `position`, from end->position on, that was not passed yet: to look at several before any is. */
+/* Whether a message lies at `position`, from end->position on, that was not passed yet: to read several before any is. */
 QJ_RING__SPECIALISED int qj_ring_sc_ready(const struct qj_ring_end *end, uint64_t position, const struct qj_ring_slot **slot) {
     *slot = qj_ring__slot(end, position);
-    return qj_ring__get_state(end, position) == qj_ring__rest(end, position, QJ_RING_FULL);
+    return qj_ring__get_state(end, position) == qj_ring__idle(end, position, QJ_RING_FULL);
 }
 /* A word of it. A peer that breaks the rules may change it: what is checked and then used is read once. */
 QJ_RING__SPECIALISED uint64_t qj_ring_word(const struct qj_ring_slot *slot, unsigned index) {
@@ -366,20 +366,20 @@ QJ_RING__SPECIALISED void qj_ring_sc_give_back(const struct qj_ring_end *end, ui
     /* In order, so that a successor finds the first that was not given back. */
     for (uint64_t position = end->position - count; position != end->position; position++) {
         QJ_RING_STEP("sc release");
-        qj_ring__set_state(end, position, qj_ring__rest(end, position, QJ_RING_FREE) + 65536);
+        qj_ring__set_state(end, position, qj_ring__idle(end, position, QJ_RING_FREE) + 65536);
     }
 }
 
-/* ---- a shared side: the exchange on the slot is the claim, the index only says where to look ---- */
+/* ---- a shared side: the exchange on the slot is the claim, the index is a hint ---- */
 
-/* Pairs with qj_ring__hint(): who follows the hint sees the marks that moved it, and does not take an old state for a
+/* Pairs with qj_ring__hint(): an end that follows the hint sees the marks that moved it, and does not take an old state for a
  * lie. */
 static inline void qj_ring__help(uint64_t *hint, uint64_t from, uint64_t to) {
     __atomic_compare_exchange_n(hint, &from, to, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 /* Pairs with qj_ring__help(). */
 static inline uint64_t qj_ring__hint(const uint64_t *hint) { return __atomic_load_n(hint, __ATOMIC_ACQUIRE); }
-/* Attempts after which a call gives up: honest peers need one per concurrent call, a liar could move hints for ever. */
+/* Attempts after which a call gives up: correct peers need one per concurrent call, a malicious one could move hints for ever. */
 static inline uint64_t qj_ring__attempts(const struct qj_ring_end *end) { return 2 * (uint64_t)end->mask + 64; }
 
 QJ_RING__SPECIALISED enum qj_ring_result qj_ring__mp_push(struct qj_ring_end *end,
@@ -392,16 +392,16 @@ QJ_RING__SPECIALISED enum qj_ring_result qj_ring__mp_push(struct qj_ring_end *en
         uint32_t i = count;
         while (i > 0) {
             found = qj_ring__get_state(end, first + i - 1);
-            if (found != qj_ring__rest(end, first + i - 1, QJ_RING_FREE)) break;
+            if (found != qj_ring__idle(end, first + i - 1, QJ_RING_FREE)) break;
             i--;
         }
         if (i > 0) {
-            /* Claimed since, or the hint lags behind: its first slot tells how far the claim reaches. */
+            /* Claimed since, or the hint lags behind: its first slot holds the length of the claim. */
             if (qj_ring__ahead(end, found, first + i - 1) >= 0) {
                 uint64_t state = qj_ring__get_state(end, first);
                 int64_t ahead = qj_ring__ahead(end, state, first);
                 int is_span = ahead == 0 && qj_ring__phase(state) == QJ_RING_BUSY;
-                if (ahead >= 0 && state != qj_ring__rest(end, first, QJ_RING_FREE)) {
+                if (ahead >= 0 && state != qj_ring__idle(end, first, QJ_RING_FREE)) {
                     QJ_RING_STEP("mp help");
                     qj_ring__help(hint, first, first + (is_span ? qj_ring__span(state) : 1));
                 }
@@ -411,7 +411,7 @@ QJ_RING__SPECIALISED enum qj_ring_result qj_ring__mp_push(struct qj_ring_end *en
             return qj_ring__full(end, found, first + i - 1);
         }
         QJ_RING_STEP("mp claim");
-        if (!qj_ring__exchange(end, first, qj_ring__rest(end, first, QJ_RING_FREE),
+        if (!qj_ring__exchange(end, first, qj_ring__idle(end, first, QJ_RING_FREE),
                                qj_ring__state(first >> end->shift, end->owner, count, QJ_RING_BUSY)))
             continue;
         QJ_RING_STEP("mp advance");
@@ -422,7 +422,7 @@ QJ_RING__SPECIALISED enum qj_ring_result qj_ring__mp_push(struct qj_ring_end *en
         }
         for (i = count; i-- > 0;) {
             QJ_RING_STEP("mp publish");
-            qj_ring__set_state(end, first + i, qj_ring__rest(end, first + i, QJ_RING_FULL));
+            qj_ring__set_state(end, first + i, qj_ring__idle(end, first + i, QJ_RING_FULL));
         }
         return QJ_RING_OK;
     }
@@ -445,7 +445,7 @@ static inline enum qj_ring_result qj_ring_mc_pop(struct qj_ring_end *end, struct
         uint64_t found = qj_ring__get_state(end, position);
         uint64_t lap = position >> end->shift;
         int64_t ahead = qj_ring__ahead(end, found, position);
-        if (found == qj_ring__rest(end, position, QJ_RING_FULL)) {
+        if (found == qj_ring__idle(end, position, QJ_RING_FULL)) {
             QJ_RING_STEP("mc claim");
             if (!qj_ring__exchange(end, position, found, qj_ring__state(lap, end->owner, 1, QJ_RING_TAKEN))) continue;
             QJ_RING_STEP("mc advance");
@@ -455,7 +455,7 @@ static inline enum qj_ring_result qj_ring_mc_pop(struct qj_ring_end *end, struct
             qj_ring__set_state(end, position, qj_ring__state(lap + 1, 0, 1, QJ_RING_FREE));
             return QJ_RING_OK;
         }
-        if (found == qj_ring__rest(end, position, QJ_RING_VOID)) {
+        if (found == qj_ring__idle(end, position, QJ_RING_VOID)) {
             QJ_RING_STEP("mc skip");
             if (qj_ring__exchange(end, position, found, qj_ring__state(lap + 1, 0, 1, QJ_RING_FREE)))
                 qj_ring__help(hint, position, position + 1);
@@ -475,39 +475,42 @@ static inline enum qj_ring_result qj_ring_mc_pop(struct qj_ring_end *end, struct
 
 /* ---- after a peer's death ---- */
 
-/* Gives up what the dead `owner` of a shared side has held. Its unfinished inserts are skipped by the consumers; calls
+/* Recovers the slots that the dead `owner` of a shared side has held. Its unfinished inserts are skipped by the consumers; calls
  * `each` (which may be null) with every message it had taken and not released, which the caller thereby takes over.
- * Any end may call this, several at once too. The owner must be dead, and its number not given away again before. */
-static inline void qj_ring_disown(struct qj_ring_end *end, uint8_t owner,
+ * Any end may call this, several at once too. The owner must be dead, and its number not assigned again before. */
+static inline void qj_ring_recover(struct qj_ring_end *end, uint8_t owner,
                                   void (*each)(void *context, const struct qj_ring_message *message), void *context) {
     for (uint64_t index = 0; index <= end->mask; index++) {
         uint64_t found = qj_ring__get_state(end, index);
         uint64_t lap = found >> 16, first = (lap << end->shift) + index;
         if (qj_ring__owner(found) != owner) continue;
         if (qj_ring__phase(found) == QJ_RING_BUSY) {
-            /* The last first, as when publishing: nobody gets past the first before all are void. */
+            /* The last first, as when publishing: no consumer passes the first before all are void. */
             for (uint64_t i = qj_ring__span(found); i-- > 1;) {
                 uint64_t inner = qj_ring__get_state(end, first + i);
-                if (inner == qj_ring__rest(end, first + i, QJ_RING_FREE) ||
-                    inner == qj_ring__rest(end, first + i, QJ_RING_FULL)) {
-                    QJ_RING_STEP("disown inner");
-                    qj_ring__exchange(end, first + i, inner, qj_ring__rest(end, first + i, QJ_RING_VOID));
+                if (inner == qj_ring__idle(end, first + i, QJ_RING_FREE) ||
+                    inner == qj_ring__idle(end, first + i, QJ_RING_FULL)) {
+                    QJ_RING_STEP("recover inner");
+                    qj_ring__exchange(end, first + i, inner, qj_ring__idle(end, first + i, QJ_RING_VOID));
                 }
             }
-            QJ_RING_STEP("disown busy");
-            qj_ring__exchange(end, first, found, qj_ring__rest(end, first, QJ_RING_VOID));
+            QJ_RING_STEP("recover busy");
+            qj_ring__exchange(end, first, found, qj_ring__idle(end, first, QJ_RING_VOID));
         } else if (qj_ring__phase(found) == QJ_RING_TAKEN) {
             struct qj_ring_message message;
-            QJ_RING_STEP("disown taken");
+            QJ_RING_STEP("recover taken");
             if (!qj_ring__exchange(end, first, found, qj_ring__state(lap, end->owner, 1, QJ_RING_TAKEN))) continue;
             qj_ring__read(end, first, &message);
             /* The message is safe with the caller before the slot is free. */
             if (each) each(context, &message);
-            QJ_RING_STEP("disown release");
+            QJ_RING_STEP("recover release");
             qj_ring__set_state(end, first, qj_ring__state(lap + 1, 0, 1, QJ_RING_FREE));
         }
     }
 }
+
+/* Deprecated name, for one version. */
+#define qj_ring_disown qj_ring_recover
 
 /* The slots hold the positions `first` .. `first + capacity - 1`; `first` is the next to be consumed. Laps are counted from
  * the one of slot 0, because they wrap around. */
@@ -523,32 +526,32 @@ static inline enum qj_ring_result qj_ring__first(const struct qj_ring_end *end, 
         if (position > most) most = position;
     }
     *first = start + (uint64_t)least;
-    /* The live side goes on while we look, by less than two rings. */
+    /* The live side advances during this scan, by less than two rings. */
     return most - least > 2 * (int64_t)end->mask + 1 ? QJ_RING_BROKEN : QJ_RING_OK;
 }
 
-/* Takes the place of the only consumer, which is dead: goes on with the first message it has not released. */
+/* Takes the place of the only consumer, which is dead: continues with the first message it has not released. */
 static inline enum qj_ring_result qj_ring_resume_consumer(struct qj_ring_end *end) {
     return qj_ring__first(end, &end->position);
 }
 
-/* Takes the place of the only producer, which is dead: goes on after its last whole insert. */
+/* Takes the place of the only producer, which is dead: continues after its last complete insert. */
 static inline enum qj_ring_result qj_ring_resume_producer(struct qj_ring_end *end) {
     uint64_t next;
     enum qj_ring_result result = qj_ring__first(end, &next);
     if (result != QJ_RING_OK) return result;
     /* The first position whose slot is free. The consumer frees slots meanwhile, but only behind that one, or that
      * one when the ring was full; so going up from a position that was not free finds it. */
-    for (uint64_t looks = 0; looks <= 2 * (uint64_t)end->mask + 1; looks++, next++) {
-        if (qj_ring__get_state(end, next) == qj_ring__rest(end, next, QJ_RING_FREE)) break;
+    for (uint64_t scanned = 0; scanned <= 2 * (uint64_t)end->mask + 1; scanned++, next++) {
+        if (qj_ring__get_state(end, next) == qj_ring__idle(end, next, QJ_RING_FREE)) break;
         if (qj_ring__ahead(end, qj_ring__get_state(end, next), next) < 0) break;
     }
     end->position = next;
     /* What it published of an insert whose first slot it did not reach. */
     for (uint64_t i = 1; i <= end->mask; i++) {
-        if (qj_ring__get_state(end, next + i) == qj_ring__rest(end, next + i, QJ_RING_FULL)) {
+        if (qj_ring__get_state(end, next + i) == qj_ring__idle(end, next + i, QJ_RING_FULL)) {
             QJ_RING_STEP("resume withdraw");
-            qj_ring__set_state(end, next + i, qj_ring__rest(end, next + i, QJ_RING_FREE));
+            qj_ring__set_state(end, next + i, qj_ring__idle(end, next + i, QJ_RING_FREE));
         }
     }
     return QJ_RING_OK;
@@ -562,7 +565,7 @@ static inline enum qj_ring_result qj_ring_resume_producer(struct qj_ring_end *en
  *   sleep while bell == 1
  *
  * Consumers wait on `consumer_bell` and producers ring it; producers wait on `producer_bell`. A bell that a dead or
- * lying peer leaves wrong costs a sleep: sleep with a time limit and look at the peer. */
+ * malicious peer leaves wrong costs a sleep: sleep with a time limit and check the peer. */
 
 static inline void qj_bell_arm(uint32_t *bell) {
     QJ_RING_STEP("bell arm");
@@ -570,7 +573,7 @@ static inline void qj_bell_arm(uint32_t *bell) {
     /* Pairs with the fence in qj_bell_ring(): either it sees the bell armed, or our next try sees what it did. */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
-/* True when somebody sleeps, or is about to, and must be woken by the caller. */
+/* True when a waiter sleeps, or is about to, and must be woken by the caller. */
 static inline int qj_bell_ring(uint32_t *bell) {
     /* Pairs with the fence in qj_bell_arm(). */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -1,5 +1,5 @@
 /* Streams of messages from one process to another, over a ring in shared memory (quaject/ring.h): of any length, in
- * order, whole. One process writes, one reads; they meet at a name in the file system. The driver `ring:` of `qj run`
+ * order, complete. One process writes, one reads; they find each other by a name in the file system. The driver `ring:` of `qj run`
  * speaks the same. C11 and C++17, Linux; no library. Compile with -D_GNU_SOURCE (C++ compilers do).
  *
  *     struct qj_stream stream;                                    the other process, or `qj run --bind c=ring:/dev/shm/s`
@@ -8,14 +8,14 @@
  *     qj_stream_close(&stream);                                       qj_stream_read(...) == -EPIPE
  *
  * The memory carries every message. The socket at which the two have met carries what makes them wait well: a byte wakes
- * whoever sleeps, so that one poll() waits for it and for everything else, and the kernel closes it however its process
+ * a sleeping end, so that one poll() waits for it and for everything else, and the kernel closes it however its process
  * ends. The memory is an anonymous file that is sealed: no peer can make it vanish.
  *
  *   first                                     second
  *   makes the ring, listens at the name       connects (SOCK_SEQPACKET)
  *                          <--- greeting ---  magic: 64 bits | 1 for the reader, 2 for the writer: 32 bits | 0: 32 bits
  *                          --- greeting -->   the same of the first, with log2 of the slots, and the memory (SCM_RIGHTS)
- *   removes the name       <---   bell   -->  one byte: look at the ring again
+ *   removes the name       <---   bell   -->  one byte: poll the ring again
  *
  *   slots of a message     first  kind << 32 | length, 48 bytes of it          kind 1: a message, 2: the end (length 0)
  *                          others 56 bytes of it
@@ -54,14 +54,14 @@ struct qj_stream_greeting {
     uint32_t capacity_log2;
 };
 
-/* One end. `line` becomes readable when the peer has news after a call has returned -EAGAIN, and when it has gone. */
+/* One end. `line` becomes readable when the peer has acted after a call has returned -EAGAIN, and when it has closed. */
 struct qj_stream {
     struct qj_ring_end end;
     void *memory;
     size_t bytes;
     int line;
     uint32_t role;
-    int parted; /* the peer has gone */
+    int parted; /* the peer has closed */
     int ended;  /* the writer has said that there is no more */
 };
 
@@ -153,7 +153,7 @@ static inline int qj_stream__host(struct qj_stream *stream, int door, int memory
     }
 }
 
-/* Takes the memory of whoever was there first. -ECONNRESET: it met another one, or left. */
+/* Takes the memory of the end that was there first. -ECONNRESET: it was joined by another one, or closed. */
 static inline int qj_stream__join(struct qj_stream *stream) {
     struct qj_stream_greeting ours = {QJ_STREAM_MAGIC, stream->role, 0}, theirs = {0, 0, 0};
     struct iovec piece = {&theirs, sizeof theirs};
@@ -264,10 +264,10 @@ static inline void qj_stream__listen(struct qj_stream *stream) {
     }
 }
 static inline void qj_stream__ring(struct qj_stream *stream, uint32_t *bell) {
-    /* If bells pile up the peer has one already; if it has gone, that is seen elsewhere. */
+    /* If bells pile up the peer has one already; if it has closed, that is seen elsewhere. */
     if (qj_bell_ring(bell) && send(stream->line, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {}
 }
-/* Sleeps until the peer has news or has gone. */
+/* Sleeps until the peer acts or has closed. */
 static inline void qj_stream__sleep(struct qj_stream *stream) {
     struct pollfd asked;
     asked.fd = stream->line;
@@ -275,7 +275,7 @@ static inline void qj_stream__sleep(struct qj_stream *stream) {
     if (poll(&asked, 1, -1) < 0) {}
 }
 
-/* Inserts all slots or none: 0, -EAGAIN, -EPIPE when the reader has gone, -EPROTO. */
+/* Inserts all slots or none: 0, -EAGAIN, -EPIPE when the reader has closed, -EPROTO. */
 static inline int qj_stream__push(struct qj_stream *stream, const struct qj_ring_message *slots, uint32_t count) {
     for (int armed = 0;; armed = 1) {
         enum qj_ring_result result = qj_ring_sp_push_many(&stream->end, slots, count);
@@ -296,17 +296,17 @@ static inline int qj_stream__push_wait(struct qj_stream *stream, const struct qj
     return result;
 }
 /* How many slots are inserted at once. */
-static inline uint32_t qj_stream__longest(const struct qj_stream *stream) {
+static inline uint32_t qj_stream__max_insert(const struct qj_stream *stream) {
     uint32_t capacity = stream->end.mask + 1;
     return capacity < QJ_RING_SPAN_MAX ? capacity : QJ_RING_SPAN_MAX;
 }
 
-/* Writes a message, waiting for room: 0, -EPIPE when the reader has gone, -EPROTO, -EMSGSIZE. What fits into 32 slots
+/* Writes a message, waiting for room: 0, -EPIPE when the reader has closed, -EPROTO, -EMSGSIZE. What fits into 32 slots
  * (1,784 bytes) and into the ring is there whole or not at all, also when the writer is killed. */
 static inline int qj_stream_write(struct qj_stream *stream, const void *bytes, size_t length) {
     const char *from = (const char *)bytes;
     struct qj_ring_message slots[QJ_RING_SPAN_MAX];
-    uint32_t longest = qj_stream__longest(stream), count = 0;
+    uint32_t longest = qj_stream__max_insert(stream), count = 0;
     size_t room = 48, at = 0;
     if (length > UINT32_MAX) return -EMSGSIZE;
     qj_stream__listen(stream);
@@ -335,7 +335,7 @@ static inline int qj_stream_end(struct qj_stream *stream) {
     return qj_stream__push_wait(stream, &slot, 1);
 }
 
-/* Takes a slot: 0, -EAGAIN, -EPIPE when the writer has gone, -EPROTO. */
+/* Takes a slot: 0, -EAGAIN, -EPIPE when the writer has closed, -EPROTO. */
 static inline int qj_stream__pop(struct qj_stream *stream, struct qj_ring_message *slot) {
     for (int armed = 0;; armed = 1) {
         enum qj_ring_result result = qj_ring_sc_pop(&stream->end, slot);
@@ -345,7 +345,7 @@ static inline int qj_stream__pop(struct qj_stream *stream, struct qj_ring_messag
         }
         if (result != QJ_RING_NOT_READY) return -EPROTO;
         if (armed) return stream->parted ? -EPIPE : -EAGAIN;
-        /* In this order: what the writer pushed before it went is seen by the next attempt. */
+        /* In this order: what the writer pushed before it closed is seen by the next attempt. */
         qj_stream__listen(stream);
         qj_bell_arm(&stream->end.ring->consumer_bell);
     }
@@ -355,7 +355,7 @@ static inline int qj_stream__pop_wait(struct qj_stream *stream, struct qj_ring_m
     while ((result = qj_stream__pop(stream, slot)) == -EAGAIN) qj_stream__sleep(stream);
     return result;
 }
-static inline ssize_t qj_stream__rest(struct qj_stream *stream, struct qj_ring_message *slot, char *to, size_t room) {
+static inline ssize_t qj_stream__read_rest(struct qj_stream *stream, struct qj_ring_message *slot, char *to, size_t room) {
     uint64_t kind = slot->words[0] >> 32;
     size_t length = (uint32_t)slot->words[0], at = length < 48 ? length : 48;
     if (kind == 2 && length == 0) stream->ended = 1;
@@ -373,21 +373,21 @@ static inline ssize_t qj_stream__rest(struct qj_stream *stream, struct qj_ring_m
     return (ssize_t)length;
 }
 
-/* Reads a message, waiting for it: its length, or -EPIPE at the end (the writer has ended or gone), -ECONNRESET when the
- * writer has gone in the middle of a message, -EMSGSIZE when it is longer than `room`, -EPROTO when the ring holds what
+/* Reads a message, waiting for it: its length, or -EPIPE at the end (the writer has ended or closed), -ECONNRESET when the
+ * writer has closed in the middle of a message, -EMSGSIZE when it is longer than `room`, -EPROTO when the ring holds what
  * no peer writes. After -EMSGSIZE and -EPROTO the stream is of no more use. */
 static inline ssize_t qj_stream_read(struct qj_stream *stream, void *to, size_t room) {
     struct qj_ring_message slot;
     if (stream->ended) return -EPIPE;
     int result = qj_stream__pop_wait(stream, &slot);
-    return result != 0 ? result : qj_stream__rest(stream, &slot, (char *)to, room);
+    return result != 0 ? result : qj_stream__read_rest(stream, &slot, (char *)to, room);
 }
 /* The same, or -EAGAIN when no message has begun; `line` becomes readable when one may have. */
 static inline ssize_t qj_stream_try_read(struct qj_stream *stream, void *to, size_t room) {
     struct qj_ring_message slot;
     if (stream->ended) return -EPIPE;
     int result = qj_stream__pop(stream, &slot);
-    return result != 0 ? result : qj_stream__rest(stream, &slot, (char *)to, room);
+    return result != 0 ? result : qj_stream__read_rest(stream, &slot, (char *)to, room);
 }
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 /* Every operation of quaject/ring.h on memory that holds anything: `hostile ROUNDS`. The ring ends where a page ends that
- * nobody may touch; the sanitizers watch the rest. */
+ * that must not be accessed; the sanitizers watch the rest. */
 #include <quaject/ring.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static void torture(uint32_t kind, uint64_t rounds) {
         case 1: result = qj_ring_mp_push_many(&producer, messages, 1 + (uint32_t)(next() % 3)); break;
         case 2: result = qj_ring_sc_pop_many(&consumer, messages, (uint32_t)(next() % 4), &taken); break;
         case 3: result = qj_ring_mc_pop(&consumer, messages); break;
-        case 4: qj_ring_disown(&producer, (uint8_t)next(), each, &sum); break;
+        case 4: qj_ring_recover(&producer, (uint8_t)next(), each, &sum); break;
         case 5: result = qj_ring_resume_producer(&producer); break;
         case 6: result = qj_ring_resume_consumer(&consumer); break;
         default:

@@ -1,5 +1,5 @@
 /* Streams of quaject/ring_stream.h between two processes: every length around the edges of slots, both orders of coming,
- * rings from one slot on, ends by word, by closing and by death. Argument: a name that nobody has. */
+ * rings from one slot on, ends by word, by closing and by death. Argument: a name that is not in use. */
 #include <quaject/ring_stream.h>
 
 #include <signal.h>
@@ -83,7 +83,7 @@ int main(int count, char **arguments) {
             }
         }
     }
-    /* A reader that has gone. */
+    /* A reader that has closed. */
     pid_t child = fork();
     if (child == 0) {
         if (qj_stream_open(&stream, path, QJ_STREAM_READER, 4) == 0) kill(getpid(), SIGKILL);

@@ -9,22 +9,22 @@ macro_rules! models {
             use std::sync::Arc;
 
             use crate::$version::bell::Bell;
+            use crate::$version::dense_end::DenseEnd;
             use crate::$version::exchange::Exchange;
-            use crate::$version::lane::Lane;
-            use crate::$version::slots::{Memory, Multi, Refusal, Run, Side, Single, Trust, View};
+            use crate::$version::slots::{FaultModel, Memory, Multi, Run, Side, Single, TryError, View};
             use crate::$version::sync::{AtomicU64, Cell};
             use loom::thread;
 
             pub(crate) trait Kind: Send + Sync + 'static {
-                const TRUST: Trust;
+                const FAULT_MODEL: FaultModel;
             }
             pub(crate) struct Threads;
             pub(crate) struct Processes;
             impl Kind for Threads {
-                const TRUST: Trust = Trust::Threads;
+                const FAULT_MODEL: FaultModel = FaultModel::Threads;
             }
             impl Kind for Processes {
-                const TRUST: Trust = Trust::Processes;
+                const FAULT_MODEL: FaultModel = FaultModel::Processes;
             }
 
             struct Slot<K> {
@@ -35,7 +35,7 @@ macro_rules! models {
 
             impl<K: Kind> Memory for Slot<K> {
                 type Item = u32;
-                const TRUST: Trust = K::TRUST;
+                const FAULT_MODEL: FaultModel = K::FAULT_MODEL;
                 fn state(&self) -> &AtomicU64 {
                     &self.state
                 }
@@ -94,8 +94,8 @@ macro_rules! models {
                             self.view.publish(run);
                             true
                         },
-                        Err(Refusal::Broken) => panic!("honest peers broke the ring"),
-                        Err(Refusal::NotReady | Refusal::Held { .. }) => false,
+                        Err(TryError::Broken) => panic!("honest peers broke the ring"),
+                        Err(TryError::NotReady | TryError::Held { .. }) => false,
                     }
                 }
                 fn try_pop(&mut self) -> Option<u32> {
@@ -106,8 +106,8 @@ macro_rules! models {
                             self.view.give_back(run);
                             Some(item)
                         },
-                        Err(Refusal::Broken) => panic!("honest peers broke the ring"),
-                        Err(Refusal::NotReady | Refusal::Held { .. }) => None,
+                        Err(TryError::Broken) => panic!("honest peers broke the ring"),
+                        Err(TryError::NotReady | TryError::Held { .. }) => None,
                     }
                 }
                 fn push<const N: usize>(&mut self, items: [u32; N]) {
@@ -157,7 +157,7 @@ macro_rules! models {
                     let shared = Arc::new(([Cell::new(), Cell::new()], AtomicU64::new(0), AtomicU64::new(0)));
                     let lane = |shared: &Arc<([Cell<u32>; 2], AtomicU64, AtomicU64)>| {
                         // SAFETY: both threads keep the memory alive.
-                        unsafe { Lane::new(shared.0.as_ptr(), 2, &raw const shared.1, &raw const shared.2) }
+                        unsafe { DenseEnd::new(shared.0.as_ptr(), 2, &raw const shared.1, &raw const shared.2) }
                     };
                     let theirs = shared.clone();
                     let producing = thread::spawn(move || {
@@ -242,7 +242,7 @@ macro_rules! models {
                 });
             }
 
-            /// Two producers and a consumer meet at one slot, and the last comes after them.
+            /// Two producers and a consumer contend for one slot, and the last follows them.
             pub(crate) fn many_to_many<K: Kind>() {
                 explore(Some(3), || {
                     let queue = queue::<K>(1);
@@ -267,23 +267,23 @@ macro_rules! models {
             /// Two calls, the answer of each one more than its request.
             pub(crate) fn calls() {
                 explore(None, || {
-                    let place = Arc::new(Exchange::<u32, u32>::new());
-                    let theirs = place.clone();
-                    let answering = thread::spawn(move || {
+                    let exchange = Arc::new(Exchange::<u32, u32>::new());
+                    let theirs = exchange.clone();
+                    let responding = thread::spawn(move || {
                         for _ in 0..2 {
-                            // SAFETY: this thread answers, one request after the other; loom checks it.
-                            let request = until(|| unsafe { theirs.request() });
+                            // SAFETY: this thread replies, to one request after the other; loom checks it.
+                            let request = until(|| unsafe { theirs.take_request() });
                             // SAFETY: as above.
-                            unsafe { theirs.reply(request + 1) };
+                            unsafe { theirs.send_reply(request + 1) };
                         }
                     });
                     for request in [10, 20] {
-                        // SAFETY: this thread asks, and takes each answer before it asks again; loom checks it.
-                        unsafe { place.ask(request) };
+                        // SAFETY: this thread calls, and takes each reply before it calls again; loom checks it.
+                        unsafe { exchange.send_request(request) };
                         // SAFETY: as above.
-                        assert_eq!(until(|| unsafe { place.answer() }), request + 1);
+                        assert_eq!(until(|| unsafe { exchange.take_reply() }), request + 1);
                     }
-                    answering.join().expect("the answerer ends");
+                    responding.join().expect("the responder ends");
                 });
             }
 
@@ -333,16 +333,16 @@ impl<T> Cell<T> {
     }
 
     /// # Safety
-    /// None: loom checks that nobody else uses the cell meanwhile.
+    /// None: loom checks that no other thread uses the cell meanwhile.
     pub(crate) unsafe fn write(&self, item: T) {
-        // SAFETY: loom has checked that nobody else uses the cell.
+        // SAFETY: loom has checked that no other thread uses the cell.
         self.0.with_mut(|cell| unsafe { *cell = Some(item) });
     }
 
     /// # Safety
-    /// None: loom checks that nobody else uses the cell meanwhile.
+    /// None: loom checks that no other thread uses the cell meanwhile.
     pub(crate) unsafe fn read(&self) -> T {
-        // SAFETY: loom has checked that nobody else uses the cell.
+        // SAFETY: loom has checked that no other thread uses the cell.
         self.0.with_mut(|cell| unsafe { (*cell).take() }).expect("an acquired cell holds an item")
     }
 }

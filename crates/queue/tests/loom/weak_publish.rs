@@ -1,14 +1,14 @@
 //! The algorithm's files whose publishing stores are relaxed.
 #![allow(unused, unreachable_pub, clippy::duplicate_mod, reason = "files of the library, compiled once per version")]
 
-#[path = "../../src/ahead.rs"]
-pub(crate) mod ahead;
 #[path = "../../src/bell.rs"]
 pub(crate) mod bell;
+#[path = "../../src/dense_end.rs"]
+pub(crate) mod dense_end;
 #[path = "../../src/exchange.rs"]
 pub(crate) mod exchange;
-#[path = "../../src/lane.rs"]
-pub(crate) mod lane;
+#[path = "../../src/prefetch.rs"]
+pub(crate) mod prefetch;
 #[path = "../../src/slots.rs"]
 pub(crate) mod slots;
 #[path = "../../src/word.rs"]

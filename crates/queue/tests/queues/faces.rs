@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use quaject_queue::{
-    Bell, Consumer, FromLane, Gather, MpScArray, Packing, Producer, Queue, Refusal, Signalling, SpScDenseArray, Spin,
-    Stopped, Unpacking, Until, Yield, mp_mc, mp_sc, sp_sc, sp_sc_dense, sp_sc_prompt,
+    BatchingConsumer, BatchingProducer, Bell, Consumer, FanIn, FromLane, MpScArray, Producer, Queue, Signalling,
+    SpScDenseArray, Spin, TryError, Until, WaitError, Yield, mp_mc, mp_sc, sp_sc, sp_sc_dense, sp_sc_prompt,
 };
 
 /// Counts itself when it is dropped.
@@ -31,7 +31,7 @@ fn items_are_dropped_once() {
         drop(consumer.pop());
         assert_eq!(drops.get(), 1);
     }
-    assert_eq!(drops.get(), 3, "what nobody took is dropped with the queue");
+    assert_eq!(drops.get(), 3, "items that were not taken are dropped with the queue");
     drops.set(0);
     {
         let (mut producer, mut consumer) = sp_sc_dense(4);
@@ -105,11 +105,11 @@ fn a_panic_in_the_drop_of_one_item_loses_no_other() {
 }
 
 #[test]
-fn an_insert_that_never_fits_is_a_mistake_of_the_caller() {
+fn an_insert_larger_than_the_queue_panics() {
     let (mut producer, _consumer) = mp_sc(4);
     let result = catch_unwind(AssertUnwindSafe(|| producer.push_slice(&[0; 5])));
     let text = *result.expect_err("five do not fit into four").downcast::<String>().expect("a formatted message");
-    assert_eq!(text, "an insert of 5 items never fits: this queue takes 4 at once");
+    assert_eq!(text, "an insert of 5 items can never succeed: this queue takes 4 at once");
     assert_eq!(producer.push_slice(&[]), Ok(()));
 }
 
@@ -117,14 +117,14 @@ fn an_insert_that_never_fits_is_a_mistake_of_the_caller() {
 fn queues_lie_in_statics_and_are_split_once() {
     static QUEUE: MpScArray<u32, 4> = MpScArray::new();
     static DENSE: SpScDenseArray<u32, 4> = SpScDenseArray::new();
-    let (mut producer, mut consumer) = QUEUE.split().expect("nobody has split it");
+    let (mut producer, mut consumer) = QUEUE.split().expect("it was not split before");
     assert!(QUEUE.split().is_none());
     producer.push(1).expect("there is room");
     assert_eq!(consumer.pop(), Ok(1));
-    let (mut producer, mut consumer) = DENSE.split().expect("nobody has split it");
+    let (mut producer, mut consumer) = DENSE.split().expect("it was not split before");
     assert!(DENSE.split().is_none());
     producer.push_all([1, 2, 3, 4]).expect("there is room");
-    assert_eq!(producer.push(5).expect_err("it is full").why, Refusal::NotReady);
+    assert_eq!(producer.push(5).expect_err("it is full").error, TryError::NotReady);
     assert_eq!(consumer.pop(), Ok(1));
 }
 
@@ -133,15 +133,15 @@ fn waits_end_as_the_strategy_says() {
     let (mut producer, mut consumer) = sp_sc(1);
     assert_eq!(
         consumer.pop_wait(|turn| if turn < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }),
-        Err(Stopped::GaveUp(Refusal::NotReady))
+        Err(WaitError::GaveUp(TryError::NotReady))
     );
     assert_eq!(
         consumer.pop_wait(Until::passed(Duration::from_millis(1), Spin)),
-        Err(Stopped::GaveUp(Refusal::NotReady))
+        Err(WaitError::GaveUp(TryError::NotReady))
     );
     producer.push_wait(1, Spin).expect("there is room");
     let stopped = producer.push_wait(2, Until::passed(Duration::from_millis(1), Yield)).expect_err("it is full");
-    assert_eq!((stopped.item, stopped.why), (2, Stopped::GaveUp(Refusal::NotReady)));
+    assert_eq!((stopped.item, stopped.error), (2, WaitError::GaveUp(TryError::NotReady)));
 }
 
 #[test]
@@ -150,14 +150,14 @@ fn nobody_waits_for_an_end_that_is_gone() {
     let other = producer.clone();
     producer.push(1).expect("there is room");
     drop(producer);
-    assert!(!consumer.is_abandoned());
+    assert!(!consumer.is_disconnected());
     drop(other);
     assert_eq!(consumer.pop_wait(Spin), Ok(1), "what was pushed before is still there");
-    assert_eq!(consumer.pop_wait(Spin), Err(Stopped::Abandoned));
+    assert_eq!(consumer.pop_wait(Spin), Err(WaitError::Disconnected));
     let (mut producer, consumer) = sp_sc_prompt(1);
     producer.push(1).expect("there is room");
     drop(consumer);
-    assert_eq!(producer.push_wait(2, Spin).expect_err("nobody takes it").why, Stopped::Abandoned);
+    assert_eq!(producer.push_wait(2, Spin).expect_err("there is no consumer").error, WaitError::Disconnected);
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_bell_rings_once_per_arming() {
         rings.fetch_add(1, Ordering::Relaxed);
     });
     producer.push(1).expect("there is room");
-    assert_eq!(rings.load(Ordering::Relaxed), 0, "nobody has asked");
+    assert_eq!(rings.load(Ordering::Relaxed), 0, "the bell is not armed");
     bell.arm();
     producer.push(2).expect("there is room");
     producer.after(|end| end.push_slice(&[3, 4])).expect("there is room");
@@ -202,13 +202,14 @@ fn a_sleeper_at_a_futex_is_woken() {
 #[test]
 fn blocks_travel_when_they_are_full_or_flushed() {
     let (producer, consumer) = mp_sc(8);
-    let (mut producer, mut consumer) = (Packing::<_, 4>::new(producer), Unpacking::<_, 4>::new(consumer));
+    let (mut producer, mut consumer) =
+        (BatchingProducer::<_, 4>::new(producer), BatchingConsumer::<_, 4>::new(consumer));
     for item in 0..3 {
         producer.put(item).expect("the block has room");
     }
-    assert_eq!((producer.waiting(), consumer.get()), (3, Err(Refusal::NotReady)));
+    assert_eq!((producer.pending(), consumer.get()), (3, Err(TryError::NotReady)));
     producer.put(3).expect("the block has room");
-    assert_eq!(producer.waiting(), 0);
+    assert_eq!(producer.pending(), 0);
     (4..12).for_each(|item| producer.put(item).expect("eight in the queue, four in the block"));
     for item in 0..4 {
         assert_eq!(consumer.get(), Ok(item));
@@ -216,13 +217,13 @@ fn blocks_travel_when_they_are_full_or_flushed() {
     producer.flush().expect("the consumer has taken a block");
     drop(producer);
     assert_eq!((4..12).map(|_| consumer.get()).collect::<Vec<_>>(), (4..12).map(Ok).collect::<Vec<_>>());
-    assert_eq!(consumer.get(), Err(Refusal::NotReady));
+    assert_eq!(consumer.get(), Err(TryError::NotReady));
 }
 
 #[test]
 fn a_full_block_refuses_until_there_is_room() {
     let (producer, mut consumer) = sp_sc(2);
-    let mut producer = Packing::<_, 2>::new(producer);
+    let mut producer = BatchingProducer::<_, 2>::new(producer);
     (0..4).for_each(|item| producer.put(item).expect("two in the queue, two in the block"));
     assert_eq!(producer.put(4).expect_err("both are full").item, 4);
     assert_eq!(consumer.pop_each(2, drop), Ok(2));
@@ -234,7 +235,8 @@ fn a_full_block_refuses_until_there_is_room() {
 fn items_in_blocks_are_dropped_once() {
     let drops = Rc::new(Cell::new(0));
     let (producer, consumer) = sp_sc(4);
-    let (mut producer, mut consumer) = (Packing::<_, 4>::new(producer), Unpacking::<_, 4>::new(consumer));
+    let (mut producer, mut consumer) =
+        (BatchingProducer::<_, 4>::new(producer), BatchingConsumer::<_, 4>::new(consumer));
     (0..6).for_each(|_| assert!(producer.put(Counted(drops.clone())).is_ok()));
     drop(consumer.get());
     assert_eq!(drops.get(), 1);
@@ -245,8 +247,8 @@ fn items_in_blocks_are_dropped_once() {
 #[test]
 fn lanes_are_served_in_turn_and_keep_their_order() {
     let (mut producers, consumers): (Vec<_>, Vec<_>) = (0..3).map(|_| sp_sc(128)).unzip();
-    let mut lanes = Gather::new(consumers);
-    assert_eq!(lanes.pop(), Err(FromLane { lane: 0, what: Refusal::NotReady }));
+    let mut lanes = FanIn::new(consumers);
+    assert_eq!(lanes.pop(), Err(FromLane { lane: 0, value: TryError::NotReady }));
     for item in 0..100 {
         producers[0].push(item).expect("there is room");
         producers[2].push(item).expect("there is room");
@@ -254,7 +256,7 @@ fn lanes_are_served_in_turn_and_keep_their_order() {
     let mut next = [0, 0, 0];
     let mut first_of_other_lane = None;
     for turn in 0..200 {
-        let FromLane { lane, what } = lanes.pop().expect("there are 200 items");
+        let FromLane { lane, value: what } = lanes.pop().expect("there are 200 items");
         assert_eq!(what, next[lane]);
         next[lane] += 1;
         if lane == 2 && first_of_other_lane.is_none() {

@@ -10,7 +10,7 @@ use crate::trouble::Trouble;
 use crate::waiting::{Lifetime, Watched};
 use quaject_esp_exec::datum::Datum;
 use quaject_queue::shared::Ring;
-use quaject_queue::{Consumer, Refusal};
+use quaject_queue::{Consumer, TryError};
 use std::sync::Arc;
 
 /// The reading end.
@@ -82,8 +82,8 @@ impl Reader {
                         }
                     }
                 }
-                Err(Refusal::NotReady) => break Ok(None),
-                Err(Refusal::Held { .. } | Refusal::Broken) => break Err(broken(&self.path)),
+                Err(TryError::NotReady) => break Ok(None),
+                Err(TryError::Held { .. } | TryError::Broken) => break Err(broken(&self.path)),
             }
         };
         if taken {

@@ -10,7 +10,7 @@ use crate::trouble::Trouble;
 use crate::waiting::{Lifetime, Watched};
 use quaject_esp_exec::datum::Datum;
 use quaject_queue::shared::{Message as Slot, Ring};
-use quaject_queue::{Producer, Queue, Refusal};
+use quaject_queue::{Producer, Queue, TryError};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -59,15 +59,15 @@ impl Writer {
     /// Puts into the ring what fits. A message that fits in one insert is there whole or not at all.
     fn push(&mut self) -> Result<(), Trouble> {
         let Some(producer) = &mut self.producer else { return Ok(()) };
-        let longest = producer.queue().longest_insert();
+        let longest = producer.queue().max_insert();
         let mut news = false;
         'full: while let Some(message) = self.held.front() {
             while self.pushed < message.len() {
                 let count = (message.len() - self.pushed).min(longest);
                 match producer.push_slice(&message[self.pushed..self.pushed + count]) {
                     Ok(()) => (self.pushed, news) = (self.pushed + count, true),
-                    Err(Refusal::NotReady) => break 'full,
-                    Err(Refusal::Held { .. } | Refusal::Broken) => return Err(broken(&self.path)),
+                    Err(TryError::NotReady) => break 'full,
+                    Err(TryError::Held { .. } | TryError::Broken) => return Err(broken(&self.path)),
                 }
             }
             self.held.pop_front();

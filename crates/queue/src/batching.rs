@@ -6,8 +6,8 @@
 use core::mem::MaybeUninit;
 use core::ops::Deref;
 
-use crate::ends::{Consumer, Producer, Queue, Refused};
-use crate::slots::Refusal;
+use crate::ends::{Consumer, Producer, Queue, TryPushError};
+use crate::slots::TryError;
 
 /// Up to `B` items in order: written at one end, read at the other.
 struct Block<T, const B: usize> {
@@ -35,7 +35,7 @@ impl<T, const B: usize> Block<T, B> {
             return None;
         }
         self.read += 1;
-        // SAFETY: places from `read` to `written` hold items; this one is counted as read.
+        // SAFETY: the items from `read` to `written` are initialised; this one is counted as read.
         Some(unsafe { self.items[self.read - 1].assume_init_read() })
     }
 }
@@ -46,31 +46,31 @@ impl<T, const B: usize> Drop for Block<T, B> {
     }
 }
 
-/// A producer that inserts `B` items at a time. Items wait in it until there are `B` or [`Packing::flush`] is called.
-pub struct Packing<R: Deref<Target: Queue>, const B: usize> {
+/// A producer that inserts `B` items at a time. Items wait in it until there are `B` or [`BatchingProducer::flush`] is called.
+pub struct BatchingProducer<R: Deref<Target: Queue>, const B: usize> {
     producer: Producer<R>,
     block: Block<<R::Target as Queue>::Item, B>,
 }
 
-impl<R: Deref<Target: Queue>, const B: usize> Packing<R, B> {
-    /// Packs what `producer` inserts.
+impl<R: Deref<Target: Queue>, const B: usize> BatchingProducer<R, B> {
+    /// Batches the inserts of `producer`.
     ///
     /// # Panics
-    /// When `B` items never fit into the queue.
+    /// When `B` exceeds [`Queue::max_insert`].
     pub fn new(producer: Producer<R>) -> Self {
-        let longest = producer.queue().longest_insert();
-        assert!(B <= longest, "a block of {B} items never fits: this queue takes {longest} at once");
-        Packing { producer, block: Block::new() }
+        let limit = producer.queue().max_insert();
+        assert!(B <= limit, "an insert of {B} items can never succeed: this queue takes {limit} at once");
+        BatchingProducer { producer, block: Block::new() }
     }
 
     /// Puts an item into the block, and the block into the queue when it is full. Refuses only when a full block waits
     /// for room.
     #[inline]
-    pub fn put(&mut self, item: <R::Target as Queue>::Item) -> Result<(), Refused<<R::Target as Queue>::Item>> {
+    pub fn put(&mut self, item: <R::Target as Queue>::Item) -> Result<(), TryPushError<<R::Target as Queue>::Item>> {
         if self.block.written == B
-            && let Err(why) = self.flush()
+            && let Err(error) = self.flush()
         {
-            return Err(Refused { item, why });
+            return Err(TryPushError { item, error });
         }
         self.block.put(item);
         if self.block.written == B {
@@ -80,12 +80,12 @@ impl<R: Deref<Target: Queue>, const B: usize> Packing<R, B> {
         Ok(())
     }
 
-    /// Inserts what waits in the block, all or none.
+    /// Inserts the pending items, all or none.
     ///
     /// # Errors
-    /// When there is no room; the items keep waiting.
+    /// When there is no room; the items stay pending.
     #[inline]
-    pub fn flush(&mut self) -> Result<(), Refusal> {
+    pub fn flush(&mut self) -> Result<(), TryError> {
         if self.block.written == 0 {
             return Ok(());
         }
@@ -102,29 +102,29 @@ impl<R: Deref<Target: Queue>, const B: usize> Packing<R, B> {
         Ok(())
     }
 
-    /// How many items wait in the block.
-    pub fn waiting(&self) -> usize {
+    /// How many items are pending.
+    pub fn pending(&self) -> usize {
         self.block.written
     }
 }
 
-/// Tries to insert what still waits; items for which there is no room are dropped, as a queue drops those nobody took.
-impl<R: Deref<Target: Queue>, const B: usize> Drop for Packing<R, B> {
+/// Tries to insert the pending items; items for which there is no room are dropped, as a queue drops those that were not taken.
+impl<R: Deref<Target: Queue>, const B: usize> Drop for BatchingProducer<R, B> {
     fn drop(&mut self) {
         let _ = self.flush();
     }
 }
 
 /// A consumer that takes up to `B` items at a time and hands them out one by one.
-pub struct Unpacking<R: Deref<Target: Queue>, const B: usize> {
+pub struct BatchingConsumer<R: Deref<Target: Queue>, const B: usize> {
     consumer: Consumer<R>,
     block: Block<<R::Target as Queue>::Item, B>,
 }
 
-impl<R: Deref<Target: Queue>, const B: usize> Unpacking<R, B> {
-    /// Unpacks what `consumer` takes.
+impl<R: Deref<Target: Queue>, const B: usize> BatchingConsumer<R, B> {
+    /// Takes batches from `consumer`.
     pub fn new(consumer: Consumer<R>) -> Self {
-        Unpacking { consumer, block: Block::new() }
+        BatchingConsumer { consumer, block: Block::new() }
     }
 
     /// The next item.
@@ -132,7 +132,7 @@ impl<R: Deref<Target: Queue>, const B: usize> Unpacking<R, B> {
     /// # Errors
     /// When the queue is empty.
     #[inline]
-    pub fn get(&mut self) -> Result<<R::Target as Queue>::Item, Refusal> {
+    pub fn get(&mut self) -> Result<<R::Target as Queue>::Item, TryError> {
         if let Some(item) = self.block.get() {
             return Ok(item);
         }
@@ -149,14 +149,14 @@ impl<R: Deref<Target: Queue>, const B: usize> Unpacking<R, B> {
     }
 }
 
-impl<R: Deref<Target: Queue>, const B: usize> core::fmt::Debug for Packing<R, B> {
+impl<R: Deref<Target: Queue>, const B: usize> core::fmt::Debug for BatchingProducer<R, B> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Packing").field("waiting", &self.block.written).finish_non_exhaustive()
+        f.debug_struct("BatchingProducer").field("pending", &self.block.written).finish_non_exhaustive()
     }
 }
 
-impl<R: Deref<Target: Queue>, const B: usize> core::fmt::Debug for Unpacking<R, B> {
+impl<R: Deref<Target: Queue>, const B: usize> core::fmt::Debug for BatchingConsumer<R, B> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Unpacking").finish_non_exhaustive()
+        f.debug_struct("BatchingConsumer").finish_non_exhaustive()
     }
 }
