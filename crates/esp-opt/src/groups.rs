@@ -1,8 +1,10 @@
 //! Which processes are fused: every set of them that channels connect; when that is too large or has a process that
 //! cannot be fused, the sets that are left without one. Says for each process what became of it. Knows no states.
 
-use crate::fuse::{Growth, Limits, Measure, Refusal, install, make, size};
+use crate::fuse::{install, make};
+use crate::limits::{CodeGrowth, LimitKind, Limits, code_size};
 use crate::order::Order;
+use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{Boundary, Direction, Process, ProcessId, Program};
 use std::collections::BTreeSet;
 
@@ -48,37 +50,10 @@ impl Attempt {
             Outcome::Divided(_) | Outcome::LeftOut(_) | Outcome::Refused(_) | Outcome::Alone => false,
         }
     }
-
-    /// What became of them, in one line.
-    pub fn text(&self, program: &Program) -> String {
-        let name = |process: &ProcessId| program.processes[process.0 as usize].name.as_str();
-        let names = self.processes.iter().map(name).collect::<Vec<_>>().join(", ");
-        match &self.outcome {
-            Outcome::Fused { nodes, instructions, before } => format!(
-                "fused: {names}: one state machine of {nodes} states, {instructions} instructions instead of {before}"
-            ),
-            Outcome::Divided(why) => format!("divided: {names}: together {}", why.text(program)),
-            Outcome::LeftOut(why) => {
-                let hint = match why {
-                    Refusal::TooLarge { .. } => "together with the others, ",
-                    Refusal::Shared { .. }
-                    | Refusal::Unsupported { .. }
-                    | Refusal::Seen { .. }
-                    | Refusal::Fused { .. }
-                    | Refusal::Manual { .. }
-                    | Refusal::PassedBy { .. }
-                    | Refusal::Starves { .. } => "",
-                };
-                format!("left out: {names}: {hint}{}", why.text(program))
-            }
-            Outcome::Refused(why) => format!("not fused: {names}: {}", why.text(program)),
-            Outcome::Alone => format!("on its own: {names}: no channel leads to another process"),
-        }
-    }
 }
 
 /// Fuses every set of processes that channels connect, without those that are in the way. What is refused runs as it
-/// did. Ends within the limits' effort, for however many processes.
+/// did. Ends within the limits' fuel, for however many processes.
 pub fn fuse_all(program: Program, checked: bool, limits: Limits) -> (Program, Vec<Attempt>) {
     fuse_unless(program, checked, limits, &|_| None)
 }
@@ -109,7 +84,7 @@ fn machines(
     let all: Vec<ProcessId> = (0..program.processes.len() as u32).map(ProcessId).collect();
     let mut machines = Vec::new();
     let mut attempts = Vec::new();
-    let mut effort = limits.effort;
+    let mut fuel = limits.fuel;
     let mut work = connected(program, &all);
     let together: BTreeSet<ProcessId> = work.iter().flatten().copied().collect();
     let alone = all.into_iter().filter(|process| !together.contains(process));
@@ -122,14 +97,15 @@ fn machines(
     });
     work.reverse();
     while let Some(processes) = work.pop() {
-        let mut share = limits.share(program, &processes, effort);
-        effort -= share;
+        let mut share = limits.fuel_share(program, &processes, fuel);
+        fuel -= share;
         let made = make(program, &processes, checked, limits, &mut share);
-        effort += share;
+        fuel += share;
         let refusal = match made {
             Ok(made) => {
-                let before = processes.iter().map(|process| size(&program.processes[process.0 as usize].body)).sum();
-                let outcome = Outcome::Fused { nodes: made.nodes, instructions: size(&made.process.body), before };
+                let before =
+                    processes.iter().map(|process| code_size(&program.processes[process.0 as usize].body)).sum();
+                let outcome = Outcome::Fused { nodes: made.nodes, instructions: code_size(&made.process.body), before };
                 machines.push((processes.clone(), made.process));
                 attempts.push(Attempt { processes, outcome });
                 continue;
@@ -142,7 +118,7 @@ fn machines(
             continue;
         }
         // Who is in the way is known only after all has been walked in vain.
-        let is_in_vain = limits.growth == Growth::Modest && matches!(refusal, Refusal::TooLarge { .. });
+        let is_in_vain = limits.growth == CodeGrowth::Conservative && matches!(refusal, Refusal::LimitExceeded { .. });
         let out = in_the_way(program, &processes, &refusal).filter(|_| processes.len() > 1 && !is_in_vain);
         let Some(out) = out else {
             attempts.push(Attempt { processes, outcome: Outcome::Refused(refusal) });
@@ -166,21 +142,21 @@ fn halves(
     program: &Program,
     processes: &[ProcessId],
     refusal: &Refusal,
-    growth: Growth,
+    growth: CodeGrowth,
 ) -> Option<Vec<Vec<ProcessId>>> {
     match refusal {
-        Refusal::TooLarge { measure: Measure::Instances, .. } if processes.len() >= 4 => {}
-        Refusal::TooLarge { .. } if growth == Growth::Modest => return None,
-        Refusal::TooLarge { measure: Measure::Effort, .. } if processes.len() >= 4 => {}
-        Refusal::TooLarge { .. } if processes.len() >= MANY => {}
-        Refusal::TooLarge { .. }
-        | Refusal::Shared { .. }
+        Refusal::LimitExceeded { kind: LimitKind::Instances, .. } if processes.len() >= 4 => {}
+        Refusal::LimitExceeded { .. } if growth == CodeGrowth::Conservative => return None,
+        Refusal::LimitExceeded { kind: LimitKind::Fuel, .. } if processes.len() >= 4 => {}
+        Refusal::LimitExceeded { .. } if processes.len() >= MANY => {}
+        Refusal::LimitExceeded { .. }
+        | Refusal::SharedChannel { .. }
         | Refusal::Unsupported { .. }
-        | Refusal::Seen { .. }
-        | Refusal::Fused { .. }
-        | Refusal::Manual { .. }
-        | Refusal::PassedBy { .. }
-        | Refusal::Starves { .. } => return None,
+        | Refusal::ScheduleDependent { .. }
+        | Refusal::AlreadyFused { .. }
+        | Refusal::ManualPath { .. }
+        | Refusal::ObservesAbsence { .. }
+        | Refusal::MayStarve { .. } => return None,
     }
     let (first, second) = processes.split_at(processes.len() / 2);
     let groups: Vec<_> = [first, second].into_iter().flat_map(|half| connected(program, half)).collect();
@@ -190,13 +166,13 @@ fn halves(
 /// The process without which the others might be fused.
 fn in_the_way(program: &Program, processes: &[ProcessId], refusal: &Refusal) -> Option<ProcessId> {
     match refusal {
-        Refusal::Unsupported { process, .. } | Refusal::Fused { process } | Refusal::Starves { process } => {
+        Refusal::Unsupported { process, .. } | Refusal::AlreadyFused { process } | Refusal::MayStarve { process } => {
             Some(*process)
         }
-        Refusal::TooLarge { costliest, .. } => *costliest,
-        Refusal::Manual { .. } | Refusal::PassedBy { .. } | Refusal::Seen { .. } => None,
+        Refusal::LimitExceeded { costliest, .. } => *costliest,
+        Refusal::ManualPath { .. } | Refusal::ObservesAbsence { .. } | Refusal::ScheduleDependent { .. } => None,
         // Of the ends in the group, those are left out that are fewer.
-        Refusal::Shared { channel } => {
+        Refusal::SharedChannel { channel } => {
             let at = |direction: Direction| -> Vec<ProcessId> {
                 let is_at = |process: &&ProcessId| {
                     let sites = &program.processes[process.0 as usize].sites;

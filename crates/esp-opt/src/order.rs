@@ -3,9 +3,9 @@
 //! shows anything to the world or may fault, all that is told is in the same order, too. Elsewhere another order is as good
 //! by the language (reference, section 8), but a program may show something else than it did. Changes nothing.
 
-use crate::fuse::Refusal;
 use crate::passes;
 use crate::ranges::ranges_by_place;
+use crate::refusal::Refusal;
 use crate::within::Within;
 use quaject_esp_ir::dominators::Dominators;
 use quaject_esp_ir::ir::{
@@ -59,7 +59,7 @@ fn is_one(program: &Program) -> bool {
 }
 
 fn refuse(process: ProcessId, what: &'static str, location: Location) -> Option<Refusal> {
-    Some(Refusal::Seen { process, what, location })
+    Some(Refusal::ScheduleDependent { process, what, location })
 }
 
 /// Whoever shows something to the world beside another instance that does.

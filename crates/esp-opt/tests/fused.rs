@@ -6,8 +6,10 @@ use quaject_esp_exec::report::Outcome;
 use quaject_esp_ir::ir::{ProcessId, Program};
 use quaject_esp_ir::read::read;
 use quaject_esp_ir::{text::print, verify::verify};
-use quaject_esp_opt::fuse::{Growth, Limits, Measure, Refusal, fuse};
+use quaject_esp_opt::fuse::fuse;
 use quaject_esp_opt::groups::{self, fuse_all};
+use quaject_esp_opt::limits::{CodeGrowth, LimitKind, Limits};
+use quaject_esp_opt::refusal::Refusal;
 use quaject_test_world::{Script, act, by_channel, compile};
 use std::path::{Path, PathBuf};
 
@@ -149,7 +151,7 @@ fn counters_climb_once() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/filters-process/esp/program3.esp");
     let program = compile(&path, &std::fs::read_to_string(&path).expect("a readable program"));
     let all: Vec<ProcessId> = (0..program.processes.len() as u32).map(ProcessId).collect();
-    let limits = Limits { effort: 30_000, ..Limits::default() };
+    let limits = Limits { fuel: 30_000, ..Limits::default() };
     assert_eq!(fuse(&program, &all, false, limits).map(|fused| fused.nodes), Ok(146));
 }
 
@@ -231,7 +233,7 @@ fn who_has_hope_is_not_told() {
 /// Every place where a member may be gone makes a branch of every wait that tells of it. That is work, too.
 #[test]
 fn to_tell_is_limited() {
-    let fuse_of = |count: usize, effort: usize| {
+    let fuse_of = |count: usize, fuel: usize| {
         let text = format!(
             "channel j(int) external out; channel o(int) external in; channel c(int);\n\
             process a {{ {} }}\nprocess b {{ in(j, $k); while {{ {} break; }} {} }}\n",
@@ -240,17 +242,17 @@ fn to_tell_is_limited() {
             "{ in(j, $y); out(o, y); }\n".repeat(count),
         );
         let program = compile(Path::new("test.esp"), &text);
-        let limits = Limits { effort, ..Limits::default() };
+        let limits = Limits { fuel, ..Limits::default() };
         fuse(&program, &[ProcessId(0), ProcessId(1)], false, limits).map(|fused| fused.nodes)
     };
-    let effort = Limits::default().effort;
-    assert!(fuse_of(5, effort).is_ok(), "{:?}", fuse_of(5, effort));
+    let fuel = Limits::default().fuel;
+    assert!(fuse_of(5, fuel).is_ok(), "{:?}", fuse_of(5, fuel));
     let costliest = Some(ProcessId(1));
-    let (measure, limit) = (Measure::Effort, 8000);
-    assert_eq!(fuse_of(60, limit), Err(Refusal::TooLarge { measure, limit, costliest }));
+    let (kind, limit) = (LimitKind::Fuel, 8000);
+    assert_eq!(fuse_of(60, limit), Err(Refusal::LimitExceeded { kind, limit, costliest }));
     // Before it is told, not of what is made.
-    let (measure, limit) = (Measure::Instructions, 3872);
-    assert_eq!(fuse_of(60, effort), Err(Refusal::TooLarge { measure, limit, costliest }));
+    let (kind, limit) = (LimitKind::Instructions, 3872);
+    assert_eq!(fuse_of(60, fuel), Err(Refusal::LimitExceeded { kind, limit, costliest }));
 }
 
 /// What is known to be open lies between members, and the world is asked under a guard that is false: it is a deadlock.
@@ -335,7 +337,7 @@ fn chains_of_filters_become_one() {
     for chain in chains {
         let text = filters(&chain);
         // Most stay below eight times their processes, which is what is allowed if nothing is said.
-        let limits = Limits { growth: Growth::Times(40), ..Limits::default() };
+        let limits = Limits { growth: CodeGrowth::Factor(40), ..Limits::default() };
         for stream in streams {
             let offers: String = stream.iter().chain(&[255]).map(|byte| format!("; offer in0 {byte}\n")).collect();
             let said = groups(&text, &offers, limits);
@@ -352,15 +354,15 @@ fn what_cannot_be_fused_says_why() {
         fuse(&program, &all, false, limits).expect_err("it cannot be fused")
     };
     let none = Limits { nodes: 0, ..Limits::default() };
-    let states = |refusal| matches!(refusal, Refusal::TooLarge { measure: Measure::States, limit: 0, .. });
+    let states = |refusal| matches!(refusal, Refusal::LimitExceeded { kind: LimitKind::States, limit: 0, .. });
     assert!(states(refusal(&swaps(1), none)));
-    let instructions = |refusal| matches!(refusal, Refusal::TooLarge { measure: Measure::Instructions, .. });
+    let instructions = |refusal| matches!(refusal, Refusal::LimitExceeded { kind: LimitKind::Instructions, .. });
     assert!(instructions(refusal(&swaps(1), Limits { instructions: 3, ..Limits::default() })));
     assert!(instructions(refusal(&swaps(1), Limits { instructions: 15, ..Limits::default() })));
-    assert!(instructions(refusal(&swaps(1), Limits { growth: Growth::Times(0), ..Limits::default() })));
-    let effort = |refusal| matches!(refusal, Refusal::TooLarge { measure: Measure::Effort, .. });
-    assert!(effort(refusal(&swaps(1), Limits { effort: 100, ..Limits::default() })));
-    let instances = |refusal| matches!(refusal, Refusal::TooLarge { measure: Measure::Instances, limit: 2, .. });
+    assert!(instructions(refusal(&swaps(1), Limits { growth: CodeGrowth::Factor(0), ..Limits::default() })));
+    let fuel = |refusal| matches!(refusal, Refusal::LimitExceeded { kind: LimitKind::Fuel, .. });
+    assert!(fuel(refusal(&swaps(1), Limits { fuel: 100, ..Limits::default() })));
+    let instances = |refusal| matches!(refusal, Refusal::LimitExceeded { kind: LimitKind::Instances, limit: 2, .. });
     assert!(instances(refusal(&swaps(1), Limits { members: 2, ..Limits::default() })));
     let text = "type boxT = bytes[<=9]; pool boxT 1; channel c(int); process b { in(c, _); }\n\
         process a { alt { when (free(boxT) > 0) out(c, 1) { } } }";
@@ -407,7 +409,7 @@ fn who_costs_most_is_left_out() {
     "#]]
     .assert_eq(&groups(text, OFFERS, Limits::default()));
     // Without a way to tell who is fewest, a smaller group is not fused at all.
-    let limits = Limits { growth: Growth::Times(0), ..Limits::default() };
+    let limits = Limits { growth: CodeGrowth::Factor(0), ..Limits::default() };
     expect_test::expect![[r#"
         left out: s: together with the others, more than 0 instructions
         not fused: p0, t: more than 0 instructions
@@ -417,7 +419,7 @@ fn who_costs_most_is_left_out() {
 
 #[test]
 fn what_nobody_has_asked_for_takes_little_code_and_time() {
-    let modest = Limits { growth: Growth::Modest, ..Limits::default() };
+    let modest = Limits { growth: CodeGrowth::Conservative, ..Limits::default() };
     for stages in [1, 8, 28] {
         let said = groups(&chain(stages), OFFERS, modest);
         assert!(said.starts_with("fused: s, p0") && said.lines().count() == 1, "{said}");
@@ -438,10 +440,10 @@ fn what_nobody_has_asked_for_takes_little_code_and_time() {
         process pre { while { in(i, $x); out(k, x + 1); } }\nprocess mid { while { in(k, $x); out(a, x - x); } }\n\
         process ring[5] { var x = 0; while { alt { in(a, x) { out(o, x); } when (x > 0) out(a, x - 1) { } } } }\n";
     let program = compile(Path::new("test.esp"), ring);
-    for effort in [usize::MAX, 100] {
-        let (_, attempts) = fuse_all(program.clone(), false, Limits { effort, ..modest });
+    for fuel in [usize::MAX, 100] {
+        let (_, attempts) = fuse_all(program.clone(), false, Limits { fuel, ..modest });
         let [attempt] = &attempts[..] else { panic!("{attempts:?}") };
-        assert!(matches!(attempt.outcome, groups::Outcome::Refused(Refusal::TooLarge { .. })), "{attempt:?}");
+        assert!(matches!(attempt.outcome, groups::Outcome::Refused(Refusal::LimitExceeded { .. })), "{attempt:?}");
     }
 }
 

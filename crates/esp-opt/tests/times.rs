@@ -6,7 +6,9 @@ use quaject_esp_exec::report::Outcome;
 use quaject_esp_ir::ir::{ProcessId, Program};
 use quaject_esp_ir::read::read;
 use quaject_esp_ir::{text::print, verify::verify};
-use quaject_esp_opt::fuse::{Limits, Refusal, fuse};
+use quaject_esp_opt::fuse::fuse;
+use quaject_esp_opt::limits::Limits;
+use quaject_esp_opt::refusal::Refusal;
 use quaject_test_world::{Script, act, compile};
 use std::path::Path;
 
@@ -108,7 +110,7 @@ fn nobody_starves_beside_who_asks() {
         let program = compile(Path::new("test.esp"), &text);
         match all_fused(&program) {
             Ok(fused) => assert_eq!(run(&fused, ""), (Vec::new(), Some(7)), "{}", print(&fused)),
-            Err(refusal) => assert!(matches!(refusal, Refusal::Starves { .. }), "{refusal:?}"),
+            Err(refusal) => assert!(matches!(refusal, Refusal::MayStarve { .. }), "{refusal:?}"),
         }
     }
 }

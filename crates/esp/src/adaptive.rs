@@ -8,7 +8,7 @@ use quaject_esp_ir::ir::Program;
 use quaject_esp_opt::path::{self, extract};
 
 /// How much work one attempt may be: the program stands still meanwhile.
-const MOST_EFFORT: usize = 50_000;
+const MAX_FUEL: usize = 50_000;
 
 /// A program with fast paths that were found.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub fn form(
     for text in before {
         with_paths.root.bytes.extend(format!("\n{text}").into_bytes());
     }
-    let suggestion = suggest_within(&with_paths, loader, profile, MOST_EFFORT)?;
+    let suggestion = suggest_within(&with_paths, loader, profile, MAX_FUEL)?;
     with_paths.root.bytes.extend(format!("\n{}", suggestion.text).into_bytes());
     let Checked { sources, program, .. } = check(with_paths, loader);
     let program = program.ok_or(NoSuggestion::Program(NoOutput::Wrong))?;
@@ -53,7 +53,7 @@ pub fn form(
         let head = format!("fastpath {} {{", specification.name);
         paths.iter().any(|text| text.starts_with(&head))
     });
-    let limits = Limits { effort: MOST_EFFORT, ..Limits::default() };
+    let limits = Limits { fuel: MAX_FUEL, ..Limits::default() };
     let made = extract(plain, &specifications, path::Options { checked, limits, ..path::Options::default() });
     if made.program.paths.is_empty() {
         let report: Vec<String> = made.extractions.iter().map(|extraction| extraction.text(plain)).collect();

@@ -4,8 +4,9 @@ use crate::models::{NoSuch, models_concrete};
 use crate::{Loader, Modelled, Source, Subject, paths, verified};
 use quaject_esp_ir::ir::Program;
 use quaject_esp_ir::model::{ModelProgram, Role};
-use quaject_esp_opt::fuse::Limits;
-use quaject_esp_opt::path::{self, BackOff, Extraction, Manual, Specification, extract};
+use quaject_esp_opt::limits::Limits;
+use quaject_esp_opt::path::{self, BackOff, Extraction, Manual, extract};
+use quaject_esp_opt::path_spec::PathSpec;
 
 /// A program's models, each with and without fast paths. Nothing inside is abstracted.
 #[derive(Clone, Debug)]
@@ -65,7 +66,7 @@ pub fn compared(
 }
 
 /// The first process of a fast path that a model leaves out.
-fn first_left_out(model: &ModelProgram, specification: &Specification) -> Option<String> {
+fn first_left_out(model: &ModelProgram, specification: &PathSpec) -> Option<String> {
     let is_left_out = |instance: &u32| model.role(*instance) == Role::LeftOut;
     let mut instances = specification.members.iter().map(|part| part.instance);
     instances.find(is_left_out).map(|instance| model.program.instance_name(instance))

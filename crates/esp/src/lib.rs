@@ -25,9 +25,11 @@ pub use models::{
 pub use optimise::{Dump, Dumped, Optimiser, PASSES, optimise};
 pub use profile::{Operation, Profile};
 pub use quaject_esp_opt::batch::{Attempt as BatchAttempt, Batched, Reason};
-pub use quaject_esp_opt::fuse::{Growth, Limits, Refusal};
 pub use quaject_esp_opt::groups::{Attempt, Outcome};
-pub use quaject_esp_opt::path::{Cuts, Exit, Extraction, Made, Manual, Why};
+pub use quaject_esp_opt::limits::{CodeGrowth, Limits};
+pub use quaject_esp_opt::path::{Extraction, Made, Manual};
+pub use quaject_esp_opt::path_exit::{ExitReason, IterationCountPlacement, PathExit};
+pub use quaject_esp_opt::refusal::Refusal;
 pub use quaject_esp_syntax::check::Loader;
 pub use states::{NoPicture, states};
 pub use suggest::{NoSuggestion, Suggestion, suggest};
@@ -122,7 +124,7 @@ pub struct Options {
     /// Whether overflow is a fault, which passes then keep.
     pub checked: bool,
     /// Where runs of fast paths are counted.
-    pub cuts: Cuts,
+    pub iteration_counts: IterationCountPlacement,
     /// What becomes of fast paths that are C functions.
     pub manual: Manual,
     /// How large the code of fused processes and of fast paths may become.
@@ -138,10 +140,10 @@ pub struct Options {
 impl Options {
     /// The program as it is written.
     pub fn new(emit: Emit) -> Options {
-        let (mode, cuts, manual) = (Mode::Process, Cuts::Loops, Manual::Called);
+        let (mode, iteration_counts, manual) = (Mode::Process, IterationCountPlacement::LoopHeads, Manual::Called);
         let (limits, batching) = (Limits::default(), Batching::default());
         let (optimiser, dump) = (Optimiser::default(), Dump::default());
-        Options { emit, mode, checked: false, cuts, manual, limits, batching, optimiser, dump }
+        Options { emit, mode, checked: false, iteration_counts, manual, limits, batching, optimiser, dump }
     }
 }
 
@@ -281,8 +283,8 @@ pub fn compile(source: Source, loader: &mut dyn Loader, options: &Options) -> Co
             let specifications = paths::specifications(&fast_paths, &work.program, &sources);
             // What was asked for by name is not measured against the code of its processes.
             let limits = Limits { growth: Limits::default().growth, ..options.limits };
-            let (cuts, back_off) = (options.cuts, path::BackOff::On);
-            let options = path::Options { checked, cuts, manual, limits, back_off };
+            let (iteration_counts, back_off) = (options.iteration_counts, path::BackOff::On);
+            let options = path::Options { checked, iteration_counts, manual, limits, back_off };
             extractions = match &seen {
                 Some(refusal) => path::refused(&work.program, &specifications, refusal),
                 // Nothing of the program is looked at that takes memory, nor copied.

@@ -5,7 +5,8 @@ use crate::picture::{self, Node};
 use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::{BlockId, Body, Location, Operation, PathId, Process, Program, Terminator};
 use quaject_esp_ir::text::location_text;
-use quaject_esp_opt::path::{Exit, Extraction, Made};
+use quaject_esp_opt::path::{Extraction, Made};
+use quaject_esp_opt::path_exit::PathExit;
 use std::collections::BTreeMap;
 
 /// States of one picture: more are told, not drawn.
@@ -69,7 +70,7 @@ impl Picture<'_> {
     fn path(&mut self, trigger: &Process, path: PathId, then: BlockId, extractions: &[Extraction]) {
         let name = &self.program.paths[path.0 as usize].name;
         let made = extractions.iter().find(|extraction| extraction.name == *name);
-        let (exits, members): (&[Exit], &[String]) = match made {
+        let (exits, members): (&[PathExit], &[String]) = match made {
             Some(Extraction { result: Ok(Made { exits, .. }), members, .. }) => (exits, members),
             Some(_) | None => (&[], &[]),
         };
@@ -77,7 +78,7 @@ impl Picture<'_> {
         let exits: Vec<(Location, usize)> = exits
             .iter()
             .map(|exit| {
-                let why = exit.why.text(members);
+                let why = exit.reason.text(members);
                 let at: Vec<String> = members
                     .iter()
                     .zip(&exit.at)

@@ -21,7 +21,7 @@ const MOST_MEMBERS: usize = 8;
 
 /// How much work one attempt may be: a path that takes more is no path that a person would read. All attempts together
 /// take a second or two.
-const MOST_EFFORT: usize = 500_000;
+const MAX_FUEL: usize = 500_000;
 
 /// What the path is called, if nothing in the program is.
 const NAME: &str = "hotPath";
@@ -61,7 +61,7 @@ pub enum NoSuggestion {
 /// # Errors
 /// Why there is none.
 pub fn suggest(source: &Source, loader: &mut dyn Loader, profile: &Profile) -> Result<Suggestion, NoSuggestion> {
-    suggest_within(source, loader, profile, MOST_EFFORT)
+    suggest_within(source, loader, profile, MAX_FUEL)
 }
 
 /// Likewise, with less work for each attempt.
@@ -69,7 +69,7 @@ pub(crate) fn suggest_within(
     source: &Source,
     loader: &mut dyn Loader,
     profile: &Profile,
-    effort: usize,
+    fuel: usize,
 ) -> Result<Suggestion, NoSuggestion> {
     let plain = compile(source.clone(), loader, &Options::new(Emit::Ir));
     let program = plain.outputs.map_err(NoSuggestion::Program)?.ir;
@@ -84,7 +84,7 @@ pub(crate) fn suggest_within(
     let mut refusal = String::new();
     while members.len() >= 2 {
         let text = specification(&program, &name, &members);
-        match tried(source, loader, &name, &text, effort) {
+        match tried(source, loader, &name, &text, fuel) {
             Ok(report) => {
                 let left_out = all[members.len()..].to_vec();
                 let members = all[..members.len()].to_vec();
@@ -98,10 +98,10 @@ pub(crate) fn suggest_within(
 }
 
 /// Makes the path of a specification: what is said of it, or of why it cannot be made.
-fn tried(source: &Source, loader: &mut dyn Loader, name: &str, text: &str, effort: usize) -> Result<String, String> {
+fn tried(source: &Source, loader: &mut dyn Loader, name: &str, text: &str, fuel: usize) -> Result<String, String> {
     let mut source = source.clone();
     source.root.bytes.extend(format!("\n{text}").into_bytes());
-    let limits = Limits { effort, ..Limits::default() };
+    let limits = Limits { fuel, ..Limits::default() };
     let options = Options { mode: Mode::FastPath, limits, ..Options::new(Emit::Ir) };
     let Compiled { diagnostics, outputs, .. } = compile(source, loader, &options);
     let wrong = || diagnostics.first().map_or_else(String::new, |diagnostic| diagnostic.message.clone());

@@ -2,7 +2,9 @@
 //! its input from nothing up, with every bound on the iterations of a path, so that it is left at every place it can be
 //! left at. The figures of the fast-paths paper give the states, the exit and the abort that the paper names.
 
-use quaject_esp::{Cuts, Emit, Emitted, File, Loader, Mode, Options, Outputs, Source, Why, compile};
+use quaject_esp::{
+    Emit, Emitted, ExitReason, File, IterationCountPlacement, Loader, Mode, Options, Outputs, Source, compile,
+};
 use quaject_esp_exec::interpreter::Interpreter;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::{Checks, Control, Effect, Machine, State, Step};
@@ -27,10 +29,10 @@ impl Loader for NoImports {
     }
 }
 
-fn compiled(program: &str, paths: &str, mode: Mode, cuts: Cuts) -> Outputs {
+fn compiled(program: &str, paths: &str, mode: Mode, iteration_counts: IterationCountPlacement) -> Outputs {
     let file = |name: &str, text: &str| File { name: name.into(), bytes: text.as_bytes().to_vec() };
     let source = Source { root: file("p.esp", program), fast_paths: vec![file("p.fp", paths)] };
-    let options = Options { mode, cuts, ..Options::new(Emit::IrText) };
+    let options = Options { mode, iteration_counts, ..Options::new(Emit::IrText) };
     let compiled = compile(source, &mut NoImports, &options);
     let messages: Vec<String> = compiled.diagnostics.iter().map(|diagnostic| diagnostic.message.clone()).collect();
     let outputs = compiled.outputs.unwrap_or_else(|reason| panic!("{reason:?}: {messages:#?}\n{program}\n{paths}"));
@@ -79,12 +81,15 @@ enum Uses {
 
 /// Runs with and without paths. Where they are used mostly, fewer rendezvous are left in the longest run.
 fn same(program: &str, paths: &str, scripts: &[String], bounds: u32, uses: Uses) {
-    let slow = compiled(program, "", Mode::Process, Cuts::Loops).ir;
-    let mut programs = vec![("as it is".to_string(), compiled(program, paths, Mode::FastPath, Cuts::Loops))];
+    let slow = compiled(program, "", Mode::Process, IterationCountPlacement::LoopHeads).ir;
+    let mut programs =
+        vec![("as it is".to_string(), compiled(program, paths, Mode::FastPath, IterationCountPlacement::LoopHeads))];
     for bound in 1..=bounds {
-        for (cuts, name) in [(Cuts::Everywhere, "nodes"), (Cuts::Loops, "loops")] {
+        for (iteration_counts, name) in
+            [(IterationCountPlacement::EveryNode, "nodes"), (IterationCountPlacement::LoopHeads, "loops")]
+        {
             let bounded = paths.replacen('{', &format!("{{ bound {bound};"), 1);
-            programs.push((format!("{bound} {name}"), compiled(program, &bounded, Mode::FastPath, cuts)));
+            programs.push((format!("{bound} {name}"), compiled(program, &bounded, Mode::FastPath, iteration_counts)));
         }
     }
     for (name, fast) in &programs {
@@ -109,14 +114,14 @@ fn same(program: &str, paths: &str, scripts: &[String], bounds: u32, uses: Uses)
 /// A path that is left for no reason, at each of the places where it looks whether it goes on, one after the other: whoever
 /// runs from there shows what it shows without the path. At how many it was left.
 fn left_anywhere(program: &str, paths: &str, scripts: &[String]) -> usize {
-    let slow = compiled(program, "", Mode::Process, Cuts::Loops).ir;
+    let slow = compiled(program, "", Mode::Process, IterationCountPlacement::LoopHeads).ir;
     let expected: Vec<_> = scripts.iter().map(|script| run(&slow, script).0).collect();
     let (mut left, mut without) = (0, 0);
     for place in 0.. {
-        let fast = compiled(program, paths, Mode::FastPath, Cuts::Forced(place));
+        let fast = compiled(program, paths, Mode::FastPath, IterationCountPlacement::Forced(place));
         let extraction = &fast.extractions[0];
         let is_left = match &extraction.result {
-            Ok(made) => made.exits.iter().any(|exit| matches!(exit.why, Why::Forced(_))),
+            Ok(made) => made.exits.iter().any(|exit| matches!(exit.reason, ExitReason::Forced(_))),
             // What is left of it does nothing, or never comes to its end.
             Err(_) => false,
         };
@@ -166,7 +171,7 @@ fn filters_have_few_states() {
             32,
         ),
     ] {
-        let outputs = compiled(program, paths, Mode::FastPath, Cuts::Loops);
+        let outputs = compiled(program, paths, Mode::FastPath, IterationCountPlacement::LoopHeads);
         let made = outputs.extractions[0].result.as_ref().expect("the paths of the filters can be made");
         assert!(made.nodes <= most, "{} states", made.nodes);
     }
@@ -174,19 +179,25 @@ fn filters_have_few_states() {
 
 #[test]
 fn figures_2_and_5() {
-    let outputs = compiled(FIGURE_2, FIGURE_5, Mode::FastPath, Cuts::Loops);
+    let outputs = compiled(FIGURE_2, FIGURE_5, Mode::FastPath, IterationCountPlacement::LoopHeads);
     let made = outputs.extractions[0].result.as_ref().expect("the path of the paper can be made");
     let lines = |places: &[quaject_esp_ir::ir::Location]| places.iter().map(|at| at.line).collect::<Vec<u32>>();
     let states: Vec<Vec<u32>> = made.states.iter().map(|state| lines(state)).collect();
     for wanted in [[13, 32, 50], [15, 35, 50], [15, 41, 50], [19, 32, 50]] {
         assert!(states.contains(&wanted.to_vec()), "{wanted:?} of figure 6 is not reached: {states:?}");
     }
-    let exits: Vec<(Why, Vec<u32>)> = made.exits.iter().map(|exit| (exit.why, lines(&exit.at))).collect();
-    let normal: Vec<&Vec<u32>> = exits.iter().filter(|(why, _)| *why == Why::Normal).map(|(_, at)| at).collect();
+    let exits: Vec<(ExitReason, Vec<u32>)> = made.exits.iter().map(|exit| (exit.reason, lines(&exit.at))).collect();
+    let normal: Vec<&Vec<u32>> = exits.iter().filter(|(why, _)| *why == ExitReason::Normal).map(|(_, at)| at).collect();
     assert_eq!(normal, [&vec![19, 32, 50]], "the only exit of figure 6");
-    let deviations: Vec<&(Why, Vec<u32>)> =
-        exits.iter().filter(|(why, _)| matches!(why, Why::Deviation(_) | Why::Predicate(_))).collect();
-    assert_eq!(deviations, [&(Why::Deviation(1), vec![15, 36, 50])], "the only abort by the path's words is at #2");
+    let deviations: Vec<&(ExitReason, Vec<u32>)> = exits
+        .iter()
+        .filter(|(why, _)| matches!(why, ExitReason::Deviation(_) | ExitReason::PredicateFalse(_)))
+        .collect();
+    assert_eq!(
+        deviations,
+        [&(ExitReason::Deviation(1), vec![15, 36, 50])],
+        "the only abort by the path's words is at #2"
+    );
     assert_eq!(made.decline, None);
 }
 
@@ -332,7 +343,7 @@ fn loops_within_a_path_are_counted_before_they_begin() {
     let program = RUNS.replace("<=16", "<=64");
     let entries = |bound: u32| {
         let path = RUNS_PATH.replacen('{', &format!("{{ bound {bound};"), 1);
-        let program = compiled(&program, &path, Mode::FastPath, Cuts::Loops).ir;
+        let program = compiled(&program, &path, Mode::FastPath, IterationCountPlacement::LoopHeads).ir;
         let script = format!("; offer inputC \"{}\"\n; close inputC\n", r"\x02a".repeat(32));
         let mut world = Script::new(&program, &script);
         let mut interpreter = Interpreter::new(&program, Checks::On).expect("the program is small");
@@ -394,9 +405,13 @@ fastpath keys {
 
 #[test]
 fn values_that_count_alike_are_compared_once() {
-    let outputs = compiled(KEYS, KEYS_PATH, Mode::FastPath, Cuts::Loops);
+    let outputs = compiled(KEYS, KEYS_PATH, Mode::FastPath, IterationCountPlacement::LoopHeads);
     let made = outputs.extractions[0].result.as_ref().expect("the path can be made");
-    assert!(made.exits.iter().any(|exit| exit.why == Why::Unequal), "{}", outputs.extractions[0].text(&outputs.ir));
+    assert!(
+        made.exits.iter().any(|exit| exit.reason == ExitReason::ValuesDiffer),
+        "{}",
+        outputs.extractions[0].text(&outputs.ir)
+    );
     for (text, uses) in [("abcdefghijklmnop", Uses::Mostly), ("!bcdefg!ijkl!!op", Uses::Sometimes)] {
         for length in 0..=text.len() {
             same(KEYS, KEYS_PATH, &inputs("inputC", &[&format!("{:?}", &text[..length])], ""), 3, uses);
@@ -474,8 +489,8 @@ fn replay<'p>(slow: &mut Machine<'_>, from: &Run<'p>, to: &Run<'_>, members: &[u
 
 /// Runs a program by steps chosen at random. Whenever a path has been left, the slow program has to get to the same
 /// state, stores and places and all, by steps of its own. How many runs of a path were replayed.
-fn replayed(program: &str, paths: &str, script: &str, cuts: Cuts, mut seed: u64) -> u32 {
-    let fast_ir = compiled(program, paths, Mode::FastPath, cuts).ir;
+fn replayed(program: &str, paths: &str, script: &str, iteration_counts: IterationCountPlacement, mut seed: u64) -> u32 {
+    let fast_ir = compiled(program, paths, Mode::FastPath, iteration_counts).ir;
     let slow_ir = without_entries(&fast_ir);
     let path = &fast_ir.paths[0];
     let members: Vec<u32> =
@@ -531,7 +546,7 @@ fn every_exit_and_abort_is_replayed() {
     for script in inputs("hostSendRequestC", &["0 4096", "4096 8192"], rest) {
         for seed in 0..40 {
             let paths = FIGURE_5.replacen('{', &format!("{{ settle 0; bound {};", 1 + seed % 8), 1);
-            runs += replayed(FIGURE_2, &paths, &script, Cuts::Everywhere, seed);
+            runs += replayed(FIGURE_2, &paths, &script, IterationCountPlacement::EveryNode, seed);
         }
     }
     assert!(runs > 20, "the path was entered {runs} times only");
@@ -540,7 +555,7 @@ fn every_exit_and_abort_is_replayed() {
         for seed in 0..40 {
             let paths = STREAM.replacen('{', &format!("{{ settle 0; bound {};", 1 + seed % 8), 1);
             let script = format!("; offer inputC {text:?}\n; close inputC\n");
-            runs += replayed(FILTERS, &paths, &script, Cuts::Everywhere, seed);
+            runs += replayed(FILTERS, &paths, &script, IterationCountPlacement::EveryNode, seed);
         }
     }
     assert!(runs > 20, "the path of filters was entered {runs} times only");
@@ -603,7 +618,7 @@ fn alternatives_predicates_and_peers() {
     for paths in specifications {
         same(CHOICES, paths, &scripts, 3, Uses::Sometimes);
     }
-    let made = compiled(CHOICES, specifications[1], Mode::FastPath, Cuts::Loops);
+    let made = compiled(CHOICES, specifications[1], Mode::FastPath, IterationCountPlacement::LoopHeads);
     assert_eq!(made.extractions[0].result.as_ref().expect("it can be made").decline, Some(2));
 }
 
@@ -662,7 +677,10 @@ fn faults_of_lengths_and_pools_are_the_members_own() {
           process read { statement inC, workC; start inC; follows workC (inC workC)*; }
           process work { statement workC, outC; start workC; follows outC?; exit workC; } }";
         let scripts = inputs("inC", &["2", "2", "1", "3", "2", "9", "-1"], "");
-        let (end, _) = run(&compiled(&program, "", Mode::Process, Cuts::Loops).ir, scripts.last().expect("several"));
+        let (end, _) = run(
+            &compiled(&program, "", Mode::Process, IterationCountPlacement::LoopHeads).ir,
+            scripts.last().expect("several"),
+        );
         assert!(end.last().is_some_and(|end| end.starts_with("fault ") && end.contains(" of work ")), "{end:?}");
         same(&program, path, &scripts, 3, Uses::Sometimes);
     }
@@ -694,7 +712,7 @@ fn messages_made_while_waiting() {
 #[test]
 fn paths_that_cannot_be_made() {
     let refused = |program: &str, paths: &str| {
-        let outputs = compiled(program, paths, Mode::FastPath, Cuts::Loops);
+        let outputs = compiled(program, paths, Mode::FastPath, IterationCountPlacement::LoopHeads);
         outputs.extractions.iter().map(|extraction| extraction.text(&outputs.ir)).collect::<Vec<_>>().join("\n")
     };
     let pri = CHOICES.replace("    alt {", "    pri alt {");

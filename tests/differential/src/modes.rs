@@ -11,10 +11,12 @@ use quaject_esp_ir::ir::{Fault, HandOff, Location, MemoryMode, Program, SiteId};
 use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
 use quaject_esp_opt::batch::batch;
-use quaject_esp_opt::fuse::Limits;
 use quaject_esp_opt::groups::{fuse_all, fuse_unseen};
+use quaject_esp_opt::limits::Limits;
 use quaject_esp_opt::order::Order;
-use quaject_esp_opt::path::{Cuts, Element, Extracted, Options, Part, Point, Regex, Specification, extract};
+use quaject_esp_opt::path::{Extracted, Options, extract};
+use quaject_esp_opt::path_exit::IterationCountPlacement;
+use quaject_esp_opt::path_spec::{MemberSpec, PathElement, PathRegex, PathSpec, ProgramPoint};
 use std::collections::HashSet;
 
 /// States looked at before the search for a run gives up.
@@ -70,7 +72,7 @@ pub fn transform(seed: u64, program: &Program, mode: Mode) -> Result<Option<Prog
         }
         Mode::FastPath => {
             // A third of the paths are left somewhere for no reason.
-            let forced = seed.is_multiple_of(3).then_some(Cuts::Forced((seed / 3 % 24) as u32));
+            let forced = seed.is_multiple_of(3).then_some(IterationCountPlacement::Forced((seed / 3 % 24) as u32));
             path_cut(seed, &before(seed, program), Checks::Off, forced).map(|made| made.program)
         }
     };
@@ -93,23 +95,28 @@ pub fn with_path(seed: u64, program: &Program, checks: Checks) -> Option<Extract
 }
 
 /// Likewise, cut so, or else at random.
-fn path_cut(seed: u64, program: &Program, checks: Checks, cuts: Option<Cuts>) -> Option<Extracted> {
+fn path_cut(
+    seed: u64,
+    program: &Program,
+    checks: Checks,
+    iteration_counts: Option<IterationCountPlacement>,
+) -> Option<Extracted> {
     let mut rng = Rng::with_seed(seed);
     let specification = specification(&mut rng, program)?;
-    let random = if rng.bool() { Cuts::Loops } else { Cuts::Everywhere };
-    let cuts = cuts.unwrap_or(random);
-    let options = Options { checked: checks == Checks::On, limits: limits(), cuts, ..Options::default() };
+    let random = if rng.bool() { IterationCountPlacement::LoopHeads } else { IterationCountPlacement::EveryNode };
+    let iteration_counts = iteration_counts.unwrap_or(random);
+    let options = Options { checked: checks == Checks::On, limits: limits(), iteration_counts, ..Options::default() };
     let made = extract(program, &[specification], options);
     (!made.program.paths.is_empty()).then_some(made)
 }
 
 /// How large the code of samples may become.
 fn limits() -> Limits {
-    Limits { nodes: 500, instructions: 2_000, effort: 100_000, ..Limits::default() }
+    Limits { nodes: 500, instructions: 2_000, fuel: 100_000, ..Limits::default() }
 }
 
 /// A random specification, mostly of instances that talk to each other.
-fn specification(rng: &mut Rng, program: &Program) -> Option<Specification> {
+fn specification(rng: &mut Rng, program: &Program) -> Option<PathSpec> {
     let sites = |instance: u32| {
         let (process, _) = program.process_of(instance).expect("only instances that there are");
         &program.processes[process.0 as usize].sites
@@ -128,54 +135,54 @@ fn specification(rng: &mut Rng, program: &Program) -> Option<Specification> {
         let near: Vec<u32> = all.iter().filter(talks).copied().collect();
         members.extend(rng.choice(&near).copied());
     }
-    let parts: Vec<Part> =
+    let parts: Vec<MemberSpec> =
         members.iter().map(|instance| part(rng, *instance, sites(*instance).len(), members.len())).collect();
-    Some(Specification {
+    Some(PathSpec {
         name: "path".into(),
-        bound: [1, 2, 3, 1024][rng.usize(0..4)],
-        decline: [1, 2, 64][rng.usize(0..3)],
-        settle: [0, 1, 8][rng.usize(0..3)],
+        max_iterations: [1, 2, 3, 1024][rng.usize(0..4)],
+        bypass_interval: [1, 2, 64][rng.usize(0..3)],
+        retry_limit: [0, 1, 8][rng.usize(0..3)],
         members: parts,
         function: None,
         location: Location::default(),
     })
 }
 
-fn part(rng: &mut Rng, instance: u32, sites: usize, members: usize) -> Part {
-    let any = |rng: &mut Rng| Point::Site(SiteId(rng.usize(0..sites) as u32));
-    let element = |rng: &mut Rng, point: Point| {
+fn part(rng: &mut Rng, instance: u32, sites: usize, members: usize) -> MemberSpec {
+    let any = |rng: &mut Rng| ProgramPoint::Site(SiteId(rng.usize(0..sites) as u32));
+    let element = |rng: &mut Rng, point: ProgramPoint| {
         let yield_to = (rng.u32(0..16) == 0).then(|| rng.usize(0..members));
-        Element { point, test: None, peer: None, yield_to }
+        PathElement { point, test: None, peer: None, yield_to }
     };
     let start = any(rng);
-    let statements: Vec<Point> = (0..sites as u32)
-        .map(|site| Point::Site(SiteId(site)))
+    let statements: Vec<ProgramPoint> = (0..sites as u32)
+        .map(|site| ProgramPoint::Site(SiteId(site)))
         .filter(|point| *point == start || rng.u32(0..3) > 0)
         .collect();
     // Most words end where they began, so that the path begins again.
-    let exit: Vec<Point> = if rng.u32(0..3) > 0 { vec![start] } else { vec![any(rng)] };
-    let steps: Vec<Point> = statements.iter().copied().filter(|point| !exit.contains(point)).collect();
+    let exit: Vec<ProgramPoint> = if rng.u32(0..3) > 0 { vec![start] } else { vec![any(rng)] };
+    let steps: Vec<ProgramPoint> = statements.iter().copied().filter(|point| !exit.contains(point)).collect();
     let one = |rng: &mut Rng| {
         let point = *rng.choice(&steps).expect("only if there are steps");
-        Regex::Element(element(rng, point))
+        PathRegex::Element(element(rng, point))
     };
     let follows = (!steps.is_empty() && rng.u32(0..5) > 0).then(|| match rng.u32(0..4) {
         0 => one(rng),
-        1 => Regex::Sequence((0..rng.usize(1..4)).map(|_| one(rng)).collect()),
+        1 => PathRegex::Sequence((0..rng.usize(1..4)).map(|_| one(rng)).collect()),
         2 => {
             let most = rng.bool().then(|| rng.u64(1..4));
-            Regex::Repeat(Box::new(Regex::Choice((0..rng.usize(1..3)).map(|_| one(rng)).collect())), 0, most)
+            PathRegex::Repeat(Box::new(PathRegex::Choice((0..rng.usize(1..3)).map(|_| one(rng)).collect())), 0, most)
         }
         _ => {
-            let all = steps.iter().map(|point| Regex::Element(element(rng, *point))).collect();
-            Regex::Repeat(Box::new(Regex::Choice(all)), 0, None)
+            let all = steps.iter().map(|point| PathRegex::Element(element(rng, *point))).collect();
+            PathRegex::Repeat(Box::new(PathRegex::Choice(all)), 0, None)
         }
     });
-    let exit = exit.into_iter().map(|point| Element { yield_to: None, ..element(rng, point) }).collect();
-    Part {
+    let exit = exit.into_iter().map(|point| PathElement { yield_to: None, ..element(rng, point) }).collect();
+    MemberSpec {
         instance,
         statements,
-        start: Element { point: start, test: None, peer: None, yield_to: None },
+        start: PathElement { point: start, test: None, peer: None, yield_to: None },
         follows,
         exit,
     }

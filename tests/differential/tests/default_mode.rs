@@ -7,7 +7,7 @@ use quaject_differential::generate::{Outcome, Sample};
 use quaject_differential::interpret::{Local, interpret, run_locally};
 use quaject_differential::modes::same;
 use quaject_differential::world::Script;
-use quaject_esp::{Emit, Growth, Mode, Optimiser, Options};
+use quaject_esp::{CodeGrowth, Emit, Mode, Optimiser, Options};
 use quaject_esp_exec::datum::{Datum, conforms, parse_message};
 use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::{Boundary, Channel, Program, Type, TypeId};
@@ -36,7 +36,7 @@ fn programs(folder: &Path, found: &mut Vec<PathBuf>) {
 fn compile(path: &Path, mode: Mode) -> Option<Program> {
     let (source, mut disk) = open_program(path, &[]).expect("the program can be read");
     let mut options = Options { mode, optimiser: Optimiser::On, ..Options::new(Emit::Ir) };
-    options.limits.growth = Growth::Modest;
+    options.limits.growth = CodeGrowth::Conservative;
     Some(quaject_esp::compile(source, &mut disk, &options).outputs.ok()?.ir)
 }
 

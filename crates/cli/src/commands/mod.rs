@@ -60,7 +60,7 @@ fn compile(
     for refused in asked_for {
         match refused.result {
             // A path of processes that are fused is not needed.
-            Ok(_) | Err(Refusal::Fused { .. }) => {}
+            Ok(_) | Err(Refusal::AlreadyFused { .. }) => {}
             Err(_) => say(&format!("warning: {}\n", refused.text(&outputs.ir))),
         }
     }

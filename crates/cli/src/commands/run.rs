@@ -4,7 +4,7 @@ use super::{compile, keep_apart, refused};
 use crate::arguments::{self, Coding, DebugTool, ModeChoice, Run, RunOptions};
 use crate::terminal::{Status, Stop, Terminal, say};
 use clap::ValueEnum;
-use quaject_esp::{Compiled, Emit, Extraction, Growth, Limits, Manual, Mode, Optimiser, Options, Outputs, Refusal};
+use quaject_esp::{CodeGrowth, Compiled, Emit, Extraction, Limits, Manual, Mode, Optimiser, Options, Outputs, Refusal};
 use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_run::disk::open_program;
@@ -197,7 +197,7 @@ pub(super) fn manual(externs: &[PathBuf]) -> Manual {
 pub(super) fn tell_manual(mode: ModeChoice, outputs: &Outputs) {
     let asked_for = outputs.extractions.iter().filter(|_| mode == ModeChoice::Fastpath);
     for extraction in asked_for {
-        if let Err(Refusal::Manual { function }) = &extraction.result {
+        if let Err(Refusal::ManualPath { function }) = &extraction.result {
             say(&format!("help: give the file that defines `{function}`: `--extern FILE.c`\n"));
         }
     }
@@ -214,9 +214,9 @@ pub(crate) fn options(emit: Emit, mode: ModeChoice, coding: &Coding, checked: bo
     };
     let mut limits = Limits::default();
     match (coding.growth, mode) {
-        (None, Mode::Auto) => limits.growth = Growth::Modest,
+        (None, Mode::Auto) => limits.growth = CodeGrowth::Conservative,
         (None, Mode::Process | Mode::Direct | Mode::FastPath | Mode::Automata) => {}
-        (Some(times), Mode::Automata | Mode::Auto) => limits.growth = Growth::Times(times),
+        (Some(times), Mode::Automata | Mode::Auto) => limits.growth = CodeGrowth::Factor(times),
         (Some(_), Mode::Process | Mode::Direct | Mode::FastPath) => {
             let trouble = Trouble::usage("`--growth` has no meaning here");
             return Err(Stop::at(trouble.help("it is for `--mode automata` and `--mode auto`")));

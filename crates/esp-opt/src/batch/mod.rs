@@ -20,7 +20,7 @@ mod rows;
 mod unroll;
 
 use crate::facts::Fact;
-use crate::fuse::size;
+use crate::limits::code_size;
 use crate::ranges::ranges;
 use cycle::{Cycle, Loops, Way};
 use insert::{Batch, blocks};
@@ -128,7 +128,7 @@ pub fn batch(program: &mut Program, first: usize, checked: bool) -> Vec<Attempt>
     let Program { types, processes, .. } = program;
     let mut attempts = Vec::new();
     for process in processes.iter_mut().skip(first) {
-        let result = match (checked, size(&process.body) <= LARGEST) {
+        let result = match (checked, code_size(&process.body) <= LARGEST) {
             (true, _) => Err(Reason::Checked),
             (false, false) => Err(Reason::TooLarge),
             (false, true) => batch_body(&mut process.body, types),

@@ -58,7 +58,7 @@ pub(super) fn compare(
     let plain = clean_with(body.clone(), types, checked, given);
     let leaders = alike(&plain, starts)?;
     let compared = with_comparison(body, &ends[end], &leaders);
-    let size = |body: &Body| crate::fuse::size(body);
+    let size = |body: &Body| crate::limits::code_size(body);
     let tidied = clean_with(compared.clone(), types, checked, given);
     (size(&tidied) + size(&plain) / LEAST_GAIN <= size(&plain)).then_some((compared, end))
 }

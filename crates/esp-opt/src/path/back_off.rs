@@ -11,7 +11,7 @@
 //!                         else left = 0, span, skip = (2 span + 1) & 63 ───────────> decline
 //! ```
 
-use super::Why;
+use super::ExitReason;
 use crate::product::{Leaving, NodeEnd};
 use quaject_esp_ir::ir::{
     Base, BinaryOp, Block, BlockId, Body, Edge, Instruction, Location, Op, Place, SlotId, Step, Terminator, Type,
@@ -50,13 +50,15 @@ pub(super) fn note(body: &mut Body, ty: TypeId, leaves: &[Leaving], ends: &[Node
     let slot = SlotId(body.slots.len() as u32 - 1);
     let bounds = ends.iter().map(|end| (end.stub, None));
     let others = leaves.iter().map(|leaving| {
-        let count = match leaving.exit.why {
-            Why::Normal | Why::Bound => None,
+        let count = match leaving.exit.reason {
+            ExitReason::Normal | ExitReason::IterationLimit => None,
             // The path goes on as soon as it can, so that one iteration is enough.
-            Why::World(_) | Why::Stuck => Some((leaving.count, PAID - 1)),
-            Why::Deviation(_) | Why::Predicate(_) | Why::Stops(_) | Why::Unequal | Why::Forced(_) => {
-                Some((leaving.count, 0))
-            }
+            ExitReason::EnvironmentNotReady(_) | ExitReason::NoneRunnable => Some((leaving.count, PAID - 1)),
+            ExitReason::Deviation(_)
+            | ExitReason::PredicateFalse(_)
+            | ExitReason::Stops(_)
+            | ExitReason::ValuesDiffer
+            | ExitReason::Forced(_) => Some((leaving.count, 0)),
         };
         (leaving.block, count)
     });

@@ -1,6 +1,7 @@
 //! No run of a fast path is endless: where a loop of it begins, iterations are counted, and the path is left before one
 //! too many ("Fast Paths in Concurrent Programs", section 4.4). One count serves all loops, so that it bounds each.
 
+use crate::path_exit::IterationCountPlacement;
 use crate::product::NodeEnd;
 use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::{
@@ -9,19 +10,6 @@ use quaject_esp_ir::ir::{
 use quaject_esp_ir::visit::{edges_mut, op_values, terminator_values};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
-
-/// Where iterations are counted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Cuts {
-    /// Where loops begin.
-    #[default]
-    Loops,
-    /// At every node, so that tests can have a path left anywhere.
-    Everywhere,
-    /// Where loops begin; and of the places where the exploration asks whether a path goes on, in its order, the path is
-    /// left at this one whatever the answer is. Everybody has to go on from there as if there were no path.
-    Forced(u32),
-}
 
 /// Of this many iterations one is kept for loops within others that have begun when no more are left: it is better to leave
 /// where the loop around them begins, as there everybody is near its start, and the next run can begin at once.
@@ -36,10 +24,18 @@ struct Head {
 
 /// Counts iterations in a path's code, at most so many. The entry block's jump passes the bound on. What it begins with
 /// as well: some iterations may be kept for loops within others.
-pub(super) fn bound(mut body: Body, ends: &[NodeEnd], types: &TypeTable, bound: u32, cuts: Cuts) -> (Body, u32) {
-    let heads = match cuts {
-        Cuts::Loops | Cuts::Forced(_) => loop_heads(&body, ends, types),
-        Cuts::Everywhere => ends.iter().map(|end| Head { block: end.block.0 as usize, inside: None }).collect(),
+pub(super) fn bound(
+    mut body: Body,
+    ends: &[NodeEnd],
+    types: &TypeTable,
+    bound: u32,
+    iteration_counts: IterationCountPlacement,
+) -> (Body, u32) {
+    let heads = match iteration_counts {
+        IterationCountPlacement::LoopHeads | IterationCountPlacement::Forced(_) => loop_heads(&body, ends, types),
+        IterationCountPlacement::EveryNode => {
+            ends.iter().map(|end| Head { block: end.block.0 as usize, inside: None }).collect()
+        }
     };
     let kept = bound / KEPT;
     let mut most = bound;

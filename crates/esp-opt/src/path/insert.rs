@@ -11,7 +11,9 @@
 //!          members about to run: yield, and test again, `settle` times at most
 //! ```
 
-use super::{Specification, back_off};
+use super::back_off;
+use crate::path_spec::PathSpec;
+use crate::placement::MemberPlacement;
 use crate::product::{Course, Group};
 use quaject_esp_ir::ir::{
     Base, BinaryOp, Block, BlockId, Body, Edge, Enter, FastPath, Instruction, Location, Op, Operand, Operation, PathId,
@@ -34,7 +36,7 @@ pub(super) fn insert(
     program: &mut Program,
     group: &Group<'_>,
     course: &Course,
-    of: &Specification,
+    of: &PathSpec,
     path: Body,
     refusals: Refusals,
 ) {
@@ -85,26 +87,8 @@ struct Splice {
     stand_ins: Vec<Vec<(SlotId, SlotId)>>,
 }
 
-/// A member, as the insertion sees it.
-pub(crate) struct Placed {
-    pub(crate) instance: u32,
-    pub(crate) process: ProcessId,
-    pub(crate) start: (BlockId, u32),
-    /// Its values that the path takes.
-    pub(crate) values: Vec<Value>,
-    pub(crate) first_slot: u32,
-    pub(crate) slots: u32,
-    pub(crate) first_site: u32,
-}
-
-impl Placed {
-    fn has_slot(&self, slot: u32) -> bool {
-        (self.first_slot..self.first_slot + self.slots).contains(&slot)
-    }
-}
-
 /// Per member: the slots that matter to it when the path is entered or left.
-fn kept_slots(group: &Group<'_>, members: &[Placed], path: &Body) -> Vec<BTreeSet<SlotId>> {
+fn kept_slots(group: &Group<'_>, members: &[MemberPlacement], path: &Body) -> Vec<BTreeSet<SlotId>> {
     let mut kept: Vec<BTreeSet<SlotId>> =
         members.iter().enumerate().map(|(number, member)| group.live_slots(number, member.start.0)).collect();
     for block in &path.blocks {
@@ -123,7 +107,7 @@ fn kept_slots(group: &Group<'_>, members: &[Placed], path: &Body) -> Vec<BTreeSe
 }
 
 impl Splice {
-    fn new(body: &mut Body, members: &[Placed], kept: &[BTreeSet<SlotId>], path: &Body) -> Splice {
+    fn new(body: &mut Body, members: &[MemberPlacement], kept: &[BTreeSet<SlotId>], path: &Body) -> Splice {
         let mut splice = Splice {
             first_value: body.values.len() as u32,
             first_block: body.blocks.len() as u32,
@@ -201,7 +185,7 @@ impl Splice {
 
 /// The entry test.
 struct Test<'s> {
-    of: &'s Specification,
+    of: &'s PathSpec,
     id: PathId,
     /// The block behind which the path begins.
     before: BlockId,
@@ -237,7 +221,7 @@ impl Test<'_> {
             body,
             Vec::new(),
             vec![
-                define(limit, Op::Constant(i128::from(self.of.settle)), location),
+                define(limit, Op::Constant(i128::from(self.of.retry_limit)), location),
                 define(fewer, Op::Binary(BinaryOp::Less, tries, limit), location),
             ],
             Terminator::Branch { condition: fewer, then: to(again), otherwise: refused.clone() },
@@ -310,7 +294,7 @@ impl Test<'_> {
             define(old, Op::Load(place.clone()), location),
             define(one, Op::Constant(1), location),
             define(count, Op::Binary(BinaryOp::Add, old, one), location),
-            define(every, Op::Constant(i128::from(self.of.decline)), location),
+            define(every, Op::Constant(i128::from(self.of.bypass_interval)), location),
             define(rest, Op::Binary(BinaryOp::Remainder, count, every), location),
             Instruction { result: None, op: Op::Store(place, rest), location },
             define(zero, Op::Constant(0), location),

@@ -9,9 +9,9 @@
 //!                             else  fault range
 //! ```
 
-use super::{Element, Point, Specification};
-use crate::fuse::Refusal;
+use crate::path_spec::{PathElement, PathSpec, ProgramPoint};
 use crate::product::{Course, Group};
+use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{
     Aggregate, Base, Block, BlockId, Body, Edge, Extern, ExternId, Fault, Instruction, Leave, Location, Mutability, Op,
     Operand, PathId, Place, Program, Purity, Resume, Slot, SlotId, Step, Terminator, Type, TypeId, TypeTable, Value,
@@ -26,7 +26,7 @@ pub(super) fn body(
     program: &mut Program,
     group: &Group<'_>,
     course: &Course,
-    of: &Specification,
+    of: &PathSpec,
     function: &SmolStr,
 ) -> Result<Body, Refusal> {
     let mut manual = Manual { group, of, table: &program.types, starts: Vec::new(), exits: Vec::new() };
@@ -77,7 +77,7 @@ struct Field {
 
 struct Manual<'m, 'p> {
     group: &'m Group<'p>,
-    of: &'m Specification,
+    of: &'m PathSpec,
     table: &'m TypeTable,
     /// Per member: the block it starts at.
     starts: Vec<BlockId>,
@@ -94,11 +94,11 @@ struct Entry {
 
 impl Manual<'_, '_> {
     /// The block at which a member goes on before a statement.
-    fn stop(&self, member: usize, exit: &Element) -> Result<BlockId, Refusal> {
+    fn stop(&self, member: usize, exit: &PathElement) -> Result<BlockId, Refusal> {
         let body = self.group.body(member);
         let found = match exit.point {
-            Point::Site(site) => self.group.wait_of(member, site),
-            Point::Label(label) => {
+            ProgramPoint::Site(site) => self.group.wait_of(member, site),
+            ProgramPoint::Label(label) => {
                 let is_here = |block: &Block| matches!(block.instructions.first().map(|first| &first.op), Some(Op::Mark(own)) if *own == label);
                 body.blocks.iter().position(is_here).map(|block| BlockId(block as u32))
             }

@@ -20,92 +20,21 @@ mod entry;
 mod insert;
 mod manual;
 mod passed_by;
-pub(crate) mod split;
+mod split;
 
 use crate::facts::Fact;
-use crate::fuse::{Bounds, Limits, Measure, Refusal};
+use crate::limits::{LimitKind, Limits, ProductLimits, code_size};
 use crate::messages::ranges_of_all;
 use crate::passes;
+use crate::path_exit::{ExitReason, IterationCountPlacement, PathExit};
+use crate::path_spec::{PathSpec, ProgramPoint};
+use crate::placement::MemberPlacement;
 use crate::product::{Course, Followed, Group, Leaving, NodeEnd, follow};
-use quaject_esp_exec::profile::PathRuns;
-use quaject_esp_ir::ir::{
-    BlockId, Body, LabelId, Location, ProcessId, Program, SiteId, SlotId, Terminator, TypeTable, Value,
-};
-use quaject_esp_ir::text::location_text;
+use crate::refusal::Refusal;
+use quaject_esp_ir::ir::{BlockId, Body, Location, ProcessId, Program, SlotId, Terminator, TypeTable, Value};
 use smol_str::SmolStr;
 
 pub use back_off::BackOff;
-pub use bound::Cuts;
-pub(crate) use insert::Placed;
-
-/// A fast path as it is asked for.
-#[derive(Clone, Debug)]
-pub struct Specification {
-    /// Its name.
-    pub name: SmolStr,
-    /// Most iterations of a run.
-    pub bound: u32,
-    /// Every how many tests a path with a choice is declined.
-    pub decline: u32,
-    /// Most attempts to get every member in place.
-    pub settle: u32,
-    /// Its members, the trigger first.
-    pub members: Vec<Part>,
-    /// The C function that is the path, if it is not to be made of the members' code.
-    pub function: Option<SmolStr>,
-    /// Where it is written.
-    pub location: Location,
-}
-
-/// What a specification says of one instance.
-#[derive(Clone, Debug)]
-pub struct Part {
-    /// The instance.
-    pub instance: u32,
-    /// Its interesting statements.
-    pub statements: Vec<Point>,
-    /// Where it starts.
-    pub start: Element,
-    /// The words in between; absent: the empty word.
-    pub follows: Option<Regex>,
-    /// Where it ends.
-    pub exit: Vec<Element>,
-}
-
-/// A statement of a process.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Point {
-    /// A channel operation.
-    Site(SiteId),
-    /// A label.
-    Label(LabelId),
-}
-
-/// A statement and what has to hold there.
-#[derive(Clone, Debug)]
-pub struct Element {
-    /// The statement.
-    pub point: Point,
-    /// The number of its predicate in the program.
-    pub test: Option<u32>,
-    /// The partner: index into [`Specification::members`] and its operation.
-    pub peer: Option<(usize, SiteId)>,
-    /// Who runs next: index into [`Specification::members`].
-    pub yield_to: Option<usize>,
-}
-
-/// A regular expression over elements.
-#[derive(Clone, Debug)]
-pub enum Regex {
-    /// One element.
-    Element(Element),
-    /// One after the other.
-    Sequence(Vec<Regex>),
-    /// One of them.
-    Choice(Vec<Regex>),
-    /// At least, at most (none: any number).
-    Repeat(Box<Regex>, u64, Option<u64>),
-}
 
 /// How paths are made.
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,7 +44,7 @@ pub struct Options {
     /// How large the product of a path may become.
     pub limits: Limits,
     /// Where runs are counted.
-    pub cuts: Cuts,
+    pub iteration_counts: IterationCountPlacement,
     /// What becomes of paths that are C functions.
     pub manual: Manual,
     /// What comes of a path that is left early again and again.
@@ -130,55 +59,6 @@ pub enum Manual {
     Called,
     /// The general path runs: there are no C functions.
     LeftOut,
-}
-
-/// A place where a path is left: where everybody stands, and why.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Exit {
-    /// Why; the normal exit, or what kind of abort.
-    pub why: Why,
-    /// Per member: where in the text it goes on.
-    pub at: Vec<Location>,
-}
-
-/// Why a path is left.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Why {
-    /// Everybody is at its end.
-    Normal,
-    /// An interesting statement of this member that the path does not go on with.
-    Deviation(usize),
-    /// A predicate of this member is false.
-    Predicate(usize),
-    /// The world is not ready for this member.
-    World(usize),
-    /// This member would fault, yield, end, or end the program.
-    Stops(usize),
-    /// Nobody can run.
-    Stuck,
-    /// It was asked for where this member goes on: [`Cuts::Forced`].
-    Forced(usize),
-    /// Values that would have stayed equal differ where the path begins.
-    Unequal,
-    /// It has gone as many iterations as it may.
-    Bound,
-}
-
-impl Why {
-    /// In words.
-    pub fn text(self, names: &[String]) -> String {
-        match self {
-            Why::Normal => "exit".to_string(),
-            Why::Deviation(member) => format!("abort: {} leaves the path", names[member]),
-            Why::Predicate(member) => format!("abort: a predicate of {} is false", names[member]),
-            Why::World(member) => format!("abort: the world is not ready for {}", names[member]),
-            Why::Stops(member) => format!("abort: {} faults, yields or ends", names[member]),
-            Why::Stuck => "abort: nobody can run".to_string(),
-            Why::Forced(member) => format!("abort: asked for, at {}", names[member]),
-            Why::Unequal => "abort: values differ that the path takes for equal".to_string(),
-            Why::Bound => "abort: the bound is reached".to_string(),
-        }
-    }
 }
 
 /// What became of a specification.
@@ -197,11 +77,11 @@ pub struct Extraction {
 pub struct Made {
     /// Nodes of the product.
     pub nodes: usize,
-    /// Where it is left, but for the bound: ways out are numbered as these and `bounds` behind them. Of a C function
+    /// Where it is left, but for the bound: ways out are numbered as these and `limit_exits` behind them. Of a C function
     /// nothing is known, but that its ways out are numbered as what it returns.
-    pub exits: Vec<Exit>,
+    pub exits: Vec<PathExit>,
     /// Where it is left because of the bound.
-    pub bounds: Vec<Exit>,
+    pub limit_exits: Vec<PathExit>,
     /// Where members stand when one goes on: every state that the paper's figure 6 draws is among them.
     pub states: Vec<Vec<Location>>,
     /// If there is a choice on the path: every how many entries it is declined.
@@ -214,66 +94,6 @@ pub struct Made {
     pub function: Option<SmolStr>,
     /// Statements of `follows` and `exit` that no run comes to on the path: by member, with their places.
     pub unreached: Vec<(usize, Location)>,
-}
-
-impl Extraction {
-    /// What is in vain in it, for people: one line for each statement that is never come to.
-    pub fn in_vain(&self, program: &Program) -> Vec<String> {
-        let Ok(Made { unreached, .. }) = &self.result else { return Vec::new() };
-        let line = |(member, at): &(usize, Location)| {
-            let (name, of) = (&self.name, &self.members[*member]);
-            format!("fast path {name}: no run of it comes to the statement of {of} at {}", location_text(program, *at))
-        };
-        unreached.iter().map(line).collect()
-    }
-
-    /// What a run has done with it, for people: how often it was entered, and where it was left how often.
-    pub fn told(&self, runs: &PathRuns) -> String {
-        let PathRuns { entered, put_off, refused, left } = runs;
-        let mut text = format!(
-            "fast path {}: entered {entered} times, put off {put_off} times, refused {refused} times, as some process \
-             was elsewhere",
-            self.name
-        );
-        for (number, count) in left.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let exit = self.result.as_ref().ok().and_then(|made| made.exits.iter().chain(&made.bounds).nth(number));
-            let way = match exit {
-                Some(Exit { why, at }) => {
-                    let lines: Vec<String> = at.iter().map(|at| at.line.to_string()).collect();
-                    format!("{} ({})", why.text(&self.members), lines.join(", "))
-                }
-                None => format!("{number} returned"),
-            };
-            text += &format!("\n  left {count} times: {way}");
-        }
-        text
-    }
-
-    /// What became of it, for people.
-    pub fn text(&self, program: &Program) -> String {
-        let names = self.members.join(", ");
-        match &self.result {
-            Ok(Made { function: Some(function), .. }) => {
-                format!("fast path {}: {names}: the C function `{function}`, of which nothing is known", self.name)
-            }
-            Ok(made) => {
-                let Made { nodes, bound, instructions, .. } = made;
-                let mut text =
-                    format!("fast path {}: {names}: {nodes} states, {instructions} instructions\n", self.name);
-                text += &format!("  a run ends after at most {bound} iterations of its loops");
-                text += &format!(", {} steps\n", u64::from(*bound).saturating_mul(*instructions as u64));
-                if let Some(decline) = made.decline {
-                    text += &format!("  it makes a choice: every {decline}th entry is declined\n");
-                }
-                for (why, places) in made.ways_out() {
-                    text += &format!("  {}: ({})\n", why.text(&self.members), places.join("), ("));
-                }
-                text.pop();
-                text
-            }
-            Err(refusal) => format!("no fast path {}: {}", self.name, refusal.text(program)),
-        }
-    }
 }
 
 /// What [`extract`] makes.
@@ -292,14 +112,14 @@ pub struct Extracted {
 const MOST_PATHS: usize = 32;
 
 /// Makes every path that can be made, but no more than 32.
-pub fn extract(program: &Program, specifications: &[Specification], options: Options) -> Extracted {
+pub fn extract(program: &Program, specifications: &[PathSpec], options: Options) -> Extracted {
     let (specifications, mut extractions) = possible(program, specifications);
     let source = split::split(program, &specifications);
     let mut result = source.clone();
     let known = ranges_of_all(&source, options.checked);
     for specification in &specifications {
         let made = match result.paths.len() {
-            MOST_PATHS.. => Err(Refusal::TooLarge { measure: Measure::Paths, limit: MOST_PATHS, costliest: None }),
+            MOST_PATHS.. => Err(Refusal::LimitExceeded { kind: LimitKind::Paths, limit: MOST_PATHS, costliest: None }),
             _ => one(&source, &mut result, specification, &known, options),
         };
         let members = specification.members.iter().map(|part| program.instance_name(part.instance)).collect();
@@ -312,7 +132,7 @@ pub fn extract(program: &Program, specifications: &[Specification], options: Opt
 }
 
 /// What is said of specifications of which none is made, for this reason or as their processes are fused.
-pub fn refused(program: &Program, specifications: &[Specification], refusal: &Refusal) -> Vec<Extraction> {
+pub fn refused(program: &Program, specifications: &[PathSpec], refusal: &Refusal) -> Vec<Extraction> {
     let (specifications, mut extractions) = possible(program, specifications);
     extractions.extend(specifications.iter().map(|specification| {
         let members = specification.members.iter().map(|part| program.instance_name(part.instance)).collect();
@@ -322,7 +142,7 @@ pub fn refused(program: &Program, specifications: &[Specification], refusal: &Re
 }
 
 /// The specifications of processes that are not parts of others, and what is said of the rest.
-fn possible(program: &Program, specifications: &[Specification]) -> (Vec<Specification>, Vec<Extraction>) {
+fn possible(program: &Program, specifications: &[PathSpec]) -> (Vec<PathSpec>, Vec<Extraction>) {
     let fused: Vec<ProcessId> = program.processes.iter().flat_map(|process| process.members.iter().copied()).collect();
     let (mut possible, mut refused) = (Vec::new(), Vec::new());
     for specification in specifications {
@@ -331,7 +151,7 @@ fn possible(program: &Program, specifications: &[Specification]) -> (Vec<Specifi
             None => possible.push(specification.clone()),
             Some(process) => {
                 let members = specification.members.iter().map(|part| program.instance_name(part.instance)).collect();
-                let result = Err(Refusal::Fused { process });
+                let result = Err(Refusal::AlreadyFused { process });
                 refused.push(Extraction { name: specification.name.clone(), members, result });
             }
         }
@@ -343,7 +163,7 @@ fn possible(program: &Program, specifications: &[Specification]) -> (Vec<Specifi
 fn one(
     source: &Program,
     result: &mut Program,
-    of: &Specification,
+    of: &PathSpec,
     known: &[Vec<Option<Fact>>],
     options: Options,
 ) -> Result<Made, Refusal> {
@@ -353,9 +173,9 @@ fn one(
     if let Some(function) = &of.function {
         return manual(source, result, &group, &course, of, function, options.manual);
     }
-    let bounds = Bounds::new(&options.limits, usize::MAX);
-    let mut followed = follow(&group, &course, bounds, options.cuts)?;
-    // What is known of messages cuts code off behind the exploration, which would walk more states that differ.
+    let bounds = ProductLimits::new(&options.limits, usize::MAX);
+    let mut followed = follow(&group, &course, bounds, options.iteration_counts)?;
+    // What is known of messages removes code after the exploration; before, it would only multiply states.
     followed.given = given(&group, &course, known);
     let starts = starts(source, &group, &course);
     let compared =
@@ -365,7 +185,7 @@ fn one(
         && passed_by::passed_by(source, of, &body).is_ok()
     {
         let block = BlockId(followed.body.blocks.len() as u32);
-        let exit = Exit { why: Why::Unequal, at: followed.ends[end].at.clone() };
+        let exit = PathExit { reason: ExitReason::ValuesDiffer, at: followed.ends[end].at.clone() };
         followed.leaves.push(Leaving { block, count: followed.ends[end].first_count, exit: exit.clone() });
         followed.body = body;
         followed.exits.push(exit);
@@ -376,10 +196,10 @@ fn one(
     let made = Made {
         nodes: followed.nodes,
         exits: followed.exits.clone(),
-        bounds: ways_out[followed.exits.len()..].to_vec(),
+        limit_exits: ways_out[followed.exits.len()..].to_vec(),
         states: followed.states.clone(),
-        decline: followed.has_choice.then_some(of.decline),
-        bound: of.bound,
+        decline: followed.has_choice.then_some(of.bypass_interval),
+        bound: of.max_iterations,
         instructions: 0,
         function: None,
         unreached: followed
@@ -396,10 +216,11 @@ fn one(
         }
         BackOff::Off => None,
     };
-    let (body, bound) = bound::bound(followed.body, &followed.ends, &result.types, of.bound, options.cuts);
+    let (body, bound) =
+        bound::bound(followed.body, &followed.ends, &result.types, of.max_iterations, options.iteration_counts);
     let body = clean(body, &result.types, options.checked, &followed.given);
     passed_by::passed_by(source, of, &body)?;
-    let instructions = body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
+    let instructions = code_size(&body);
     insert::insert(
         result,
         &group,
@@ -412,10 +233,10 @@ fn one(
 }
 
 /// Numbers the ways out in the code of a path: those that are known, then the bound at each node.
-fn number(followed: &mut Followed) -> Vec<Exit> {
+fn number(followed: &mut Followed) -> Vec<PathExit> {
     let mut ways_out = followed.exits.clone();
-    let bound = |end: &NodeEnd| Exit { why: Why::Bound, at: end.at.clone() };
-    let bounds: Vec<(BlockId, Exit)> = followed.ends.iter().map(|end| (end.stub, bound(end))).collect();
+    let bound = |end: &NodeEnd| PathExit { reason: ExitReason::IterationLimit, at: end.at.clone() };
+    let bounds: Vec<(BlockId, PathExit)> = followed.ends.iter().map(|end| (end.stub, bound(end))).collect();
     let others = followed.leaves.iter().map(|leaving| (leaving.block, leaving.exit.clone()));
     for (block, exit) in others.chain(bounds) {
         let known = ways_out.iter().position(|known| *known == exit);
@@ -433,7 +254,7 @@ fn number(followed: &mut Followed) -> Vec<Exit> {
 /// Per parameter of a path's entry block: what is always so of it in its process.
 fn given(group: &Group<'_>, course: &Course, known: &[Vec<Option<Fact>>]) -> Vec<Option<Fact>> {
     let placed = group.placement(course);
-    let of_member = |member: &Placed| {
+    let of_member = |member: &MemberPlacement| {
         let process = member.process.0 as usize;
         member.values.iter().map(move |value| known[process][value.0 as usize].clone()).collect::<Vec<_>>()
     };
@@ -468,31 +289,31 @@ fn manual(
     result: &mut Program,
     group: &Group<'_>,
     course: &Course,
-    of: &Specification,
+    of: &PathSpec,
     function: &SmolStr,
     manual: Manual,
 ) -> Result<Made, Refusal> {
     match manual {
         Manual::Called => {}
-        Manual::LeftOut => return Err(Refusal::Manual { function: function.clone() }),
+        Manual::LeftOut => return Err(Refusal::ManualPath { function: function.clone() }),
     }
     let mut extended = result.clone();
     let body = manual::body(&mut extended, group, course, of, function)?;
     passed_by::passed_by(source, of, &body)?;
     *result = extended;
-    let instructions = body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
+    let instructions = code_size(&body);
     insert::insert(result, group, course, of, body, insert::Refusals { has_choice: false, notes: None });
-    let (exits, bounds, states, unreached) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (exits, limit_exits, states, unreached) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let function = Some(function.clone());
-    Ok(Made { nodes: 0, exits, bounds, states, decline: None, bound: 0, instructions, function, unreached })
+    Ok(Made { nodes: 0, exits, limit_exits, states, decline: None, bound: 0, instructions, function, unreached })
 }
 
 /// Where a statement of a part stands; of a label, its process.
-fn place(program: &Program, of: &Specification, member: usize, point: Point) -> Location {
+fn place(program: &Program, of: &PathSpec, member: usize, point: ProgramPoint) -> Location {
     let process = &program.processes[process_of(program, of.members[member].instance).0 as usize];
     match point {
-        Point::Site(site) => process.sites[site.0 as usize].location,
-        Point::Label(_) => process.location,
+        ProgramPoint::Site(site) => process.sites[site.0 as usize].location,
+        ProgramPoint::Label(_) => process.location,
     }
 }
 
@@ -506,22 +327,6 @@ fn clean(mut body: Body, types: &TypeTable, checked: bool, given: &[Option<Fact>
         slot.name = name;
     }
     body
-}
-
-impl Made {
-    /// Why the path is left, and for each reason where: the lines at which the members stand, in their order.
-    fn ways_out(&self) -> Vec<(Why, Vec<String>)> {
-        let mut ways: Vec<(Why, Vec<String>)> = Vec::new();
-        for exit in &self.exits {
-            let lines: Vec<String> = exit.at.iter().map(|at| at.line.to_string()).collect();
-            let lines = lines.join(", ");
-            match ways.last_mut() {
-                Some((why, places)) if *why == exit.why => places.push(lines),
-                Some(_) | None => ways.push((exit.why, vec![lines])),
-            }
-        }
-        ways
-    }
 }
 
 /// The process of an instance.

@@ -2,13 +2,13 @@
 //! `else` of one that finds nobody does something else, though without the path another one would have waited there all
 //! the time; then there is no path.
 
-use super::{Specification, process_of};
-use crate::fuse::Refusal;
+use super::{PathSpec, process_of};
 use crate::product::looks_who_waits;
+use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{BlockId, Body, Boundary, ChannelId, Operation, ProcessId, Program, Terminator};
 
 /// The channel, and who does something else there, if a member could be passed by. `path`: the path's code.
-pub(super) fn passed_by(program: &Program, of: &Specification, path: &Body) -> Result<(), Refusal> {
+pub(super) fn passed_by(program: &Program, of: &PathSpec, path: &Body) -> Result<(), Refusal> {
     let on_path: Vec<u32> = of.members.iter().map(|part| part.instance).collect();
     for block in &path.blocks {
         let Terminator::Leave(leave) = &block.terminator else { continue };
@@ -19,7 +19,7 @@ pub(super) fn passed_by(program: &Program, of: &Specification, path: &Body) -> R
             for channel in waited_for(program, body, to) {
                 let looks = |process: &ProcessId| looks_who_waits(program, *process, channel);
                 if let Some(process) = others.clone().map(|other| process_of(program, other)).find(looks) {
-                    return Err(Refusal::PassedBy { channel, process });
+                    return Err(Refusal::ObservesAbsence { channel, process });
                 }
             }
         }

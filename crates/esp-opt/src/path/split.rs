@@ -2,16 +2,16 @@
 //! waits, labels, tests, faults, ends, and instructions that may fault in a way that the path tests before. So every
 //! place to go on at is a block.
 
-use super::{Point, Specification, process_of};
+use super::process_of;
+use crate::path_spec::{PathSpec, ProgramPoint};
+use crate::places::{bytes_bound, indexed_places};
 use quaject_esp_ir::ir::{
-    BinaryOp, Block, BlockId, Body, Branch, Edge, Op, Operand, Operation, Place, Program, SiteId, Step, Terminator,
-    Type, TypeTable,
+    BinaryOp, Block, BlockId, Body, Branch, Edge, Op, Operation, Program, SiteId, Terminator, TypeTable,
 };
-use quaject_esp_ir::typing::place_type;
 use std::collections::BTreeSet;
 
 /// The program with the processes of all specifications split.
-pub(super) fn split(program: &Program, specifications: &[Specification]) -> Program {
+pub(super) fn split(program: &Program, specifications: &[PathSpec]) -> Program {
     let mut result = program.clone();
     let parts = || specifications.iter().flat_map(|specification| &specification.members);
     let processes: BTreeSet<_> = parts().map(|part| process_of(program, part.instance)).collect();
@@ -20,8 +20,8 @@ pub(super) fn split(program: &Program, specifications: &[Specification]) -> Prog
         let labels: BTreeSet<u32> = own
             .flat_map(|part| &part.statements)
             .filter_map(|point| match point {
-                Point::Label(label) => Some(label.0),
-                Point::Site(_) => None,
+                ProgramPoint::Label(label) => Some(label.0),
+                ProgramPoint::Site(_) => None,
             })
             .collect();
         let body = &mut result.processes[process.0 as usize].body;
@@ -29,7 +29,7 @@ pub(super) fn split(program: &Program, specifications: &[Specification]) -> Prog
         let triggers = specifications.iter().map(|specification| &specification.members[0]);
         for start in triggers.filter(|part| process_of(program, part.instance) == process).map(|part| part.start.point)
         {
-            if let Point::Site(site) = start {
+            if let ProgramPoint::Site(site) = start {
                 open_start(body, site);
             }
         }
@@ -147,63 +147,8 @@ fn is_tested(types: &TypeTable, body: &Body, op: &Op) -> bool {
         | Op::StoreNumber { .. }
         | Op::LoadBits { .. }
         | Op::StoreBits { .. } => true,
-        Op::Copy { to, from } => bound(types, body, from) > bound(types, body, to),
+        Op::Copy { to, from } => bytes_bound(types, body, from) > bytes_bound(types, body, to),
         _ => false,
     };
     may_fault || !indexed_places(op).is_empty()
-}
-
-/// The most bytes that a place holds; 0 if it holds no `bytes`.
-pub(crate) fn bound(types: &TypeTable, body: &Body, place: &Place) -> u32 {
-    match place_type(types, body, place).map(|ty| types.get(ty)) {
-        Some(Type::Bytes { bound }) => *bound,
-        Some(_) | None => 0,
-    }
-}
-
-/// The places of an instruction that have indices.
-pub(crate) fn indexed_places(op: &Op) -> Vec<&Place> {
-    let all: Vec<&Place> = match op {
-        Op::Load(place)
-        | Op::Store(place, _)
-        | Op::SetBytes(place, _)
-        | Op::SetTag(place, _)
-        | Op::Tag(place)
-        | Op::Length(place)
-        | Op::SetLength(place, _) => vec![place],
-        Op::Copy { to, from }
-        | Op::Append { to, from }
-        | Op::CopySlice { to, from, .. }
-        | Op::StoreSlice { to, from, .. } => vec![to, from],
-        Op::Fill(place, operand) => std::iter::once(place).chain(operand_place(operand)).collect(),
-        Op::LoadNumber { from, .. } | Op::LoadBits { from, .. } => vec![from],
-        Op::StoreNumber { to, .. } | Op::StoreBits { to, .. } => vec![to],
-        Op::Equal(a, b) => [a, b].into_iter().filter_map(operand_place).collect(),
-        Op::CallFunction { arguments, to, .. } | Op::CallExtern { arguments, to, .. } => {
-            arguments.iter().filter_map(operand_place).chain(to).collect()
-        }
-        Op::Retain(operand) | Op::Release(operand) => operand_place(operand).into_iter().collect(),
-        Op::Constant(_)
-        | Op::Unary(..)
-        | Op::Binary(..)
-        | Op::Convert(_)
-        | Op::OwnId
-        | Op::InstanceOf(..)
-        | Op::ReplicaNumber(_)
-        | Op::Allocate(_)
-        | Op::IsUnique(_)
-        | Op::FreeObjects(_)
-        | Op::Deadline { .. }
-        | Op::Mark(_)
-        | Op::Test(..) => Vec::new(),
-    };
-    let is_indexed = |place: &&Place| place.path.iter().any(|step| matches!(step, Step::Element(_)));
-    all.into_iter().filter(is_indexed).collect()
-}
-
-fn operand_place(operand: &Operand) -> Option<&Place> {
-    match operand {
-        Operand::Place(place) => Some(place),
-        Operand::Value(_) => None,
-    }
 }

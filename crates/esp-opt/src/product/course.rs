@@ -12,8 +12,9 @@
 use super::group::Group;
 use super::word::{Reached, Words};
 use crate::facts::Fact;
-use crate::fuse::Refusal;
-use crate::path::{Element, Exit, Part, Point, Specification};
+use crate::path_exit::PathExit;
+use crate::path_spec::{MemberSpec, PathElement, PathSpec, ProgramPoint};
+use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{AltOrder, Block, BlockId, Body, Guard, Location, Op, Operation, SiteId, Terminator, Value};
 use std::collections::BTreeSet;
 
@@ -28,9 +29,9 @@ pub(crate) struct Course {
 
 /// One member's part.
 pub(super) struct PartCourse {
-    pub(super) statements: Vec<Point>,
-    pub(super) start: Element,
-    pub(super) exit: Vec<Element>,
+    pub(super) statements: Vec<ProgramPoint>,
+    pub(super) start: PathElement,
+    pub(super) exit: Vec<PathElement>,
     pub(super) words: Words,
     /// The first block on the path of the trigger; the block of the wait another member starts at, and the branch.
     pub(super) first: BlockId,
@@ -64,7 +65,7 @@ pub(super) struct Stage {
 
 impl Course {
     /// Makes a specification ready. The group's members are the specification's, in its order.
-    pub(crate) fn new(group: &Group<'_>, of: &Specification) -> Result<Course, Refusal> {
+    pub(crate) fn new(group: &Group<'_>, of: &PathSpec) -> Result<Course, Refusal> {
         let mut parts = Vec::new();
         for (number, part) in of.members.iter().enumerate() {
             parts.push(PartCourse::new(group, number, part)?);
@@ -90,9 +91,9 @@ impl Course {
     /// The statements of `follows` and `exit` that words neither went on with nor ended at.
     pub(super) fn unreached(
         &self,
-        spelled: &BTreeSet<(usize, Point)>,
-        ended: &BTreeSet<(usize, Point)>,
-    ) -> Vec<(usize, Point)> {
+        spelled: &BTreeSet<(usize, ProgramPoint)>,
+        ended: &BTreeSet<(usize, ProgramPoint)>,
+    ) -> Vec<(usize, ProgramPoint)> {
         let mut unreached = BTreeSet::new();
         for (member, part) in self.parts.iter().enumerate() {
             let steps = part.words.elements.iter().map(|element| (member, element.point));
@@ -110,14 +111,14 @@ impl Course {
 }
 
 impl PartCourse {
-    fn new(group: &Group<'_>, number: usize, part: &Part) -> Result<PartCourse, Refusal> {
+    fn new(group: &Group<'_>, number: usize, part: &MemberSpec) -> Result<PartCourse, Refusal> {
         let member = &group.members[number];
         let refuse = |what: &'static str, location: Location| {
             Err(Refusal::Unsupported { process: member.process, what, location })
         };
         let site = match part.start.point {
-            Point::Site(site) => site,
-            Point::Label(_) => {
+            ProgramPoint::Site(site) => site,
+            ProgramPoint::Label(_) => {
                 return refuse("a label as its start", group.program.processes[member.process.0 as usize].location);
             }
         };
@@ -143,7 +144,7 @@ impl PartCourse {
         Ok(PartCourse { statements, start, exit, words, first: block, branch, near_start, before_start })
     }
 
-    pub(super) fn is_interesting(&self, point: Point) -> bool {
+    pub(super) fn is_interesting(&self, point: ProgramPoint) -> bool {
         self.statements.contains(&point)
             || self.start.point == point
             || self.exit.iter().any(|exit| exit.point == point)
@@ -296,7 +297,7 @@ pub(crate) struct Followed {
     /// Per node: where it is, and how it is left.
     pub(crate) ends: Vec<NodeEnd>,
     /// Where it is left.
-    pub(crate) exits: Vec<Exit>,
+    pub(crate) exits: Vec<PathExit>,
     /// The blocks that leave it, but for those of `ends`.
     pub(crate) leaves: Vec<Leaving>,
     /// Where members stand at nodes and where they go on.
@@ -304,7 +305,7 @@ pub(crate) struct Followed {
     /// Whether it makes a choice.
     pub(crate) has_choice: bool,
     /// Statements of `follows` and `exit` that no run comes to on the path, by member.
-    pub(crate) unreached: Vec<(usize, Point)>,
+    pub(crate) unreached: Vec<(usize, ProgramPoint)>,
 }
 
 /// A block that leaves a path.
@@ -314,7 +315,7 @@ pub(crate) struct Leaving {
     /// Iterations that are left there.
     pub(crate) count: Value,
     /// Where everybody is, and why.
-    pub(crate) exit: Exit,
+    pub(crate) exit: PathExit,
 }
 
 /// A node, to be left there if it was reached too often.

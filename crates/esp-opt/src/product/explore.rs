@@ -18,10 +18,12 @@ use super::residue::Residue;
 use super::state::{At, Detail, Key, Known, MemberState, Origin, Standing, State};
 use super::tell::{Left, Rest, Told};
 use crate::facts::Fact;
-use crate::fuse::{Bounds, Measure, Refusal};
+use crate::limits::{LimitKind, ProductLimits};
 use crate::map::Map;
-use crate::path::{Cuts, Exit, Point};
+use crate::path_exit::{IterationCountPlacement, PathExit};
+use crate::path_spec::ProgramPoint;
 use crate::ranges::ranges;
+use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{
     BlockId, Body, ChannelId, Direction, Edge, Location, Op, ProcessId, Slot, Terminator, TypeTable, Value,
 };
@@ -48,9 +50,9 @@ pub(crate) struct Product {
 pub(super) struct Explorer<'g, 'p> {
     pub(super) group: &'g Group<'p>,
     pub(super) out: Residue,
-    bounds: Bounds,
+    limits: ProductLimits,
     /// What is left of the work that may be done; `left` takes what has been done since.
-    effort: usize,
+    fuel: usize,
     /// Places, numbered as they are found.
     places: FxHashMap<Rc<Standing>, usize>,
     /// Per place: how its versions are told apart.
@@ -135,13 +137,13 @@ pub(super) struct Seen {
     /// The waits that tell of members that are gone.
     pub(super) told: Vec<Told>,
     /// Of a fast path: where it is left, where members stood, whether it made a choice.
-    pub(super) exits: BTreeSet<Exit>,
+    pub(super) exits: BTreeSet<PathExit>,
     pub(super) leaves: Vec<Leaving>,
     pub(super) states: BTreeSet<Vec<Location>>,
     pub(super) has_choice: bool,
     /// Of a fast path: the statements that words went on with, by member, and those that they ended at.
-    pub(super) spelled: BTreeSet<(usize, Point)>,
-    pub(super) ended: BTreeSet<(usize, Point)>,
+    pub(super) spelled: BTreeSet<(usize, ProgramPoint)>,
+    pub(super) ended: BTreeSet<(usize, ProgramPoint)>,
 }
 
 /// A way that leads to a node.
@@ -180,38 +182,43 @@ impl Node {
     }
 }
 
-/// Explores the product of a group. `effort` is what is left of it.
-pub(crate) fn explore(group: &Group<'_>, bounds: Bounds, effort: &mut usize) -> Result<Product, Refusal> {
-    let mut explorer = Explorer::new(group, None, bounds, *effort);
+/// Explores the product of a group. `fuel` is what is left of it.
+pub(crate) fn explore(group: &Group<'_>, limits: ProductLimits, fuel: &mut usize) -> Result<Product, Refusal> {
+    let mut explorer = Explorer::new(group, None, limits, *fuel);
     let explored = explorer.explore().and_then(|start| explorer.check_told(&start).map(|()| start));
-    *effort = explorer.left();
+    *fuel = explorer.left();
     let start = explored.map_err(|refusal| match refusal {
-        Refusal::TooLarge { measure, limit, costliest: _ } => {
-            Refusal::TooLarge { measure, limit, costliest: explorer.costliest() }
+        Refusal::LimitExceeded { kind, limit, costliest: _ } => {
+            Refusal::LimitExceeded { kind, limit, costliest: explorer.costliest() }
         }
-        Refusal::Shared { .. }
+        Refusal::SharedChannel { .. }
         | Refusal::Unsupported { .. }
-        | Refusal::Seen { .. }
-        | Refusal::Fused { .. }
-        | Refusal::Manual { .. }
-        | Refusal::PassedBy { .. }
-        | Refusal::Starves { .. } => refusal,
+        | Refusal::ScheduleDependent { .. }
+        | Refusal::AlreadyFused { .. }
+        | Refusal::ManualPath { .. }
+        | Refusal::ObservesAbsence { .. }
+        | Refusal::MayStarve { .. } => refusal,
     })?;
     let yields = if group.has_others { explorer.yields() } else { explorer.yields_for_ever() };
     // Less is left of what is emitted.
-    let is_large = explorer.round.size > bounds.instructions;
+    let is_large = explorer.round.size > limits.instructions;
     let costliest = if is_large { explorer.costliest() } else { None };
     explorer.link(start, &yields);
     let has_lost = explorer.merges_ends;
     Ok(Product { nodes: explorer.round.list.len(), body: explorer.out.body, costliest, has_lost })
 }
 
-/// Explores the product of a group along a fast path. Ends within the bounds' effort.
-pub(crate) fn follow(group: &Group<'_>, course: &Course, bounds: Bounds, cuts: Cuts) -> Result<Followed, Refusal> {
-    let mut explorer = Explorer::new(group, Some(course), bounds, bounds.effort);
-    explorer.until_forced = match cuts {
-        Cuts::Loops | Cuts::Everywhere => None,
-        Cuts::Forced(place) => Some(place),
+/// Explores the product of a group along a fast path. Ends within the limits' fuel.
+pub(crate) fn follow(
+    group: &Group<'_>,
+    course: &Course,
+    limits: ProductLimits,
+    placement: IterationCountPlacement,
+) -> Result<Followed, Refusal> {
+    let mut explorer = Explorer::new(group, Some(course), limits, limits.fuel);
+    explorer.until_forced = match placement {
+        IterationCountPlacement::LoopHeads | IterationCountPlacement::EveryNode => None,
+        IterationCountPlacement::Forced(place) => Some(place),
     };
     explorer.check_size()?;
     let (mut start, first_count, given) = explorer.start(course)?;
@@ -248,12 +255,12 @@ fn slots(group: &Group<'_>) -> Vec<Slot> {
 }
 
 impl<'g, 'p> Explorer<'g, 'p> {
-    fn new(group: &'g Group<'p>, course: Option<&'g Course>, bounds: Bounds, effort: usize) -> Explorer<'g, 'p> {
+    fn new(group: &'g Group<'p>, course: Option<&'g Course>, limits: ProductLimits, fuel: usize) -> Explorer<'g, 'p> {
         Explorer {
             group,
-            out: Residue::new(slots(group), bounds.wait),
-            bounds,
-            effort,
+            out: Residue::new(slots(group), limits.wait_cost),
+            limits,
+            fuel,
             places: FxHashMap::default(),
             versions: Vec::new(),
             nodes: Vec::new(),
@@ -343,7 +350,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             }
             for (place, member) in starving {
                 if !self.versions[place].preferred.insert(member) {
-                    return Err(Refusal::Starves { process: self.group.members[member].process });
+                    return Err(Refusal::MayStarve { process: self.group.members[member].process });
                 }
                 self.forget_walks(place);
             }
@@ -362,8 +369,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// Forgets all that was found, but for what it has cost.
     fn forget_all(&mut self) {
-        self.effort = self.left();
-        self.out = Residue::new(slots(self.group), self.bounds.wait);
+        self.fuel = self.left();
+        self.out = Residue::new(slots(self.group), self.limits.wait_cost);
         self.places.clear();
         self.versions.clear();
         self.nodes.clear();
@@ -595,8 +602,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
             return Ok(());
         }
         self.add_version(node);
-        if self.round.list.len() >= self.bounds.nodes {
-            return Err(too_large(Measure::States, self.bounds.nodes));
+        if self.round.list.len() >= self.limits.nodes {
+            return Err(too_large(LimitKind::States, self.limits.nodes));
         }
         self.nodes[node].round = self.round.number;
         self.nodes[node].position = self.round.list.len();
@@ -644,18 +651,18 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// Refuses what has become too large, or takes too long.
     pub(super) fn check_size(&self) -> Result<(), Refusal> {
-        if self.round.size + self.out.size - self.round.before > self.bounds.emitted {
-            return Err(too_large(self.bounds.measure, self.bounds.instructions));
+        if self.round.size + self.out.size - self.round.before > self.limits.emitted {
+            return Err(too_large(self.limits.size_kind, self.limits.instructions));
         }
         if self.left() == 0 {
-            return Err(too_large(Measure::Effort, self.bounds.effort));
+            return Err(too_large(LimitKind::Fuel, self.limits.fuel));
         }
         Ok(())
     }
 
     /// What is left of the work: an instruction is one piece of it, and so is a member's place in a node.
     fn left(&self) -> usize {
-        self.effort.saturating_sub(self.out.size + self.round.visits * self.group.members.len())
+        self.fuel.saturating_sub(self.out.size + self.round.visits * self.group.members.len())
     }
 }
 
@@ -674,6 +681,6 @@ fn runner(state: &State) -> Option<(usize, BlockId)> {
     })
 }
 
-fn too_large(measure: Measure, limit: usize) -> Refusal {
-    Refusal::TooLarge { measure, limit, costliest: None }
+fn too_large(kind: LimitKind, limit: usize) -> Refusal {
+    Refusal::LimitExceeded { kind, limit, costliest: None }
 }

@@ -6,15 +6,16 @@ use super::explore::Explorer;
 use super::meet::Open;
 use super::path::Path;
 use super::state::{At, Meeting};
-use crate::fuse::Refusal;
-use crate::path::{Element, Exit, Point, Why};
+use crate::path_exit::{ExitReason, PathExit};
+use crate::path_spec::{PathElement, ProgramPoint};
+use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{
     AltOrder, BlockId, Direction, Guard, Leave, Location, Op, Operation, PathId, Resume, SiteId, Terminator, Value,
     Wait,
 };
 
 /// What happens when a predicate is known: the path goes on, or is left for this reason.
-type Decided<'c, 'g, 'p> = &'c mut dyn FnMut(&mut Explorer<'g, 'p>, Path, Option<Why>) -> Result<(), Refusal>;
+type Decided<'c, 'g, 'p> = &'c mut dyn FnMut(&mut Explorer<'g, 'p>, Path, Option<ExitReason>) -> Result<(), Refusal>;
 
 /// What an interesting statement means for the word of a member.
 enum Step {
@@ -43,7 +44,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 stage.is_parked || !stage.has_started || at == At::Ended
             };
             let all = path.state.progress.members.iter().enumerate().all(is_done);
-            return self.leave_course(path, if all { Why::Normal } else { Why::Stuck });
+            return self.leave_course(path, if all { ExitReason::Normal } else { ExitReason::NoneRunnable });
         };
         match path.state.members[member].at {
             At::Running(block) => self.run(path, member, block),
@@ -65,15 +66,15 @@ impl<'g, 'p> Explorer<'g, 'p> {
     ) -> Result<Option<Path>, Refusal> {
         path.state.members[member].at = At::Running(block);
         if self.is_forced() {
-            return self.leave_course(path, Why::Forced(member)).map(|()| None);
+            return self.leave_course(path, ExitReason::Forced(member)).map(|()| None);
         }
         let source = &self.group.members[member].body.blocks[block.0 as usize];
         if let Some(first) = source.instructions.first() {
             if let Op::Mark(label) = first.op {
-                let point = Point::Label(label);
+                let point = ProgramPoint::Label(label);
                 match self.step(&mut path, member, point) {
                     Step::On => {}
-                    Step::Off => return self.leave_course(path, Why::Deviation(member)).map(|()| None),
+                    Step::Off => return self.leave_course(path, ExitReason::Deviation(member)).map(|()| None),
                     Step::Exit if member > 0 && self.part_of(member).near_start[block.0 as usize] => {
                         path.state.progress.members[member] = Stage::default();
                     }
@@ -88,7 +89,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
         match &source.terminator {
             Terminator::Yield(_) | Terminator::Exit(_) | Terminator::End | Terminator::Fault(_) => {
-                self.leave_course(path, Why::Stops(member)).map(|()| None)
+                self.leave_course(path, ExitReason::Stops(member)).map(|()| None)
             }
             Terminator::Jump(_)
             | Terminator::Branch { .. }
@@ -112,7 +113,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     /// What a statement means for a member's word, which goes on with it if it can.
-    fn step(&mut self, path: &mut Path, member: usize, point: Point) -> Step {
+    fn step(&mut self, path: &mut Path, member: usize, point: ProgramPoint) -> Step {
         let part = self.part_of(member);
         let stage = &mut path.state.progress.members[member];
         let tested = std::mem::take(&mut stage.tested);
@@ -138,22 +139,22 @@ impl<'g, 'p> Explorer<'g, 'p> {
     fn is_allowed(&self, path: &Path, member: usize, site: SiteId, partner: Option<(usize, SiteId)>) -> bool {
         let part = self.part_of(member);
         let stage = &path.state.progress.members[member];
-        let suits = |element: &Element| {
+        let suits = |element: &PathElement| {
             let peer = match (element.peer, partner) {
                 (Some(wanted), Some(partner)) => wanted == partner,
                 (Some(_), None) | (None, _) => true,
             };
-            element.point == Point::Site(site)
+            element.point == ProgramPoint::Site(site)
                 && peer
                 && element.test.is_none_or(|test| !stage.tested.contains(&(test, false)))
         };
         if !stage.has_started {
             return suits(&part.start);
         }
-        if !part.is_interesting(Point::Site(site)) {
+        if !part.is_interesting(ProgramPoint::Site(site)) {
             return true;
         }
-        let next = part.words.next(&stage.word, Point::Site(site));
+        let next = part.words.next(&stage.word, ProgramPoint::Site(site));
         next.iter().any(|number| suits(&part.words.elements[*number as usize]))
     }
 
@@ -168,12 +169,12 @@ impl<'g, 'p> Explorer<'g, 'p> {
             stage.is_start_pending = part.start.test.is_some_and(|test| !tested.contains(&(test, true)));
             return part.start.yield_to;
         }
-        if !part.is_interesting(Point::Site(site)) {
+        if !part.is_interesting(ProgramPoint::Site(site)) {
             return None;
         }
         let mut yield_to = None;
         let mut word = Vec::new();
-        for number in part.words.next(&stage.word, Point::Site(site)) {
+        for number in part.words.next(&stage.word, ProgramPoint::Site(site)) {
             let element = &part.words.elements[number as usize];
             match element.test {
                 Some(test) if tested.contains(&(test, false)) => continue,
@@ -183,7 +184,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             yield_to = yield_to.or(element.yield_to);
         }
         if !word.is_empty() || !stage.pending.is_empty() {
-            self.seen.spelled.insert((member, Point::Site(site)));
+            self.seen.spelled.insert((member, ProgramPoint::Site(site)));
         }
         stage.word = word;
         yield_to
@@ -210,7 +211,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             let stage = &mut path.state.progress.members[member];
             if part.start.test == Some(test) && stage.is_start_pending {
                 stage.is_start_pending = false;
-                return then(explorer, path, (!holds).then_some(Why::Predicate(member)));
+                return then(explorer, path, (!holds).then_some(ExitReason::PredicateFalse(member)));
             }
             let of = |number: &u32| part.words.elements[*number as usize].test == Some(test);
             if stage.pending.iter().any(of) {
@@ -221,7 +222,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     stage.word.sort_unstable();
                 }
                 let is_off = stage.word.is_empty() && stage.pending.is_empty();
-                return then(explorer, path, is_off.then_some(Why::Predicate(member)));
+                return then(explorer, path, is_off.then_some(ExitReason::PredicateFalse(member)));
             }
             stage.tested.push((test, holds));
             then(explorer, path, None)
@@ -233,18 +234,18 @@ impl<'g, 'p> Explorer<'g, 'p> {
         path.state.members[member].at = At::Waiting(block);
         path.state.prune(self.group, member);
         if self.is_forced() {
-            return self.leave_course(path, Why::Forced(member));
+            return self.leave_course(path, ExitReason::Forced(member));
         }
         let wait = self.group.wait(member, block);
         let part = self.part_of(member);
         if path.state.progress.members[member].has_started {
             let sites = || wait.branches.iter().filter_map(|branch| site(&branch.operation));
             let tested = &path.state.progress.members[member].tested;
-            let ends = |exit: &Element| {
+            let ends = |exit: &PathElement| {
                 exit.test.is_none_or(|test| tested.contains(&(test, true)))
-                    && sites().any(|site| exit.point == Point::Site(site))
+                    && sites().any(|site| exit.point == ProgramPoint::Site(site))
             };
-            let ended: Vec<Point> = part.exit.iter().filter(|exit| ends(exit)).map(|exit| exit.point).collect();
+            let ended: Vec<ProgramPoint> = part.exit.iter().filter(|exit| ends(exit)).map(|exit| exit.point).collect();
             if !ended.is_empty() {
                 self.seen.ended.extend(ended.into_iter().map(|point| (member, point)));
                 if member > 0 && block == part.first {
@@ -257,13 +258,13 @@ impl<'g, 'p> Explorer<'g, 'p> {
             }
         }
         if wait.order == AltOrder::Priority && wait.branches.len() > 1 || wait.otherwise.is_some() {
-            return self.leave_course(path, Why::Stops(member));
+            return self.leave_course(path, ExitReason::Stops(member));
         }
         let branches: Vec<u32> =
             (0..wait.branches.len() as u32).filter(|branch| self.is_open(&path, member, *branch)).collect();
         self.seen.has_choice |= branches.len() > 1;
         if branches.is_empty() {
-            return self.leave_course(path, Why::Deviation(member));
+            return self.leave_course(path, ExitReason::Deviation(member));
         }
         self.look(path, member, wait, branches)
     }
@@ -301,7 +302,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 let is_last = rest.is_empty() && !waits_for_members;
                 return self.poll(path, vec![(member, *number)], &mut |explorer, path| {
                     if is_last {
-                        return explorer.leave_course(path, Why::World(member));
+                        return explorer.leave_course(path, ExitReason::EnvironmentNotReady(member));
                     }
                     explorer.look(path, member, wait, rest.clone())
                 });
@@ -368,18 +369,18 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     progress.wait_in_queue(reader);
                     progress.running = Some(to);
                 }
-                None => return self.leave_course(path, Why::Stuck),
+                None => return self.leave_course(path, ExitReason::NoneRunnable),
             }
         }
         self.proceed(path)
     }
 
     /// The path is left: everybody gets its values back.
-    pub(super) fn leave_course(&mut self, mut path: Path, why: Why) -> Result<(), Refusal> {
+    pub(super) fn leave_course(&mut self, mut path: Path, reason: ExitReason) -> Result<(), Refusal> {
         let order = path.state.progress.order(self.group.members.len());
         let at = self.places(&path);
         self.seen.states.insert(at.clone());
-        let exit = Exit { why, at };
+        let exit = PathExit { reason, at };
         self.seen.exits.insert(exit.clone());
         let count = path.state.count.expect("a path counts iterations");
         self.seen.leaves.push(Leaving { block: path.block, count, exit });

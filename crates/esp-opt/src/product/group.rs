@@ -2,8 +2,8 @@
 //! constants that facts are measured by. Says why a group cannot be fused. Knows no states.
 
 use super::counted::{Counted, counted};
-use crate::fuse::Refusal;
-use crate::path::Placed;
+use crate::placement::MemberPlacement;
+use crate::refusal::Refusal;
 use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::{
     AltOrder, Base, BinaryOp, Bind, BlockId, Body, Boundary, Branch, ChannelId, Direction, Guard, Instruction, Op,
@@ -200,12 +200,12 @@ impl<'p> Group<'p> {
     }
 
     /// Where everybody starts on a path, and what it takes of them.
-    pub(crate) fn placement(&self, course: &super::Course) -> Vec<Placed> {
+    pub(crate) fn placement(&self, course: &super::Course) -> Vec<MemberPlacement> {
         let members = self.members.iter().enumerate();
         members
             .map(|(number, member)| {
                 let start = course.start(number);
-                Placed {
+                MemberPlacement {
                     instance: member.instance,
                     process: member.process,
                     start,
@@ -394,7 +394,7 @@ fn internal(
         } else if has(Direction::In) && has(Direction::Out)
             || users.iter().any(|(user, _)| !processes.contains(user) && looks_who_waits(program, *user, *channel))
         {
-            return Err(Refusal::Shared { channel: *channel });
+            return Err(Refusal::SharedChannel { channel: *channel });
         }
     }
     Ok(internal)

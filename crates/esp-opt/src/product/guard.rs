@@ -7,9 +7,9 @@ use super::path::Path;
 use super::residue::to;
 use super::state::{Known, Test};
 use crate::facts::{self, Fact};
-use crate::fuse::Refusal;
-use crate::path::Why;
-use crate::path::split::{bound, indexed_places};
+use crate::path_exit::ExitReason;
+use crate::places::{bytes_bound, indexed_places};
+use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{
     BinaryOp, Instruction, Location, Op, Place, Step, Terminator, Type, TypeId, TypeTable, Value,
 };
@@ -75,7 +75,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             return Ok(Some(path));
         }
         let Some(inside) = fact.within(0, lengths.high - 1) else {
-            return self.leave_course(path, Why::Stops(member)).map(|()| None);
+            return self.leave_course(path, ExitReason::Stops(member)).map(|()| None);
         };
         let is_wide = matches!(types.get(ty), Type::Int(int) if int.bits() == 64);
         let unsigned = if is_wide { TypeTable::U64 } else { TypeTable::U32 };
@@ -119,7 +119,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let types = self.group.types();
         let (fact_a, fact_b) = (path.state.fact(self.group, a, ty), path.state.fact(self.group, b, ty));
         match facts::binary(types, TypeTable::BOOL, op, ty, &fact_a, &fact_b).as_constant() {
-            Some(0) => return self.leave_course(path, Why::Stops(member)).map(|()| None),
+            Some(0) => return self.leave_course(path, ExitReason::Stops(member)).map(|()| None),
             Some(_) => return Ok(Some(path)),
             None => {}
         }
@@ -148,7 +148,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         fails.block = self.out.block(Vec::new());
         let branch = Terminator::Branch { condition: holds, then: to(path.block), otherwise: to(fails.block) };
         self.out.finish(from, branch, location);
-        self.leave_course(fails, Why::Stops(member))?;
+        self.leave_course(fails, ExitReason::Stops(member))?;
         Ok(path)
     }
 
@@ -174,30 +174,30 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 self.ask(path, at, (BinaryOp::Less, replica, replicas))
             }
             Op::SetLength(place, length) => {
-                let (length, bound) = (self.wide(&mut path, at, *length), self.bound(member, place));
+                let (length, bound) = (self.wide(&mut path, at, *length), self.bytes_bound(member, place));
                 let bound = self.number(&mut path, bound);
                 self.ask(path, at, (BinaryOp::LessEqual, length, bound))
             }
             Op::Copy { to, from } => {
-                if self.bound(member, from) <= self.bound(member, to) {
+                if self.bytes_bound(member, from) <= self.bytes_bound(member, to) {
                     return Ok(Some(path));
                 }
-                let (length, bound) = (self.length_of(&mut path, at, from), self.bound(member, to));
+                let (length, bound) = (self.length_of(&mut path, at, from), self.bytes_bound(member, to));
                 let bound = self.number(&mut path, bound);
                 self.ask(path, at, (BinaryOp::LessEqual, length, bound))
             }
             Op::Append { to, from } => {
                 let (old, more) = (self.length_of(&mut path, at, to), self.length_of(&mut path, at, from));
-                let (sum, bound) = (self.compute(&path, at, (BinaryOp::Add, old, more)), self.bound(member, to));
+                let (sum, bound) = (self.compute(&path, at, (BinaryOp::Add, old, more)), self.bytes_bound(member, to));
                 let bound = self.number(&mut path, bound);
                 self.ask(path, at, (BinaryOp::LessEqual, sum, bound))
             }
             Op::CopySlice { to, from, start, end } => {
                 let Some((mut path, width)) = self.slice(path, at, from, (*start, *end))? else { return Ok(None) };
-                if self.bound(member, from) <= self.bound(member, to) {
+                if self.bytes_bound(member, from) <= self.bytes_bound(member, to) {
                     return Ok(Some(path));
                 }
-                let bound = self.bound(member, to);
+                let bound = self.bytes_bound(member, to);
                 let bound = self.number(&mut path, bound);
                 self.ask(path, at, (BinaryOp::LessEqual, width, bound))
             }
@@ -275,8 +275,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.unsigned(path, known, TypeTable::I32, TypeTable::U64, location)
     }
 
-    fn bound(&self, member: usize, place: &Place) -> u32 {
-        bound(self.group.types(), self.group.members[member].body, place)
+    fn bytes_bound(&self, member: usize, place: &Place) -> u32 {
+        bytes_bound(self.group.types(), self.group.members[member].body, place)
     }
 
     fn number(&mut self, path: &mut Path, number: u32) -> Value {

@@ -6,8 +6,8 @@ use super::explore::Explorer;
 use super::group::{bound_slots, has_effects, holds_boxed};
 use super::path::{Given, Path};
 use super::state::{At, Known, Meeting, Since, State, Way};
-use crate::fuse::Refusal;
-use crate::path::Why;
+use crate::path_exit::ExitReason;
+use crate::refusal::Refusal;
 use quaject_esp_exec::priority::{is_allowed, participants};
 use quaject_esp_exec::trace;
 use quaject_esp_ir::ir::{
@@ -320,7 +320,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 let takes_all =
                     condition.is_none() && patterns.iter().all(|p| matches!(p, Pattern::Any | Pattern::Bind(_)));
                 if self.course.is_some() && has_effects(self.group.members[writer].body, *entry) {
-                    return self.leave_course(path, Why::Stops(writer));
+                    return self.leave_course(path, ExitReason::Stops(writer));
                 }
                 if !takes_all && has_effects(self.group.members[writer].body, *entry) {
                     return Err(Refusal::Unsupported {

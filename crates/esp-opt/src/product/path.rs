@@ -6,8 +6,8 @@ use super::residue::to;
 use super::simplify::{Simpler, simpler};
 use super::state::{At, Known, Origin, Since, State, TagPlace, Test, Turn};
 use crate::facts::{self, Fact};
-use crate::fuse::Refusal;
-use crate::path::Why;
+use crate::path_exit::ExitReason;
+use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{
     Base, BinaryOp, BlockId, Edge, Instruction, Location, Op, Operand, Passed, Place, SlotId, Step, Terminator, Type,
     TypeId, TypeTable, UnaryOp, Value,
@@ -53,11 +53,11 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 (self.course, source.instructions.last(), &source.terminator)
                 && let Op::Test(test, holds) = last.op
             {
-                return self.predicate(path, member, test, holds, last.location, &mut |explorer, mut path, why| {
+                return self.predicate(path, member, test, holds, last.location, &mut |explorer, mut path, reason| {
                     explorer.bind_edge(&mut path, member, edge);
                     path.state.members[member].at = At::Running(edge.to);
-                    match why {
-                        Some(why) => explorer.leave_course(path, why),
+                    match reason {
+                        Some(reason) => explorer.leave_course(path, reason),
                         None => explorer.run(path, member, edge.to),
                     }
                 });
@@ -265,7 +265,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 let given = passed.iter().map(|one| (self.given(&path, member, &one.operand), one.clone())).collect();
                 then(self, path, given)
             }
-            Terminator::Fault(_) if self.course.is_some() => self.leave_course(path, Why::Stops(member)),
+            Terminator::Fault(_) if self.course.is_some() => self.leave_course(path, ExitReason::Stops(member)),
             Terminator::Fault(fault) => {
                 self.out.finish(path.block, Terminator::Fault(*fault), source.location);
                 Ok(())

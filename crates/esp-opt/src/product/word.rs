@@ -1,7 +1,7 @@
 //! The words that a process's part of a fast path may spell: `follows` as an automaton over occurrences of elements
 //! ("Fast Paths in Concurrent Programs", section 4.2; Glushkov's construction). Knows no code.
 
-use crate::path::{Element, Point, Regex};
+use crate::path_spec::{PathElement, PathRegex, ProgramPoint};
 use std::collections::BTreeSet;
 
 /// Most occurrences of elements; bounded repetitions are written out.
@@ -14,7 +14,7 @@ pub(crate) type Reached = Vec<u32>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Words {
     /// By occurrence.
-    pub(super) elements: Vec<Element>,
+    pub(super) elements: Vec<PathElement>,
     first: BTreeSet<u32>,
     follow: Vec<BTreeSet<u32>>,
 }
@@ -29,7 +29,7 @@ struct Ends {
 
 impl Words {
     /// The words of an expression; none if it has too many occurrences.
-    pub(crate) fn new(regex: Option<&Regex>) -> Option<Words> {
+    pub(crate) fn new(regex: Option<&PathRegex>) -> Option<Words> {
         let mut words = Words::default();
         if let Some(regex) = regex {
             words.first = words.build(regex)?.first;
@@ -37,9 +37,9 @@ impl Words {
         Some(words)
     }
 
-    fn build(&mut self, regex: &Regex) -> Option<Ends> {
+    fn build(&mut self, regex: &PathRegex) -> Option<Ends> {
         match regex {
-            Regex::Element(element) => {
+            PathRegex::Element(element) => {
                 let number = self.elements.len() as u32;
                 if self.elements.len() == MOST_OCCURRENCES {
                     return None;
@@ -49,7 +49,7 @@ impl Words {
                 let only = BTreeSet::from([number]);
                 Some(Ends { is_nullable: false, first: only.clone(), last: only })
             }
-            Regex::Sequence(parts) => {
+            PathRegex::Sequence(parts) => {
                 let mut all = Ends { is_nullable: true, ..Ends::default() };
                 for part in parts {
                     let part = self.build(part)?;
@@ -57,7 +57,7 @@ impl Words {
                 }
                 Some(all)
             }
-            Regex::Choice(parts) => {
+            PathRegex::Choice(parts) => {
                 let mut all = Ends::default();
                 for part in parts {
                     let part = self.build(part)?;
@@ -67,7 +67,7 @@ impl Words {
                 }
                 Some(all)
             }
-            Regex::Repeat(part, least, most) => {
+            PathRegex::Repeat(part, least, most) => {
                 let mut all = Ends { is_nullable: true, ..Ends::default() };
                 for number in 0..most.unwrap_or(least + 1) {
                     let mut one = self.build(part)?;
@@ -107,7 +107,7 @@ impl Words {
     }
 
     /// The occurrences with which a word can go on at this statement.
-    pub(super) fn next(&self, reached: &Reached, point: Point) -> Vec<u32> {
+    pub(super) fn next(&self, reached: &Reached, point: ProgramPoint) -> Vec<u32> {
         let mut next: BTreeSet<u32> = BTreeSet::new();
         if reached.is_empty() {
             next.extend(&self.first);
@@ -124,17 +124,17 @@ mod tests {
     use super::*;
     use quaject_esp_ir::ir::SiteId;
 
-    fn letter(number: u32) -> Regex {
-        let point = Point::Site(SiteId(number));
-        Regex::Element(Element { point, test: None, peer: None, yield_to: None })
+    fn letter(number: u32) -> PathRegex {
+        let point = ProgramPoint::Site(SiteId(number));
+        PathRegex::Element(PathElement { point, test: None, peer: None, yield_to: None })
     }
 
     /// How much of a word of sites can be spelled.
-    fn spelled(regex: &Regex, word: &[u32]) -> usize {
+    fn spelled(regex: &PathRegex, word: &[u32]) -> usize {
         let words = Words::new(Some(regex)).expect("it is small");
         let mut reached = Reached::new();
         for (length, site) in word.iter().enumerate() {
-            let next = words.next(&reached, Point::Site(SiteId(*site)));
+            let next = words.next(&reached, ProgramPoint::Site(SiteId(*site)));
             if next.is_empty() {
                 return length;
             }
@@ -145,8 +145,8 @@ mod tests {
 
     #[test]
     fn figure_5() {
-        let pair = Regex::Repeat(Box::new(Regex::Sequence(vec![letter(2), letter(3)])), 0, None);
-        let regex = Regex::Sequence(vec![letter(1), pair]);
+        let pair = PathRegex::Repeat(Box::new(PathRegex::Sequence(vec![letter(2), letter(3)])), 0, None);
+        let regex = PathRegex::Sequence(vec![letter(1), pair]);
         assert_eq!(spelled(&regex, &[1, 2, 3, 2]), 4);
         assert_eq!(spelled(&regex, &[2]), 0);
         assert_eq!(spelled(&regex, &[1, 3]), 1);
@@ -155,15 +155,17 @@ mod tests {
 
     #[test]
     fn repetitions_are_bounded() {
-        let regex = |least, most| Regex::Repeat(Box::new(letter(1)), least, most);
+        let regex = |least, most| PathRegex::Repeat(Box::new(letter(1)), least, most);
         let ones = [1; 6];
         assert_eq!(spelled(&regex(2, Some(3)), &ones), 3);
         assert_eq!(spelled(&regex(2, None), &ones), 6);
-        assert_eq!(spelled(&Regex::Sequence(vec![regex(2, Some(3)), letter(2)]), &[1, 2]), 1);
-        assert_eq!(spelled(&Regex::Sequence(vec![regex(2, Some(3)), letter(2)]), &[1, 1, 2]), 3);
-        assert_eq!(spelled(&Regex::Sequence(vec![regex(0, Some(1)), letter(2)]), &[2]), 1);
-        assert_eq!(spelled(&Regex::Choice(vec![letter(1), Regex::Sequence(vec![])]), &[1, 1]), 1);
+        assert_eq!(spelled(&PathRegex::Sequence(vec![regex(2, Some(3)), letter(2)]), &[1, 2]), 1);
+        assert_eq!(spelled(&PathRegex::Sequence(vec![regex(2, Some(3)), letter(2)]), &[1, 1, 2]), 3);
+        assert_eq!(spelled(&PathRegex::Sequence(vec![regex(0, Some(1)), letter(2)]), &[2]), 1);
+        assert_eq!(spelled(&PathRegex::Choice(vec![letter(1), PathRegex::Sequence(vec![])]), &[1, 1]), 1);
         assert!(Words::new(Some(&regex(0, Some(5000)))).is_none());
-        assert!(Words::new(Some(&Regex::Repeat(Box::new(Regex::Sequence(vec![])), 0, Some(u64::MAX)))).is_some());
+        assert!(
+            Words::new(Some(&PathRegex::Repeat(Box::new(PathRegex::Sequence(vec![])), 0, Some(u64::MAX)))).is_some()
+        );
     }
 }

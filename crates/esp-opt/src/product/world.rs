@@ -5,7 +5,7 @@ use super::explore::Explorer;
 use super::meet::{Open, WORLD};
 use super::path::Path;
 use super::state::{At, Hope, Known, Since};
-use crate::fuse::Refusal;
+use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{
     AltOrder, Base, BinaryOp, Bind, BlockId, Branch, ChannelId, Direction, Fault, Guard, Location, Op, Operand,
     Operation, Passed, Pattern, Payload, Rest, SiteId, SlotId, Terminator, TypeTable, Value, Wait,

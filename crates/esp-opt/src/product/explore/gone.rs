@@ -9,7 +9,8 @@ use super::super::meet::Open;
 use super::super::state::{At, Hope, Known, State};
 use super::super::tell::{self, Told};
 use super::{End, Explorer, too_large};
-use crate::fuse::{Measure, Refusal};
+use crate::limits::LimitKind;
+use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{BlockId, ChannelId, Direction, Rest};
 use std::collections::BTreeSet;
 
@@ -94,18 +95,18 @@ impl Explorer<'_, '_> {
         self.reached = reached;
         let told: Vec<&Told> =
             seen().flat_map(|seen| &seen.told).chain(self.vain.values().map(|(_, told)| told)).collect();
-        let (most, left, mut size) = (self.bounds.emitted, self.left(), self.round.size);
+        let (most, left, mut size) = (self.limits.emitted, self.left(), self.round.size);
         let before = size;
         for told in told {
             size += self.size_of(told);
             if size > most {
-                return Err(too_large(self.bounds.measure, self.bounds.instructions));
+                return Err(too_large(self.limits.size_kind, self.limits.instructions));
             }
             if size - before >= left {
-                return Err(too_large(Measure::Effort, self.bounds.effort));
+                return Err(too_large(LimitKind::Fuel, self.limits.fuel));
             }
         }
-        self.effort -= size - before;
+        self.fuel -= size - before;
         Ok(())
     }
 
