@@ -33,9 +33,9 @@ def context(sp):
     symbol = gdb.execute("info symbol %d" % pc, to_string=True).replace(".", "__", 1)
     if symbol.startswith("qj_ac__resume"):
         base = sp + 8
-    elif symbol.startswith("qj_ac__base"):
+    elif symbol.startswith("qj_ac__task_base"):
         return context(sp + 16)
-    elif symbol.startswith(("qj_ac__own", "qj_ac__take_over")):
+    elif symbol.startswith(("qj_ac__detach_context", "qj_ac__resume_parent")):
         return context(sp + 8)
     else:
         return {"rip": pc, "rbp": word(sp + 8), "rsp": sp + 160}

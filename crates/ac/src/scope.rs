@@ -38,7 +38,7 @@ type Panic = Box<dyn Any + Send>;
 /// A block of tasks; made by [`scope`].
 pub struct Scope<'scope, 'env: 'scope> {
     block: UnsafeCell<sys::RawBlock>,
-    /// The first panic of a task whose handle nobody joined.
+    /// The first panic of a task whose handle was not joined.
     panic: RefCell<Option<Panic>>,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
@@ -47,7 +47,7 @@ pub struct Scope<'scope, 'env: 'scope> {
 }
 
 /// Runs `body` and waits for every task that was spawned in its scope. When the body panics the scope is cancelled
-/// first. A panic of a task that nobody joined is thrown again here.
+/// first. A panic of a task that was not joined is resumed here.
 pub fn scope<'env, F, T>(body: F) -> T
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
@@ -135,10 +135,10 @@ fn keep_first(slot: &RefCell<Option<Panic>>, panic: Panic) {
 }
 
 impl<T> Packet<T> {
-    /// The task has ended: says so to whoever waits for it. A panic that nobody can ask for goes to the scope.
+    /// The task has ended: wakes the task that joins it. A panic without a handle goes to the scope.
     fn end(self: Rc<Self>, result: Result<T, Panic>, scope: &RefCell<Option<Panic>>) {
         match result {
-            // The handle is gone: nobody will ask.
+            // The handle was dropped: the task is never joined.
             Err(panic) if Rc::strong_count(&self) == 1 => keep_first(scope, panic),
             result => self.result.set(Some(result)),
         }

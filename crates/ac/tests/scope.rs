@@ -1,4 +1,4 @@
-//! Scopes, handles, panics and futures as a user of the Rust face meets them.
+//! Scopes, handles, panics and futures through the Rust interface.
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, poll_fn};
@@ -136,7 +136,7 @@ fn a_drop_that_panics_is_a_panic_like_others() {
             }
         };
         let message = |run: &dyn Fn()| catch_unwind(AssertUnwindSafe(run)).err().map(text_of);
-        // A result that nobody takes, a captured variable, and the payload of a second panic.
+        // A result that is not taken, a captured variable, and the payload of a second panic.
         let result = message(&|| {
             scope(|s| {
                 drop(s.spawn(|| {
@@ -173,7 +173,7 @@ fn a_drop_that_panics_is_a_panic_like_others() {
     }
 }
 
-/// A waker of somebody else's, which panics.
+/// A foreign waker, which panics.
 struct Rude;
 
 impl std::task::Wake for Rude {
@@ -238,7 +238,7 @@ struct Signal(Arc<Mutex<(bool, Option<Waker>)>>);
 
 impl Signal {
     fn raise(&self) {
-        let mut state = self.0.lock().expect("nobody panics with the lock");
+        let mut state = self.0.lock().expect("no thread panics with the lock");
         state.0 = true;
         if let Some(waker) = state.1.take() {
             waker.wake();
@@ -249,7 +249,7 @@ impl Signal {
 impl Future for Signal {
     type Output = ();
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.0.lock().expect("nobody panics with the lock");
+        let mut state = self.0.lock().expect("no thread panics with the lock");
         if state.0 {
             return Poll::Ready(());
         }
@@ -305,7 +305,7 @@ fn sleeps_enough() -> bool {
 
 #[test]
 fn a_late_wake_ends_no_other_wait() {
-    // The future wakes its task and is ready all the same: nobody waits for that wake any more.
+    // The future wakes its task and is ready all the same: no task waits for that wake any more.
     scope(|s| {
         let task = s.spawn(|| {
             block_on(poll_fn(|context| {

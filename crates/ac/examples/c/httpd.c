@@ -32,7 +32,7 @@ struct connection {
     char head[HEAD_BYTES];
 };
 
-/* Reads until the empty line. Returns the bytes up to and with it; 0 when the client has gone; or -1. */
+/* Reads until the empty line. Returns the bytes up to and with it; 0 when the client has closed; or -1. */
 static ssize_t read_head(struct connection *c) {
     for (;;) {
         char *end = memmem(c->head, c->filled, "\r\n\r\n", 4);

@@ -29,7 +29,7 @@ void qj_ac_suspend_then(struct qj_ac_task **self, void (*then)(void *), void *ar
 struct qj_ac_task *qj_ac__fork_begin(void);
 int qj_ac__fork_frame(struct qj_ac_task *task, void *frame_end);
 void qj_ac__fork_started(void);
-void qj_ac__fork_parted(void);
+void qj_ac__fork_detached(void);
 void qj_ac__fork_detach(void);
 __attribute__((noreturn)) void qj_ac__fork_end(void);
 
@@ -144,7 +144,7 @@ static inline uint64_t thc_seq_ticket(thc_seq_t *sequencer) { return qj_ac_seque
                 body();                                                                                                \
                 qj_ac__fork_end();                                                                                     \
             }                                                                                                          \
-            qj_ac__fork_parted();                                                                                      \
+            qj_ac__fork_detached();                                                                                      \
         }                                                                                                              \
         enter();                                                                                                       \
     } while (0)

@@ -1,8 +1,8 @@
 /* The channels of "Extensions to Barrelfish Asynchronous C" (Quigley, 2016), sections 5.3 and 5.4, under their names, for
- * programs written for them. New programs use <quaject/ac/ipc.h>, on which these stand.
+ * programs written for them. New programs use <quaject/ac/ipc.h>, on which these are built.
  *
  * Differences one can see: a message has six registers, not seven; it is a copy, and not the slot of the ring, so a slow
- * handler holds up nobody; a response that nobody waits for is counted (`refused`) and never returned; a peer that has
+ * handler delays no other task; a response that no task waits for is counted (`refused`) and never returned; a peer that has
  * died ends calls with -EPIPE, and -EWOULDBLOCK of a poll means that every other runnable task has had its turn.
  *
  * Who gets a message out of a function (null if that fails) gives it back: to thc_ipc_send_request(), thc_ipc_call() or thc_ipc_reply(), which
@@ -22,7 +22,7 @@ extern "C" {
 
 struct fipc_message {
     struct qj_ac_message regs;
-    uint32_t cookie; /* of a request that came */
+    uint32_t cookie; /* of a received request */
     struct fipc_message *next;
 };
 
@@ -87,7 +87,7 @@ static inline int fipc_recv_msg_end(struct thc_channel *chnl, struct fipc_messag
     chnl->spare = message;
     return 0;
 }
-/* What thc_ipc_reply() wants to know of a request that came. */
+/* What thc_ipc_reply() needs to know of a received request. */
 static inline uint32_t thc_get_request_cookie(const struct fipc_message *request) { return request->cookie; }
 
 /* Section 5.4.4: sends a request; `*cookie` is for thc_ipc_recv_response(). Errors as qj_ac_send_request(). */
@@ -123,7 +123,7 @@ static inline int thc_ipc_reply(struct thc_channel *chnl, uint32_t cookie, struc
     fipc_recv_msg_end(chnl, response);
     return result;
 }
-/* Section 5.4.2: the next request, or -EWOULDBLOCK. Tasks whose responses have come run. */
+/* Section 5.4.2: the next request, or -EWOULDBLOCK. Tasks whose responses have arrived run. */
 static inline int thc_ipc_poll_recv(struct thc_channel *chnl, struct fipc_message **request) {
     struct fipc_message *message;
     *request = NULL;

@@ -3,7 +3,7 @@
 //
 //     sp -> [ x29 x30 ][ x19 x20 ] ... [ x27 x28 ][ d8 d9 ] ... [ d14 d15 ]      176 bytes with padding
 //
-// While a child runs that has not waited, its parent's context is the record, and on top of the child's stack lies a
+// While a child runs that has not waited, its parent's context is the record, and on top of the child's stack is a
 // frame record that leads an unwinder across:
 //
 //     child's stack:  [ struct qj_ac_task ] <- task; parent_sp = parent's frame
@@ -55,7 +55,7 @@ qj_ac__call:                            // x0 = task, x1 = function, x2 = argume
         mov     sp, x29
         // CFA = [x29 + 16] + 176: the record is the first word of the task, above the frame record.
         .cfi_escape 0x0f, 6, 0x8d, 16, 0x06, 0x23, 0xb0, 0x01
-        // x30 = [x29 + 8]; null once the parent has gone on, which ends an unwinding.
+        // x30 = [x29 + 8]; null once the parent has resumed, which ends an unwinding.
         .cfi_escape 0x10, 30, 2, 0x8d, 8
         .cfi_offset 29, -176
         .cfi_offset 19, -160
@@ -84,7 +84,7 @@ qj_ac__call:                            // x0 = task, x1 = function, x2 = argume
         mov     sp, x9
         ldp     x29, x30, [sp], #176    // the child kept the others
         ret
-1:      bl      qj_ac__end
+1:      bl      qj_ac__task_end
         mov     sp, x0
         b       qj_ac__resume
         .cfi_endproc
@@ -130,22 +130,22 @@ qj_ac__switch_first:                    // x0 = task, x1 = context, x2 = where t
 
 // Here the record of a parent is a context as it is.
         .p2align 4
-        .globl  qj_ac__own
-        .hidden qj_ac__own
-        .type   qj_ac__own, %function
-qj_ac__own:
+        .globl  qj_ac__detach_context
+        .hidden qj_ac__detach_context
+        .type   qj_ac__detach_context, %function
+qj_ac__detach_context:
         hint    #34
         ret
-        .size   qj_ac__own, . - qj_ac__own
+        .size   qj_ac__detach_context, . - qj_ac__detach_context
 
-        .globl  qj_ac__set_base
-        .hidden qj_ac__set_base
-        .type   qj_ac__set_base, %function
-qj_ac__set_base:                        // x0 = task
+        .globl  qj_ac__set_task_base
+        .hidden qj_ac__set_task_base
+        .type   qj_ac__set_task_base, %function
+qj_ac__set_task_base:                        // x0 = task
         hint    #34
         stp     xzr, xzr, [x0, #-16]
         ret
-        .size   qj_ac__set_base, . - qj_ac__set_base
+        .size   qj_ac__set_task_base, . - qj_ac__set_task_base
 
         .globl  qj_ac__jump
         .hidden qj_ac__jump

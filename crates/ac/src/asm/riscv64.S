@@ -106,7 +106,7 @@ qj_ac__call:                            // a0 = task, a1 = function, a2 = argume
         ld      s0, 8(sp)
         addi    sp, sp, 208             // the child kept the others
         ret
-1:      call    qj_ac__end
+1:      call    qj_ac__task_end
         mv      sp, a0
         tail    qj_ac__resume
         .cfi_endproc
@@ -148,22 +148,22 @@ qj_ac__switch_first:                    // a0 = task, a1 = context, a2 = where t
 
 // Here the record of a parent is a context as it is.
         .p2align 2
-        .globl  qj_ac__own
-        .hidden qj_ac__own
-        .type   qj_ac__own, @function
-qj_ac__own:
+        .globl  qj_ac__detach_context
+        .hidden qj_ac__detach_context
+        .type   qj_ac__detach_context, @function
+qj_ac__detach_context:
         ret
-        .size   qj_ac__own, . - qj_ac__own
+        .size   qj_ac__detach_context, . - qj_ac__detach_context
 
         .p2align 2
-        .globl  qj_ac__set_base
-        .hidden qj_ac__set_base
-        .type   qj_ac__set_base, @function
-qj_ac__set_base:                        // a0 = task
+        .globl  qj_ac__set_task_base
+        .hidden qj_ac__set_task_base
+        .type   qj_ac__set_task_base, @function
+qj_ac__set_task_base:                        // a0 = task
         sd      zero, -8(a0)
         sd      zero, -16(a0)
         ret
-        .size   qj_ac__set_base, . - qj_ac__set_base
+        .size   qj_ac__set_task_base, . - qj_ac__set_task_base
 
         .p2align 2
         .globl  qj_ac__jump

@@ -9,11 +9,11 @@
 //       [ rbx r12 r13 r14 r15 ]               [ frames of the function ] <- rsp              |
 //       [ qj_ac__resume       ] <------------------------------------------------------------+
 //
-// A child that returns comes to .Lreturned with rsp = task and, the calling convention says so, every saved register as
-// it was: no test, no restore. When it waits for the first time, the word below the task changes to qj_ac__ended, which is
-// the end of the world to an unwinder, because the frames of the parent have then moved on.
+// A child that returns reaches .Lreturned with rsp = task and, the calling convention says so, every saved register as
+// it was: no test, no restore. When it waits for the first time, the word below the task changes to qj_ac__task_ended, which
+// ends an unwinding, because the frames of the parent have then moved on.
 //
-// The record is what qj_ac__take_over goes on from. qj_ac__call_inline of include/quaject/ac/switch.h leaves one that needs
+// qj_ac__resume_parent resumes from the record. qj_ac__call_inline of include/quaject/ac/switch.h leaves one that needs
 // only two registers.
         .text
 
@@ -56,7 +56,7 @@ qj_ac__call:                            // rdi = task, rsi = function, rdx = arg
         .cfi_endproc
         .size   qj_ac__call, . - qj_ac__call
 
-// Where contexts that a function saved go on. Ends in a jump: see switch.h.
+// Resumes contexts that a function saved. Ends in a jump: see switch.h.
         .p2align 5
         .globl  qj_ac__resume
         .hidden qj_ac__resume
@@ -88,7 +88,7 @@ qj_ac__resume:
         .globl  qj_ac__switch
         .hidden qj_ac__switch
         .type   qj_ac__switch, @function
-qj_ac__switch:                          // rdi = where to save, rsi = context, rdx = who runs there
+qj_ac__switch:                          // rdi = where to save, rsi = context, rdx = the task that runs there
         endbr64
         push    %rbp
         push    %rbx
@@ -103,35 +103,35 @@ qj_ac__switch:                          // rdi = where to save, rsi = context, r
         jmp     *(%rsi)
         .size   qj_ac__switch, . - qj_ac__switch
 
-// Makes a record a context for everybody, with a word below it.
+// Makes a record a context that any switch can resume, with a word below it.
         .p2align 4
-        .globl  qj_ac__own
-        .hidden qj_ac__own
-        .type   qj_ac__own, @function
-qj_ac__own:                             // rdi = record
+        .globl  qj_ac__detach_context
+        .hidden qj_ac__detach_context
+        .type   qj_ac__detach_context, @function
+qj_ac__detach_context:                             // rdi = record
         endbr64
-        lea     qj_ac__owned(%rip), %rcx
+        lea     qj_ac__detached_context(%rip), %rcx
         lea     -8(%rdi), %rax
         mov     %rcx, (%rax)
         ret
-        .size   qj_ac__own, . - qj_ac__own
+        .size   qj_ac__detach_context, . - qj_ac__detach_context
 
-// A parent goes on: rsp = its record. The two registers are those that qj_ac__call_inline saves.
+// Resumes a parent: rsp = its record. The two registers are those that qj_ac__call_inline saves.
         .p2align 4
-        .globl  qj_ac__take_over
-        .hidden qj_ac__take_over
-        .type   qj_ac__take_over, @function
-qj_ac__owned:
+        .globl  qj_ac__resume_parent
+        .hidden qj_ac__resume_parent
+        .type   qj_ac__resume_parent, @function
+qj_ac__detached_context:
         endbr64
         lea     8(%rsp), %rsp           // this very address
-qj_ac__take_over:
+qj_ac__resume_parent:
         mov     8(%rsp), %rbp
         mov     16(%rsp), %rbx
         xor     %eax, %eax
         jmp     *(%rsp)
-        .size   qj_ac__take_over, . - qj_ac__take_over
+        .size   qj_ac__resume_parent, . - qj_ac__resume_parent
 
-// A task's first wait. Two more words lie on the context: where its own life begins, and one that keeps the stack aligned.
+// A task's first wait. Two more words are on the context: the address of qj_ac__task_base, and one that keeps the stack aligned.
         .p2align 5
         .globl  qj_ac__switch_first
         .hidden qj_ac__switch_first
@@ -147,24 +147,24 @@ qj_ac__switch_first:                    // rdi = task, rsi = record, rdx = where
         lea     qj_ac__resume(%rip), %rax
         push    %rax
         sub     $8, %rsp
-        lea     qj_ac__ended(%rip), %rax
+        lea     qj_ac__task_ended(%rip), %rax
         mov     %rax, -8(%rdi)
-        lea     qj_ac__base(%rip), %rax
+        lea     qj_ac__task_base(%rip), %rax
         push    %rax
         mov     %rsp, (%rdx)
         mov     %rsi, %rsp
-        jmp     qj_ac__take_over
+        jmp     qj_ac__resume_parent
         .size   qj_ac__switch_first, . - qj_ac__switch_first
 
-// The first resumption. The call writes the address of qj_ac__ended where it stands already, below the task; it is made
+// The first resumption. The call writes the address of qj_ac__task_ended where it is already, below the task; it is made
 // for the processor's stack of return addresses, which then predicts the return of the task's function.
         .p2align 5
-        .globl  qj_ac__base
-        .hidden qj_ac__base
-        .globl  qj_ac__ended
-        .hidden qj_ac__ended
-        .type   qj_ac__base, @function
-qj_ac__base:                            // rdx = task
+        .globl  qj_ac__task_base
+        .hidden qj_ac__task_base
+        .globl  qj_ac__task_ended
+        .hidden qj_ac__task_ended
+        .type   qj_ac__task_base, @function
+qj_ac__task_base:                            // rdx = task
         .cfi_startproc
         .cfi_def_cfa %rsp, 0
         .cfi_undefined %rip
@@ -172,31 +172,31 @@ qj_ac__base:                            // rdx = task
         lea     16(%rsp), %rcx          // the context proper, above this very address
         mov     %rdx, %rsp
         call    1f
-qj_ac__ended:
+qj_ac__task_ended:
         mov     %rsp, %rdi
-        call    qj_ac__end
+        call    qj_ac__task_end
         mov     %rax, %rsp
         jmp     *(%rax)
 1:
         mov     %rcx, %rsp
         jmp     *(%rcx)
         .cfi_endproc
-        .size   qj_ac__base, . - qj_ac__base
+        .size   qj_ac__task_base, . - qj_ac__task_base
 
-        .globl  qj_ac__set_base
-        .hidden qj_ac__set_base
-        .type   qj_ac__set_base, @function
-qj_ac__set_base:                        // rdi = task
+        .globl  qj_ac__set_task_base
+        .hidden qj_ac__set_task_base
+        .type   qj_ac__set_task_base, @function
+qj_ac__set_task_base:                        // rdi = task
         endbr64
-        lea     qj_ac__ended(%rip), %rax
+        lea     qj_ac__task_ended(%rip), %rax
         mov     %rax, -8(%rdi)
         ret
-        .size   qj_ac__set_base, . - qj_ac__set_base
+        .size   qj_ac__set_task_base, . - qj_ac__set_task_base
 
         .globl  qj_ac__jump
         .hidden qj_ac__jump
         .type   qj_ac__jump, @function
-qj_ac__jump:                            // rdi = context, rsi = who runs there
+qj_ac__jump:                            // rdi = context, rsi = the task that runs there
         endbr64
         mov     %rsi, %rdx
         mov     %rdi, %rsp
@@ -247,7 +247,7 @@ qj_ac__fork_frame:                      // rdi = task, rsi = end of the caller's
         mov     %rdx, %rsi
         mov     %r9, %rdi
         rep movsb
-        lea     qj_ac__ended(%rip), %rax     // in place of the return address: an unwinder stops here
+        lea     qj_ac__task_ended(%rip), %rax     // in place of the return address: an unwinder stops here
         mov     %rax, -8(%r10)
         mov     $1, %eax
         pop     %rcx

@@ -3,7 +3,7 @@
  *   the shared memory     [ head: magic, epoch of side 0, epoch of side 1 ][ ring 0 -> 1 ][ ring 1 -> 0 ]
  *
  * Whether a side lives is a lock: each holds one on the byte of its number, through an open file description of its own,
- * and the kernel drops it when the last descriptor is gone, however the process ended. No process number is kept, so
+ * and the kernel drops it when the last descriptor is closed, however the process ended. No process number is kept, so
  * none can be reused. */
 #include "channel.h"
 
@@ -67,11 +67,11 @@ static bool have_barrier;
 static void register_barrier(void) {
     have_barrier = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
-bool qj_ac__barrier_everywhere(void) {
+bool qj_ac__global_barrier(void) {
     return have_barrier && syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
 
-/* ---- a fork shares descriptors, and with them our locks: the child drops its copies, or nobody would see us die. It shares the
+/* ---- a fork shares descriptors, and with them our locks: the child drops its copies, or our death would not be seen. It shares the
  * memory too: the child gets blank pages in its place, or it would take messages that are its parent's ---- */
 
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -88,11 +88,11 @@ static void after_fork_in_child(void) {
         close(channel->lock);
         channel->lock = -1;
         channel->dead = 1;
-        channel->peer_epoch = 1; /* of the blank pages it is 0: nobody will ever come */
+        channel->peer_epoch = 1; /* of the blank pages it is 0: no peer will ever attach */
         channel->inbox_count = channel->passed = 0;
         if (mmap(channel->shared, channel->mapped_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
                  0) == MAP_FAILED) {
-            qj_ac__die("out of memory to part a forked child from its parent's channels");
+            qj_ac__fatal("out of memory to part a forked child from its parent's channels");
         }
     }
     pthread_mutex_unlock(&open_lock);
@@ -162,7 +162,7 @@ static int take_place(struct qj_ac_channel *channel, int memory, size_t bytes, u
 }
 
 int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capacity_log2, uint32_t side) {
-    if (qj_ac__thread.current == &qj_ac__nowhere) qj_ac_start();
+    if (qj_ac__thread.current == &qj_ac__no_task) qj_ac_start();
     memset(channel, 0, sizeof *channel);
     channel->lock = -1;
     if (capacity_log2 > CAPACITY_LOG2_MAX || side > 1) return -EINVAL;
@@ -196,13 +196,13 @@ int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capac
         channel->calls[index].next_free = index + 1 < count ? index + 1 : UINT32_MAX;
     }
     QJ_RING_STEP("epoch");
-    /* Pairs with the acquire in `qj_ac__look_at_peer`: our ends are where they belong before the peer hears of us. */
+    /* Pairs with the acquire in `qj_ac__check_peer`: our ends are where they belong before the peer hears of us. */
     __atomic_store_n(&channel->shared->epoch[side], epoch == 0 ? 1 : epoch, __ATOMIC_RELEASE);
     return 0;
 }
 
 void qj_ac_channel_close(struct qj_ac_channel *channel) {
-    if (channel->waiting != 0) qj_ac__die("a channel is closed while %u tasks wait for it", channel->waiting);
+    if (channel->waiting != 0) qj_ac__fatal("a channel is closed while %u tasks wait for it", channel->waiting);
     qj_ac__unwatch(channel);
     /* One that was never opened has no descriptor, whatever its zeros say. */
     if (channel->shared != NULL) {
@@ -226,7 +226,7 @@ void qj_ac__break_calls(struct qj_ac_channel *channel) {
         if (record->state == RECORD_ABANDONED) free_record(channel, record);
         if (record->state != RECORD_OUT) continue;
         record->state = RECORD_BROKEN;
-        if (record->task != NULL) qj_ac__ready(record->task);
+        if (record->task != NULL) qj_ac__make_runnable(record->task);
         record->task = NULL;
     }
 }
@@ -235,10 +235,10 @@ void qj_ac__wake_receiver(struct qj_ac_channel *channel) {
     struct qj_ac_task *task = channel->receiver;
     channel->receiver = NULL;
     /* One that waits for a group may have been woken by another channel. */
-    if (task != NULL && task->prev == NULL && qj_ac__waits(task)) qj_ac_schedule_back(task);
+    if (task != NULL && task->prev == NULL && qj_ac__is_suspended(task)) qj_ac_schedule_back(task);
 }
 
-void qj_ac__look_at_peer(struct qj_ac_channel *channel) {
+void qj_ac__check_peer(struct qj_ac_channel *channel) {
     uint32_t peer = !channel->side;
     /* Pairs with the release in `qj_ac_channel_open`. */
     uint32_t epoch = __atomic_load_n(&channel->shared->epoch[peer], __ATOMIC_ACQUIRE);
@@ -256,13 +256,13 @@ void qj_ac__look_at_peer(struct qj_ac_channel *channel) {
     dead = channel->dead;
     if (dead) {
         /* What it said before it died counts. */
-        qj_ac__take_all_in(channel);
+        qj_ac__receive_all(channel);
         qj_ac__break_calls(channel);
         qj_ac__wake_receiver(channel);
     }
 }
 
 int qj_ac_channel_alive(struct qj_ac_channel *channel) {
-    qj_ac__look_at_peer(channel);
+    qj_ac__check_peer(channel);
     return channel->peer_epoch == 0 ? -EAGAIN : !channel->dead;
 }

@@ -9,7 +9,7 @@
 /* RECORD_OUT is the type of the message that a record waits for: record and message are then compared as a whole. */
 enum record_state { RECORD_FREE, RECORD_ARRIVED, RECORD_OUT, RECORD_BROKEN, RECORD_ABANDONED };
 
-/* One request that is out. A line of the cache, and one for a response that comes before somebody waits for it. */
+/* One request that is out. A line of the cache, and one for a response that arrives before a task waits for it. */
 struct qj_ac_call_record {
     union {
         uint64_t head; /* both, as in the first word of a message */
@@ -35,18 +35,18 @@ QJ_AC_INLINE void free_record(struct qj_ac_channel *channel, struct qj_ac_call_r
 /* ---- channel.c ---- */
 /* Ends the waits for responses that will not come. */
 void qj_ac__break_calls(struct qj_ac_channel *channel);
-/* Takes the channel out of those that the thread's poller looks into. */
+/* Takes the channel out of those that the thread's poller polls. */
 void qj_ac__unwatch(struct qj_ac_channel *channel);
-/* Makes whoever waits for requests look again. */
+/* Makes the task that waits for requests check again. */
 void qj_ac__wake_receiver(struct qj_ac_channel *channel);
 /* Learns whether the peer lives, and whether it is the one it was. */
-void qj_ac__look_at_peer(struct qj_ac_channel *channel);
+void qj_ac__check_peer(struct qj_ac_channel *channel);
 /* A barrier on every processor that runs a process with channels; false where the kernel refuses. */
-bool qj_ac__barrier_everywhere(void);
+bool qj_ac__global_barrier(void);
 
 /* ---- waiting for a channel ---- */
-/* Makes the thread's poller look into it. */
-QJ_AC_INLINE void qj_ac__await(struct qj_ac_channel *channel) {
+/* Makes the thread's poller poll it. */
+QJ_AC_INLINE void qj_ac__register_receiver(struct qj_ac_channel *channel) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     channel->waiting++;
     if (QJ_AC_LIKELY(channel->watched)) return;
@@ -57,19 +57,19 @@ QJ_AC_INLINE void qj_ac__await(struct qj_ac_channel *channel) {
 }
 
 /* The channel stays among the thread's until the poller comes by: most are waited for again before that. */
-QJ_AC_INLINE void qj_ac__await_no_more(struct qj_ac_channel *channel) { channel->waiting--; }
+QJ_AC_INLINE void qj_ac__unregister_receiver(struct qj_ac_channel *channel) { channel->waiting--; }
 
 /* Another would never hear of a request, nor of a cancellation. */
 QJ_AC_INLINE void qj_ac__check_no_receiver(const struct qj_ac_channel *channel) {
-    if (channel->receiver != NULL) qj_ac__die("two tasks wait for requests of one channel");
+    if (channel->receiver != NULL) qj_ac__fatal("two tasks wait for requests of one channel");
 }
 
 /* ---- ipc.c ---- */
-/* Takes a request, or runs the tasks whose responses have come: 0, -EWOULDBLOCK, -EPIPE. Lets nobody else run. */
+/* Takes a request, or runs the tasks whose responses have arrived: 0, -EWOULDBLOCK, -EPIPE. Lets no other task run. */
 int qj_ac__poll_once(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie);
 /* A loop that only polls, as the paper's does, must not starve the tasks that its messages have woken. */
-void qj_ac__let_others_run(void);
+void qj_ac__yield_to_others(void);
 /* Takes in what has come: requests into the inbox, responses to their tasks, which run later. */
-void qj_ac__take_all_in(struct qj_ac_channel *channel);
+void qj_ac__receive_all(struct qj_ac_channel *channel);
 
 #endif

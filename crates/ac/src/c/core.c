@@ -12,12 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 
-/* As if it had never waited, so that every way to wait takes the slow path, which starts the thread. */
-struct qj_ac_task qj_ac__nowhere = {.parent_sp = &qj_ac__nowhere};
+/* The task of a thread that has not started. As if it had never waited, so that every wait takes the slow path, which starts
+ * the thread. */
+struct qj_ac_task qj_ac__no_task = {.parent_sp = &qj_ac__no_task};
 __thread struct qj_ac_runtime qj_ac__thread = {
-    .current = &qj_ac__nowhere, .slow = QJ_AC_SLOW_UNSTARTED, .slots = qj_ac__no_slots, .slot_mask = QJ_AC_NO_SLOTS - 1};
+    .current = &qj_ac__no_task, .slow = QJ_AC_SLOW_UNSTARTED, .slots = qj_ac__no_slots, .slot_mask = QJ_AC_NO_SLOTS - 1};
 
-void qj_ac__die(const char *format, ...) {
+void qj_ac__fatal(const char *format, ...) {
     char text[512];
     va_list arguments;
     va_start(arguments, format);
@@ -35,17 +36,17 @@ static const char *name_of(const struct qj_ac_task *task) {
     return task->name != NULL ? task->name : "without a name";
 }
 
-void qj_ac__die_outside(const char *what) {
-    qj_ac__die("%s outside of a DO_FINISH block: no block would wait for the task", what);
+void qj_ac__fatal_outside_block(const char *what) {
+    qj_ac__fatal("%s outside of a DO_FINISH block: no block would wait for the task", what);
 }
 
-void qj_ac__die_elsewhere(const char *what, const struct qj_ac_task *task) {
-    qj_ac__die("%s: task %u (%s) belongs to another thread; other threads may only schedule it", what, task->number,
+void qj_ac__fatal_other_thread(const char *what, const struct qj_ac_task *task) {
+    qj_ac__fatal("%s: task %u (%s) belongs to another thread; other threads may only schedule it", what, task->number,
                name_of(task));
 }
 
-__attribute__((noreturn, cold)) static void die_left_by_jump(const struct qj_ac_task *task) {
-    qj_ac__die("task %u (%s) was left by longjmp, or by a context of the program's: jump inside of a task only, and have its "
+__attribute__((noreturn, cold)) static void fatal_left_by_jump(const struct qj_ac_task *task) {
+    qj_ac__fatal("task %u (%s) was left by longjmp, or by a context of the program's: jump inside of a task only, and have its "
                "function return",
                task->number, name_of(task));
 }
@@ -54,29 +55,29 @@ __attribute__((noreturn, cold)) static void die_left_by_jump(const struct qj_ac_
 void qj_ac__check_other_stack(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_task *task = runtime->current;
-    if (task == &qj_ac__nowhere || task == &runtime->root) return;
+    if (task == &qj_ac__no_task || task == &runtime->root) return;
     uintptr_t here = qj_ac__stack_pointer();
     void *low;
     size_t bytes;
     qj_ac__stack_bounds(runtime, &runtime->root, &low, &bytes);
     if (here - (uintptr_t)low >= bytes && !qj_ac__on_task_stack(runtime, (void *)here)) return;
-    die_left_by_jump(task);
+    fatal_left_by_jump(task);
 }
 
-void qj_ac__die_left_open(struct qj_ac_task *task) {
-    /* Whoever returns is whose stack this is. */
-    if (task != qj_ac__thread.current) die_left_by_jump(qj_ac__thread.current);
-    qj_ac__die("task %u (%s) ended inside a DO_FINISH block that it opened and did not close", task->number,
+void qj_ac__fatal_open_block(struct qj_ac_task *task) {
+    /* The stack belongs to the task that returns. */
+    if (task != qj_ac__thread.current) fatal_left_by_jump(qj_ac__thread.current);
+    qj_ac__fatal("task %u (%s) ended inside a DO_FINISH block that it opened and did not close", task->number,
                name_of(task));
 }
 
-void qj_ac__die_order(struct qj_ac_finish *block) {
+void qj_ac__fatal_block_order(struct qj_ac_finish *block) {
     struct qj_ac_task *task = qj_ac__thread.current;
     qj_ac__check_stack(&qj_ac__thread);
     for (struct qj_ac_finish *open = task->finish; open != NULL; open = open->up) {
-        if (open == block) qj_ac__die("a DO_FINISH block ended while a block inside of it is still open");
+        if (open == block) qj_ac__fatal("a DO_FINISH block ended while a block inside of it is still open");
     }
-    qj_ac__die("a DO_FINISH block ended twice, or in a task that did not open it");
+    qj_ac__fatal("a DO_FINISH block ended twice, or in a task that did not open it");
 }
 
 /* ---- the thread ---- */
@@ -90,11 +91,11 @@ static pthread_once_t ends_once = PTHREAD_ONCE_INIT;
 static void on_thread_end(void *runtime) {
     (void)runtime;
     struct qj_ac_task *task = qj_ac__thread.current;
-    if (task == &qj_ac__nowhere) return;
+    if (task == &qj_ac__no_task) return;
     if (task != &qj_ac__thread.root) {
-        qj_ac__die("a thread ended in task %u (%s): it and the others would never end", task->number, name_of(task));
+        qj_ac__fatal("a thread ended in task %u (%s): it and the others would never end", task->number, name_of(task));
     }
-    if (task->finish != NULL) qj_ac__die("a thread ended inside a DO_FINISH block: its tasks would never end");
+    if (task->finish != NULL) qj_ac__fatal("a thread ended inside a DO_FINISH block: its tasks would never end");
     qj_ac_stop();
 }
 
@@ -107,15 +108,15 @@ static void after_fork_in_child(void) {
 
 static void make_key(void) {
     pthread_atfork(NULL, NULL, after_fork_in_child);
-    if (pthread_key_create(&ends, on_thread_end) != 0) qj_ac__die("the process has no thread-specific key left");
+    if (pthread_key_create(&ends, on_thread_end) != 0) qj_ac__fatal("the process has no thread-specific key left");
 }
 
 void qj_ac_start(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
-    if (runtime->current != &qj_ac__nowhere) return;
+    if (runtime->current != &qj_ac__no_task) return;
     qj_ac__refuse_shadow_stack();
     memset(runtime, 0, sizeof *runtime);
-    qj_ac__no_numbers(runtime);
+    qj_ac__ids_init(runtime);
     runtime->queue.next = runtime->queue.prev = &runtime->queue;
     runtime->root.runtime = runtime;
     runtime->root.name = "root";
@@ -131,19 +132,19 @@ void qj_ac_start(void) {
 
 void qj_ac_stop(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
-    if (runtime->current == &qj_ac__nowhere) return;
+    if (runtime->current == &qj_ac__no_task) return;
     qj_ac__check_stack(runtime);
-    if (runtime->current != &runtime->root) qj_ac__die("the thread's tasks are stopped from inside a task");
-    if (runtime->root.finish != NULL) qj_ac__die("the thread's tasks are stopped inside a DO_FINISH block");
-    qj_ac__wakers_leave(runtime);
+    if (runtime->current != &runtime->root) qj_ac__fatal("the thread's tasks are stopped from inside a task");
+    if (runtime->root.finish != NULL) qj_ac__fatal("the thread's tasks are stopped inside a DO_FINISH block");
+    qj_ac__wait_for_wakers(runtime);
     qj_ac__io_stop(runtime);
     qj_ac__poller_stop(runtime);
     qj_ac__watch_stop(runtime);
     qj_ac__unwatch_overflow(runtime);
     qj_ac__stacks_free(runtime);
-    qj_ac__numbers_stop(runtime);
+    qj_ac__ids_stop(runtime);
     __atomic_fetch_sub(&qj_ac__threads, 1, __ATOMIC_RELAXED);
-    runtime->current = &qj_ac__nowhere;
+    runtime->current = &qj_ac__no_task;
     runtime->slow = QJ_AC_SLOW_UNSTARTED;
     runtime->spare = NULL;
 }
@@ -155,19 +156,19 @@ void qj_ac_read_statistics(struct qj_ac_statistics *statistics) { *statistics = 
 /* At the end of a block, where only the last of its tasks may wake it. */
 static bool at_end(const struct qj_ac_task *task) { return task->finish != NULL && task->finish->waiter == task; }
 
-bool qj_ac__waits(const struct qj_ac_task *task) {
+bool qj_ac__is_suspended(const struct qj_ac_task *task) {
     const struct qj_ac_runtime *runtime = task->runtime;
     if (task == runtime->current) return false;
     if (runtime->slow != 0) return task->queued_sp != NULL && !at_end(task);
     return task->sp != NULL || task->prev != NULL;
 }
 
-/* Where a task that is about to wait leaves its context; see `struct qj_ac_task`. */
-static void **place_of(const struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+/* The field in which a task that is about to wait leaves its context; see `struct qj_ac_task`. */
+static void **context_field(const struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     return task->prev != NULL || at_end(task) || runtime->slow != 0 ? &task->queued_sp : &task->sp;
 }
 
-void qj_ac__go(struct qj_ac_runtime *runtime, struct qj_ac_task *to) {
+void qj_ac__switch_to(struct qj_ac_runtime *runtime, struct qj_ac_task *to) {
     struct qj_ac_task *task = runtime->current;
     void *context = to->sp != NULL ? to->sp : to->queued_sp;
     runtime->current = to;
@@ -179,9 +180,9 @@ void qj_ac__go(struct qj_ac_runtime *runtime, struct qj_ac_task *to) {
         qj_ac__watch_after(runtime, task);
         return;
     }
-    /* Not the function: its call would leave a return address in the processor's stack of them that nobody takes, and every
+    /* Not the function: its call would leave a return address in the processor's return stack that no return takes, and every
      * return from here on would be predicted wrong. */
-    if (place_of(runtime, task) == &task->sp) {
+    if (context_field(runtime, task) == &task->sp) {
         runtime->current = qj_ac__switch_waiting(task, context, to);
     } else {
         task->sp = NULL;
@@ -189,22 +190,22 @@ void qj_ac__go(struct qj_ac_runtime *runtime, struct qj_ac_task *to) {
     }
 }
 
-struct qj_ac_task *qj_ac__next(struct qj_ac_runtime *runtime) {
+struct qj_ac_task *qj_ac__dequeue(struct qj_ac_runtime *runtime) {
     struct qj_ac_task *next = runtime->queue.next;
     if (QJ_AC_UNLIKELY(next == &runtime->queue)) {
         uint64_t waiting = runtime->statistics.started - runtime->statistics.ended - (runtime->poller != NULL);
         if (waiting == 0) {
-            qj_ac__die("deadlock: the thread waits outside of all tasks, it has no task, and no timer, I/O or other thread can "
+            qj_ac__fatal("deadlock: the thread waits outside of all tasks, it has no task, and no timer, I/O or other thread can "
                        "wake it");
         }
-        qj_ac__die("deadlock: every task waits (%llu of them), and no timer, I/O or other thread can wake one",
+        qj_ac__fatal("deadlock: every task waits (%llu of them), and no timer, I/O or other thread can wake one",
                    (unsigned long long)waiting);
     }
     qj_ac__unlink(next);
     return next;
 }
 
-/* The first wait in full: as `qj_ac__part` and the switch after it, without their care for return prediction. */
+/* The first wait in full: as `qj_ac__first_wait` and the switch after it, without their care for return prediction. */
 static void first_wait_in_full(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     struct qj_ac_task *parent = task->parent;
     qj_ac__watch_before(runtime, task, parent, false);
@@ -213,26 +214,26 @@ static void first_wait_in_full(struct qj_ac_runtime *runtime, struct qj_ac_task 
     void *context = parent->queued_sp;
     parent->queued_sp = NULL;
     runtime->current = parent;
-    qj_ac__switch(place_of(runtime, task), context, parent);
+    qj_ac__switch(context_field(runtime, task), context, parent);
     runtime->current = task;
     qj_ac__watch_after(runtime, task);
 }
 
 void qj_ac__suspend_slow(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
-    if (runtime->current == &qj_ac__nowhere) qj_ac_start();
+    if (runtime->current == &qj_ac__no_task) qj_ac_start();
     qj_ac__check_stack(runtime);
     struct qj_ac_task *task = runtime->current;
     if (task->parent_sp != NULL) {
         first_wait_in_full(runtime, task);
     } else {
-        qj_ac__go(runtime, qj_ac__next(runtime));
+        qj_ac__switch_to(runtime, qj_ac__dequeue(runtime));
     }
 }
 
 int qj_ac__yield_slow(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
-    if (runtime->current == &qj_ac__nowhere) qj_ac_start();
+    if (runtime->current == &qj_ac__no_task) qj_ac_start();
     qj_ac__check_stack(runtime);
     struct qj_ac_task *task = runtime->current;
     if (task->parent_sp != NULL || runtime->queue.next != &runtime->queue) {
@@ -240,25 +241,25 @@ int qj_ac__yield_slow(void) {
         qj_ac__push_back(runtime, task);
         qj_ac__suspend_slow();
     }
-    return qj_ac__verdict(runtime);
+    return qj_ac__wait_result(runtime);
 }
 
 /* A parent takes its own context, which the record of its child held, and is runnable from now on. */
 void qj_ac__detach(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     struct qj_ac_task *parent = task->parent;
     if (runtime->spare == task) qj_ac__leave_pool(runtime, task);
-    parent->queued_sp = qj_ac__own(task->parent_sp);
+    parent->queued_sp = qj_ac__detach_context(task->parent_sp);
     task->parent_sp = NULL;
     task->home->count++;
     runtime->statistics.started++;
-    qj_ac__set_base(task);
+    qj_ac__set_task_base(task);
     qj_ac__push_front(runtime, parent);
 }
 
 /* Makes sure that `to` has a context of its own, by parting it from the children that run on top of it. */
 static void detach_down_to(struct qj_ac_runtime *runtime, struct qj_ac_task *to) {
     for (struct qj_ac_task *task = runtime->current; task->parent_sp != NULL; task = task->parent) {
-        bool enough = qj_ac__waits(to);
+        bool enough = qj_ac__is_suspended(to);
         if (enough && task != runtime->current) break;
         qj_ac__detach(runtime, task);
     }
@@ -266,31 +267,31 @@ static void detach_down_to(struct qj_ac_runtime *runtime, struct qj_ac_task *to)
 
 int qj_ac__yield_to_nodispatch_slow(struct qj_ac_task *to) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
-    if (runtime->current == &qj_ac__nowhere) qj_ac_start();
+    if (runtime->current == &qj_ac__no_task) qj_ac_start();
     qj_ac__check_stack(runtime);
-    if (to->runtime != runtime) qj_ac__die_elsewhere("a direct yield", to);
+    if (to->runtime != runtime) qj_ac__fatal_other_thread("a direct yield", to);
     if (to == runtime->current || (to->flags & QJ_AC_TASK_POOLED)) return -ESRCH;
     detach_down_to(runtime, to);
-    if (!qj_ac__waits(to)) return -ESRCH;
+    if (!qj_ac__is_suspended(to)) return -ESRCH;
     if (to->prev != NULL) qj_ac__unlink(to);
-    qj_ac__go(runtime, to);
+    qj_ac__switch_to(runtime, to);
     return 0;
 }
 
 int qj_ac__yield_to_slow(struct qj_ac_task *to) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
-    if (runtime->current == &qj_ac__nowhere) qj_ac_start();
+    if (runtime->current == &qj_ac__no_task) qj_ac_start();
     qj_ac__check_stack(runtime);
     struct qj_ac_task *task = runtime->current;
-    if (to->runtime != runtime) qj_ac__die_elsewhere("a yield", to);
+    if (to->runtime != runtime) qj_ac__fatal_other_thread("a yield", to);
     if (to == task || (to->flags & QJ_AC_TASK_POOLED)) return -ESRCH;
     detach_down_to(runtime, to);
-    if (!qj_ac__waits(to)) return -ESRCH;
+    if (!qj_ac__is_suspended(to)) return -ESRCH;
     /* The original left a target in the queue, to be dispatched again after it had ended (section 4.1.2). */
     if (to->prev != NULL) qj_ac__unlink(to);
     qj_ac__push_back(runtime, task);
-    qj_ac__go(runtime, to);
-    return qj_ac__verdict(runtime);
+    qj_ac__switch_to(runtime, to);
+    return qj_ac__wait_result(runtime);
 }
 
 /* ---- scheduling ---- */
@@ -299,14 +300,14 @@ int qj_ac__yield_to_slow(struct qj_ac_task *to) {
 static __thread struct qj_ac_task *suspending;
 
 static void check_suspended(const struct qj_ac_task *task) {
-    if (task->flags & QJ_AC_TASK_POOLED) qj_ac__die("a task was scheduled that has ended");
-    if (task->prev != NULL) qj_ac__die("task %u (%s) was scheduled twice", task->number, name_of(task));
+    if (task->flags & QJ_AC_TASK_POOLED) qj_ac__fatal("a task was scheduled that has ended");
+    if (task->prev != NULL) qj_ac__fatal("task %u (%s) was scheduled twice", task->number, name_of(task));
     if (at_end(task)) {
-        qj_ac__die("task %u (%s) was scheduled, but it waits for the end of a DO_FINISH block", task->number,
+        qj_ac__fatal("task %u (%s) was scheduled, but it waits for the end of a DO_FINISH block", task->number,
                    name_of(task));
     }
-    if (!qj_ac__waits(task) && task != suspending) {
-        qj_ac__die("task %u (%s) was scheduled, but it is not suspended", task->number, name_of(task));
+    if (!qj_ac__is_suspended(task) && task != suspending) {
+        qj_ac__fatal("task %u (%s) was scheduled, but it is not suspended", task->number, name_of(task));
     }
 }
 
@@ -356,7 +357,7 @@ struct start {
 static struct qj_ac_task *new_task(struct qj_ac_runtime *runtime) {
     struct qj_ac_task *parent = runtime->current;
     qj_ac__check_stack(runtime);
-    if (parent == &qj_ac__nowhere || parent->finish == NULL) qj_ac__die_outside("ASYNC");
+    if (parent == &qj_ac__no_task || parent->finish == NULL) qj_ac__fatal_outside_block("ASYNC");
     parent->sp = NULL;
     struct qj_ac_task *task = runtime->spare;
     if (task == parent) task = qj_ac__leave_pool(runtime, parent);
@@ -382,7 +383,7 @@ static void run_watched(void *argument) {
 }
 
 /* On every way out of the call, also when an exception passes. */
-static void give_back_watched(struct qj_ac_task **returned) {
+static void release_stack_watched(struct qj_ac_task **returned) {
     struct qj_ac_task *task = *returned;
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (task == NULL) {
@@ -403,10 +404,10 @@ static void call_watched(struct qj_ac_runtime *runtime, struct qj_ac_task *task,
     struct qj_ac_task *parent = runtime->current;
     qj_ac__watch_before(runtime, parent, task, false);
     runtime->current = task;
-    __attribute__((cleanup(give_back_watched))) struct qj_ac_task *returned = task;
+    __attribute__((cleanup(release_stack_watched))) struct qj_ac_task *returned = task;
     returned = qj_ac__call(task, run_watched, start);
     if (returned != NULL) {
-        if (task->finish != task->home) qj_ac__die_left_open(task);
+        if (task->finish != task->home) qj_ac__fatal_open_block(task);
         runtime->current = parent;
     }
 }
@@ -435,14 +436,14 @@ void qj_ac_async_eager(void (*function)(void *), void *argument) {
     qj_ac_async(run_eager, &start);
 }
 
-/* The end of a task, in full: somebody watches, nobody else can run, or a block was left open. */
+/* The end of a task, in full: a tool watches, no other task can run, or a block was left open. */
 static __attribute__((noinline)) struct qj_ac__destination end_in_full(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     struct qj_ac_finish *home = task->home;
-    if (task->finish != home) qj_ac__die_left_open(task);
+    if (task->finish != home) qj_ac__fatal_open_block(task);
     runtime->statistics.ended++;
     struct qj_ac_task *next = home->waiter;
     if (--home->count != 0 || next == NULL) {
-        next = qj_ac__next(runtime);
+        next = qj_ac__dequeue(runtime);
     } else {
         home->waiter = NULL;
     }
@@ -459,9 +460,9 @@ static __attribute__((noinline)) struct qj_ac__destination end_in_full(struct qj
     return (struct qj_ac__destination){context, next};
 }
 
-/* Agrees with `end_in_full`. We still stand on the stack that we give back; nobody takes it before the jump that
+/* Agrees with `end_in_full`. We still run on the stack that we give back; it is not reused before the jump that
  * follows. */
-struct qj_ac__destination qj_ac__end(struct qj_ac_task *task) {
+struct qj_ac__destination qj_ac__task_end(struct qj_ac_task *task) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_finish *home = task->home;
     struct qj_ac_task *next = home->waiter;
@@ -487,7 +488,7 @@ struct qj_ac__destination qj_ac__end(struct qj_ac_task *task) {
 
 /* ---- bodies ---- */
 
-void qj_ac__spread(void *argument) {
+void qj_ac__call_spread(void *argument) {
     struct qj_ac__words *call = argument;
     void (*function)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t) =
         (void (*)(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t))call->function;
@@ -512,7 +513,7 @@ __attribute__((weak)) void *_NSConcreteGlobalBlock[32];
 void qj_ac__run_block(void *argument) {
     struct block_literal *literal = argument;
     if (literal->flags & BLOCK_HAS_COPY_DISPOSE) {
-        qj_ac__die("an ASYNC body uses a `__block` variable or another block; pass a pointer instead");
+        qj_ac__fatal("an ASYNC body uses a `__block` variable or another block; pass a pointer instead");
     }
     size_t size = literal->descriptor->size;
     struct block_literal *copy = __builtin_alloca(size);
@@ -535,7 +536,7 @@ void qj_ac__fork_started(void) {
     if (runtime->slow != 0) qj_ac__watch_after(runtime, runtime->current);
 }
 
-void qj_ac__fork_parted(void) {
+void qj_ac__fork_detached(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     if (runtime->slow != 0) qj_ac__watch_after(runtime, runtime->current);
 }
@@ -547,13 +548,13 @@ void qj_ac__fork_end(void) {
     struct qj_ac_task *task = runtime->current;
     void *context = task->parent_sp;
     if (context == NULL) {
-        struct qj_ac__destination destination = qj_ac__end(task);
+        struct qj_ac__destination destination = qj_ac__task_end(task);
         qj_ac__jump(destination.context, destination.next);
     }
-    if (task->finish != task->home) qj_ac__die_left_open(task);
+    if (task->finish != task->home) qj_ac__fatal_open_block(task);
     runtime->current = task->parent;
     if (runtime->slow != 0) qj_ac__watch_before(runtime, task, task->parent, true);
     /* One that was started by a call may be the first of the pool still. */
     if (runtime->spare != task) qj_ac__stack_give(runtime, task);
-    qj_ac__jump(qj_ac__own(context), task->parent);
+    qj_ac__jump(qj_ac__detach_context(context), task->parent);
 }

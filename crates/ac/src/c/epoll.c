@@ -1,13 +1,13 @@
 /* epoll, for kernels and sandboxes without io_uring. Several tasks may wait for one descriptor and direction.
  *
  * Reads and writes of sockets are tried first. Who must wait has the descriptor watched for edges, once, in both
- * directions: the kernel tells when it may be worth another try, and nobody asks it to stop. What else there is (pipes,
+ * directions: the kernel reports when another try may succeed, and the registration stays. Other descriptors (pipes,
  * files, accept, connect) cannot be tried without the danger of a wait in the kernel, so it is watched for its level
- * while somebody waits, and tried when it is ready.
+ * while a task waits, and tried when it is ready.
  *
- * A program closes descriptors without telling us, and the kernel then forgets them: the same number may be another
- * socket, which nobody watches. So a wait that relies on an old registration is in doubt, and the doubt is settled, by
- * registering again, when nothing has happened for a while, or after so many looks. */
+ * A program closes descriptors without notifying the library, and the kernel then drops the registration: the same number
+ * may be another socket, which is not registered. So a wait that relies on an old registration is doubtful, and is
+ * registered again when nothing has happened for a while, or after so many polls. */
 #include "io.h"
 
 #include <fcntl.h>
@@ -22,14 +22,14 @@ enum direction { IN, OUT };
 struct watched {
     struct io_operation *first[2];
     uint32_t events; /* what the kernel watches for us, if it is still the same file */
-    bool doubted;    /* stands in `doubts` */
+    bool doubted;    /* is in `doubts` */
 };
 
 /* A socket's registration. */
 #define EDGES (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
-/* How long a doubt lasts when nothing happens, and in how many looks when something always does. */
+/* How long a registration stays doubtful when nothing happens, and for how many polls when something always does. */
 #define DOUBT_MS 1
-#define LOOKS_PER_DOUBT 256
+#define POLLS_PER_DOUBT 256
 /* Operations in a row that need no wait before others have their turn. */
 #define AT_ONCE_IN_A_ROW 32
 
@@ -39,17 +39,17 @@ struct epoll {
     size_t table_count;
     int *doubts; /* descriptors; room for `table_count` */
     size_t doubt_count;
-    unsigned looks, at_once;
+    unsigned polls, at_once;
     int wake;
 };
 
 struct epoll *qj_ac__epoll_open(int wake) {
     struct epoll *epoll = calloc(1, sizeof *epoll);
-    if (epoll == NULL) qj_ac__die("out of memory for epoll");
+    if (epoll == NULL) qj_ac__fatal("out of memory for epoll");
     epoll->set = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event event = {.events = EPOLLIN, .data.fd = wake};
     if (epoll->set < 0 || epoll_ctl(epoll->set, EPOLL_CTL_ADD, wake, &event) != 0) {
-        qj_ac__die("no epoll: %s", strerror(errno));
+        qj_ac__fatal("no epoll: %s", strerror(errno));
     }
     epoll->wake = wake;
     return epoll;
@@ -78,9 +78,9 @@ static struct watched *watched_of(struct epoll *epoll, int descriptor) {
     if ((size_t)descriptor >= epoll->table_count) {
         size_t count = 2 * (size_t)descriptor + 64;
         struct watched *table = realloc(epoll->table, count * sizeof *table);
-        if (table == NULL) qj_ac__die("out of memory for epoll");
+        if (table == NULL) qj_ac__fatal("out of memory for epoll");
         int *doubts = realloc(epoll->doubts, count * sizeof *doubts);
-        if (doubts == NULL) qj_ac__die("out of memory for epoll");
+        if (doubts == NULL) qj_ac__fatal("out of memory for epoll");
         epoll->doubts = doubts;
         memset(table + epoll->table_count, 0, (count - epoll->table_count) * sizeof *table);
         epoll->table = table;
@@ -92,7 +92,7 @@ static struct watched *watched_of(struct epoll *epoll, int descriptor) {
 static bool watch_edges(struct epoll *epoll, int descriptor) {
     struct epoll_event event = {.events = EDGES, .data.fd = descriptor};
     int result = epoll_ctl(epoll->set, EPOLL_CTL_ADD, descriptor, &event);
-    /* It is there already: a change makes the kernel look at its state anew. */
+    /* It is there already: a change makes the kernel check its state again. */
     if (result != 0 && errno == EEXIST) result = epoll_ctl(epoll->set, EPOLL_CTL_MOD, descriptor, &event);
     watched_of(epoll, descriptor)->events = result == 0 ? EDGES : 0;
     return result == 0;
@@ -105,7 +105,7 @@ static void doubt(struct epoll *epoll, int descriptor) {
     epoll->doubts[epoll->doubt_count++] = descriptor;
 }
 
-static void settle_doubts(struct epoll *epoll) {
+static void renew_doubtful(struct epoll *epoll) {
     while (epoll->doubt_count > 0) {
         int descriptor = epoll->doubts[--epoll->doubt_count];
         struct watched *watched = watched_of(epoll, descriptor);
@@ -143,8 +143,8 @@ static ssize_t start_connect(struct io_operation *operation) {
     return result == 0 ? 0 : -error;
 }
 
-/* Of several who wait for a listener, in other threads or processes, one gets the connection; the others must not wait for the
- * next in the kernel. There is no call of accept that does not wait, so the listener is told, and stays so. */
+/* Of several tasks that wait for a listener, in other threads or processes, one gets the connection; the others must not wait
+ * for the next in the kernel. There is no call of accept that does not wait, so the listener is set to, and stays so. */
 static ssize_t start_accept(struct io_operation *operation) {
     int flags = fcntl(operation->descriptor, F_GETFL);
     if (flags < 0) return -errno;
@@ -237,7 +237,7 @@ void qj_ac__epoll_start(struct qj_ac_io *io, struct io_operation *operation) {
             break;
         case IO_CONNECT:
             result = start_connect(operation);
-            /* A local socket whose line is full: see `qj_ac_connect`. */
+            /* A local socket whose backlog is full: see `qj_ac_connect`. */
             if (result == -EAGAIN) break;
             if (result == -EINPROGRESS) result = start_on_level(epoll, operation);
             waits = result == -EAGAIN;
@@ -279,7 +279,7 @@ static void ready(struct qj_ac_io *io, int descriptor, enum direction direction)
         if (result == -EAGAIN || result == -EINTR) return;
         take_out(io->epoll, operation);
         qj_ac__io_complete(io, operation, result);
-        /* An edge is told once: everybody tries. A level that was good for one is asked of the kernel again. */
+        /* An edge is reported once: every waiter tries. A level that served one waiter is asked of the kernel again. */
         if (watched->events != EDGES) return;
     }
 }
@@ -291,7 +291,7 @@ void qj_ac__epoll_poll(struct qj_ac_io *io, uint64_t timeout_ns) {
     int timeout = timeout_ns == UINT64_MAX ? -1 : timeout_ms > 1u << 30 ? 1 << 30 : (int)timeout_ms;
     if (epoll->doubt_count > 0 && (timeout < 0 || timeout > DOUBT_MS)) timeout = DOUBT_MS;
     int count = epoll_wait(epoll->set, events, 256, timeout);
-    if ((count == 0 && timeout != 0) || ++epoll->looks % LOOKS_PER_DOUBT == 0) settle_doubts(epoll);
+    if ((count == 0 && timeout != 0) || ++epoll->polls % POLLS_PER_DOUBT == 0) renew_doubtful(epoll);
     for (int i = 0; i < count; i++) {
         int descriptor = events[i].data.fd;
         if (descriptor == epoll->wake) {

@@ -13,7 +13,7 @@
 static __thread struct qj_ac_exceptions of_thread;
 
 static struct qj_ac_exceptions *exceptions_of(struct qj_ac_task *task) {
-    return task == &qj_ac__nowhere || task == &qj_ac__thread.root ? &of_thread : &task->exceptions;
+    return task == &qj_ac__no_task || task == &qj_ac__thread.root ? &of_thread : &task->exceptions;
 }
 
 struct qj_ac_exceptions *__cxa_get_globals(void);

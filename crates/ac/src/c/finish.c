@@ -10,7 +10,7 @@ void qj_ac__finish_wait_slow(struct qj_ac_finish *block) {
 /* ---- the tree downwards ---- */
 
 /* Links the block and all around it, up to one that is linked already or has nothing above. */
-void qj_ac__link_up(struct qj_ac_finish *block) {
+void qj_ac__link_blocks(struct qj_ac_finish *block) {
     for (; block->up != NULL && !(block->state & QJ_AC_BLOCK_LINKED); block = block->up) {
         struct qj_ac_finish *up = block->up;
         block->kid_prev = NULL;
@@ -31,7 +31,7 @@ static void unlink_kid(struct qj_ac_finish *block) {
 }
 
 /* The end of a block that was cancelled, linked or timed. */
-void qj_ac__finish_undo(struct qj_ac_finish *block) {
+void qj_ac__finish_rollback(struct qj_ac_finish *block) {
     if (block->state & QJ_AC_BLOCK_LINKED) unlink_kid(block);
     if (block->state & QJ_AC_BLOCK_CANCELED) qj_ac__thread.canceled_blocks--;
     if (block->state & QJ_AC_BLOCK_DEADLINE) qj_ac__timer_unset(&qj_ac__thread, &block->deadline);
@@ -97,26 +97,26 @@ static bool is_around(const struct qj_ac_finish *block, const struct qj_ac_task 
     return open != NULL;
 }
 
-/* Blocks do not say whose they are. Most are around who asks, or lie on a stack of the thread's; around every other one that
+/* Blocks do not name their thread. Most enclose the caller, or lie on a stack of the thread's; around every other one that
  * is open there is some task that waits. */
 static bool is_of_this_thread(const struct qj_ac_finish *block) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     /* No partner: see `qj_ac_start`. */
     if (is_around(block, runtime->current) || __atomic_load_n(&qj_ac__threads, __ATOMIC_RELAXED) == 1) return true;
-    if (runtime->current == &qj_ac__nowhere) return false;
+    if (runtime->current == &qj_ac__no_task) return false;
     void *low;
     size_t bytes;
     qj_ac__stack_bounds(runtime, &runtime->root, &low, &bytes);
     if ((uintptr_t)block - (uintptr_t)low < bytes || qj_ac__on_task_stack(runtime, block)) return true;
     for (const struct qj_ac_task *task = runtime->all; task != NULL; task = task->all_next) {
-        if (qj_ac__waits(task) && is_around(block, task)) return true;
+        if (qj_ac__is_suspended(task) && is_around(block, task)) return true;
     }
     return is_around(block, &runtime->root);
 }
 
 static void check_thread(const struct qj_ac_finish *block, const char *what) {
     if (QJ_AC_LIKELY(block == qj_ac__thread.current->finish) || is_of_this_thread(block)) return;
-    qj_ac__die("%s of a DO_FINISH block that is another thread's: wake a task of that thread, and have it do so", what);
+    qj_ac__fatal("%s of a DO_FINISH block that is another thread's: wake a task of that thread, and have it do so", what);
 }
 
 static void cancel(struct qj_ac_finish *block) {

@@ -4,7 +4,7 @@
 
 void qj_ac_group_add(struct qj_ac_group *group, struct qj_ac_group_item *item) {
     for (const struct qj_ac_group_item *other = group->first; other != NULL; other = other->next) {
-        if (other == item) qj_ac__die("an item is added to a group that it is in already");
+        if (other == item) qj_ac__fatal("an item is added to a group that it is in already");
     }
     item->next = group->first;
     group->first = item;
@@ -25,7 +25,7 @@ int qj_ac_poll_recv_group(struct qj_ac_group *group, struct qj_ac_group_item **f
         any_alive |= result == -EWOULDBLOCK;
         item = next == start ? NULL : next;
     }
-    if (any_alive) qj_ac__let_others_run();
+    if (any_alive) qj_ac__yield_to_others();
     return any_alive ? -EWOULDBLOCK : -EPIPE;
 }
 
@@ -45,7 +45,7 @@ static void stop_group(void *argument) {
     qj_ac_schedule_back(wait->task);
 }
 
-/* The last look at the channels may have found a peer dead, or requests that it sent before: then nobody rings again. */
+/* The last poll of the channels may have found a peer dead, or requests that it sent before: then no bell rings again. */
 static bool group_is_quiet(const struct qj_ac_group *group) {
     bool any_alive = false;
     for (const struct qj_ac_group_item *item = group->first; item != NULL; item = item->next) {
@@ -64,13 +64,13 @@ static int wait_for_group(struct qj_ac_group *group) {
         member->watched = !member->channel->dead;
         if (!member->watched) continue;
         qj_ac__check_no_receiver(member->channel);
-        qj_ac__await(member->channel);
+        qj_ac__register_receiver(member->channel);
         member->channel->receiver = wait.task;
     }
     qj_ac_suspend();
     no_receiver(group);
     for (struct qj_ac_group_item *member = group->first; member != NULL; member = member->next) {
-        if (member->watched) qj_ac__await_no_more(member->channel);
+        if (member->watched) qj_ac__unregister_receiver(member->channel);
     }
     qj_ac_cancel_item_remove(&item);
     return item.ran ? QJ_AC_CANCELED : 0;

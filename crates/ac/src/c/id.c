@@ -5,21 +5,21 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* What a thread has before its first number. Even numbers look into the first slot and odd ones into the second: none finds
+/* The table of a thread before its first number. Even numbers map to the first slot and odd ones to the second: none finds
  * itself. */
 struct qj_ac_slot qj_ac__no_slots[QJ_AC_NO_SLOTS] = {{NULL, 1, 0}, {NULL, 0, 0}};
 
-void qj_ac__no_numbers(struct qj_ac_runtime *runtime) {
+void qj_ac__ids_init(struct qj_ac_runtime *runtime) {
     runtime->slots = qj_ac__no_slots;
     runtime->slot_mask = QJ_AC_NO_SLOTS - 1;
 }
 
 /* Free slots form a queue, not a stack: an index comes back as late as possible, so that a number that arrives late
- * meets an old generation. Index 0 is never given out, so that 0 is no number. */
+ * has an old generation. Index 0 is never given out, so that 0 is no number. */
 static void make_table(struct qj_ac_runtime *runtime) {
     size_t bytes = QJ_AC_SLOTS * sizeof(struct qj_ac_slot);
     void *table = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (table == MAP_FAILED) qj_ac__die("out of memory for the table of task numbers");
+    if (table == MAP_FAILED) qj_ac__fatal("out of memory for the table of task numbers");
     runtime->slots = table;
     runtime->slots[0].id = UINT32_MAX;
     runtime->slot_mask = QJ_AC_SLOTS - 1;
@@ -27,15 +27,15 @@ static void make_table(struct qj_ac_runtime *runtime) {
     runtime->free_first = runtime->free_last = 0;
 }
 
-void qj_ac__numbers_stop(struct qj_ac_runtime *runtime) {
+void qj_ac__ids_stop(struct qj_ac_runtime *runtime) {
     if (runtime->slot_mask != QJ_AC_SLOTS - 1) return;
     munmap(runtime->slots, QJ_AC_SLOTS * sizeof(struct qj_ac_slot));
-    qj_ac__no_numbers(runtime);
+    qj_ac__ids_init(runtime);
 }
 
 uint32_t qj_ac_id_create(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
-    if (runtime->current == &qj_ac__nowhere) qj_ac_start();
+    if (runtime->current == &qj_ac__no_task) qj_ac_start();
     if (runtime->slot_mask != QJ_AC_SLOTS - 1) make_table(runtime);
     uint32_t index = runtime->free_first;
     /* Fresh slots first, 1,023 of them; then the one that has rested longest. */
@@ -46,7 +46,7 @@ uint32_t qj_ac_id_create(void) {
         runtime->free_first = runtime->slots[index].next_free;
         if (runtime->free_first == 0) runtime->free_last = 0;
     } else {
-        qj_ac__die("out of task numbers: all %u of this thread are in use; give back with qj_ac_id_remove() what no "
+        qj_ac__fatal("out of task numbers: all %u of this thread are in use; give back with qj_ac_id_remove() what no "
                    "task waits under",
                    QJ_AC_SLOTS - 1);
     }
@@ -87,12 +87,12 @@ int qj_ac_id_remove(uint32_t id) {
 int qj_ac_id_set(uint32_t id, struct qj_ac_task *task) {
     struct qj_ac_slot *slot = slot_of(id);
     if (slot == NULL) return -EINVAL;
-    if (task != NULL && task->runtime != &qj_ac__thread) qj_ac__die_elsewhere("qj_ac_id_set()", task);
+    if (task != NULL && task->runtime != &qj_ac__thread) qj_ac__fatal_other_thread("qj_ac_id_set()", task);
     slot->task = task;
     return 0;
 }
 
-/* After a wait that may have ended by the queue: the number finds nobody while its task runs. */
+/* After a wait that may have ended by the queue: the number finds no task while its task runs. */
 static int forget(struct qj_ac_slot *slot, uint32_t own, struct qj_ac_task *task, int result) {
     if (slot->id == own && slot->task == task) slot->task = NULL;
     return result;

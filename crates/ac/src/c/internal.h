@@ -1,4 +1,4 @@
-/* What the files of the library share and no user sees. */
+/* Declarations that the files of the library share and no user sees. */
 #ifndef QUAJECT_AC_INTERNAL_H
 #define QUAJECT_AC_INTERNAL_H
 
@@ -13,7 +13,7 @@
 #define QJ_AC_SLEEPING 1u
 
 /* For functions in which a task waits for the first time, as most tasks do that call. When it goes on, the processor's stack
- * of return addresses holds one that is right: the end of the task's function, put there by `qj_ac__base`. A `ret` of ours
+ * of return addresses holds one that is right: the end of the task's function, put there by `qj_ac__task_base`. A `ret` of ours
  * would use it up; the jump leaves it to the task's function. */
 #if defined(__x86_64__) && __has_attribute(function_return)
 #define QJ_AC__RETURNS_BY_JUMP __attribute__((function_return("thunk-extern")))
@@ -22,27 +22,28 @@
 #endif
 
 /* ---- stack.c ---- */
-/* A stack with a fresh task at its top; null when there is no memory, which has been said. */
+/* A stack with a fresh task at its top; null when there is no memory, which has been reported. */
 struct qj_ac_task *qj_ac__stack_take(struct qj_ac_runtime *runtime);
 void qj_ac__stack_give(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
 void qj_ac__stacks_free(struct qj_ac_runtime *runtime);
-/* Has stack overflows of this thread's tasks reported by name; `unwatch` before the pool goes. */
+/* Has stack overflows of this thread's tasks reported by name; `unwatch` before the pool is freed. */
 void qj_ac__watch_overflow(struct qj_ac_runtime *runtime);
 void qj_ac__unwatch_overflow(struct qj_ac_runtime *runtime);
-/* Whether an address lies in the stack of some task of the thread. */
+/* Whether an address is in the stack of some task of the thread. */
 bool qj_ac__on_task_stack(const struct qj_ac_runtime *runtime, const void *address);
 /* Stops the process when the calling thread has a shadow stack. */
 void qj_ac__refuse_shadow_stack(void);
 
 /* ---- the machine's .S ---- */
-/* What the parent of a task that has never waited goes on from, as a context; the task has it no longer. */
-void *qj_ac__own(void *record);
-/* Makes a task whose parent has been taken away end as one of its own. */
-void qj_ac__set_base(struct qj_ac_task *task);
+/* Turns the caller-continuation record of a task that has never waited into a context of the parent, to which it belongs
+ * from then on. */
+void *qj_ac__detach_context(void *record);
+/* Makes a task that was detached from its parent end through `qj_ac__task_end`. */
+void qj_ac__set_task_base(struct qj_ac_task *task);
 
 /* ---- core.c ---- */
 void qj_ac__check_other_stack(void);
-/* Where the stack stands. Not `__builtin_frame_address`: a function that asks for that gets a frame pointer. */
+/* The stack pointer. Not `__builtin_frame_address`: a function that asks for that gets a frame pointer. */
 QJ_AC_INLINE uintptr_t qj_ac__stack_pointer(void) {
     uintptr_t here;
 #if defined(__x86_64__)
@@ -54,24 +55,24 @@ QJ_AC_INLINE uintptr_t qj_ac__stack_pointer(void) {
 #endif
     return here;
 }
-/* Stops the process when the running task is not the one whose stack this is: it was left by longjmp. */
+/* Stops the process when the running task is not the owner of this stack: it was left by longjmp. */
 QJ_AC_INLINE void qj_ac__check_stack(const struct qj_ac_runtime *runtime) {
     const struct qj_ac_task *task = runtime->current;
     uintptr_t depth = (uintptr_t)task - qj_ac__stack_pointer();
     if (QJ_AC_UNLIKELY(depth > (uintptr_t)task - (uintptr_t)task->stack_low)) qj_ac__check_other_stack();
 }
-/* Goes from the running task to `to`, which waits and is in no queue any more. */
-void qj_ac__go(struct qj_ac_runtime *runtime, struct qj_ac_task *to);
+/* Switches from the running task to `to`, which is suspended and in no queue any more. */
+void qj_ac__switch_to(struct qj_ac_runtime *runtime, struct qj_ac_task *to);
 /* Whether the task has a context to go on from: it is not the running one, not below a child, not ended. */
-bool qj_ac__waits(const struct qj_ac_task *task);
-/* Has a task run whose wait has ended. It may stand in the queue already: somebody may have scheduled it for something else. */
-QJ_AC_INLINE void qj_ac__ready(struct qj_ac_task *task) {
+bool qj_ac__is_suspended(const struct qj_ac_task *task);
+/* Makes a task runnable whose wait has ended. It may be in the queue already: it may have been scheduled for another reason. */
+QJ_AC_INLINE void qj_ac__make_runnable(struct qj_ac_task *task) {
     if (QJ_AC_LIKELY(task->prev == NULL)) qj_ac_schedule_back(task);
 }
 /* Takes the next task from the queue; when there is none, polls until there is, or reports the deadlock. */
-struct qj_ac_task *qj_ac__next(struct qj_ac_runtime *runtime);
+struct qj_ac_task *qj_ac__dequeue(struct qj_ac_runtime *runtime);
 /* `what` was done to a task, and may be done only by its thread. */
-__attribute__((noreturn, cold)) void qj_ac__die_elsewhere(const char *what, const struct qj_ac_task *task);
+__attribute__((noreturn, cold)) void qj_ac__fatal_other_thread(const char *what, const struct qj_ac_task *task);
 /* Lets the parent of a task that has never waited, and the parent's, go on later: each at the front of the queue. */
 void qj_ac__detach(struct qj_ac_runtime *runtime, struct qj_ac_task *task);
 /* How many threads have tasks. */
@@ -82,16 +83,16 @@ bool qj_ac__block_canceled(const struct qj_ac_finish *block);
 /* ---- id.c ---- */
 #define QJ_AC_NO_SLOTS 2u
 extern struct qj_ac_slot qj_ac__no_slots[QJ_AC_NO_SLOTS];
-/* The thread has no numbers. */
-void qj_ac__no_numbers(struct qj_ac_runtime *runtime);
+/* Gives the thread an empty table of numbers. */
+void qj_ac__ids_init(struct qj_ac_runtime *runtime);
 /* The thread's tasks end: gives the table of numbers back. */
-void qj_ac__numbers_stop(struct qj_ac_runtime *runtime);
+void qj_ac__ids_stop(struct qj_ac_runtime *runtime);
 
 /* ---- finish.c ---- */
 /* Makes the block findable from those around it. */
-void qj_ac__link_up(struct qj_ac_finish *block);
-/* qj_ac_cancel_item_add() for who knows that `block`, the innermost one if any, is not cancelled, and does not ask whether
- * the item ran. */
+void qj_ac__link_blocks(struct qj_ac_finish *block);
+/* qj_ac_cancel_item_add() for a caller that knows that `block`, the innermost one if any, is not cancelled, and does not ask
+ * whether the item ran. */
 QJ_AC_INLINE void qj_ac__item_add(struct qj_ac_finish *block, struct qj_ac_cancel_item *item, void (*run)(void *argument),
                                   void *argument) {
     item->run = run;
@@ -105,7 +106,7 @@ QJ_AC_INLINE void qj_ac__item_add(struct qj_ac_finish *block, struct qj_ac_cance
     item->link = &block->items;
     if (next != NULL) next->link = &item->next;
     block->items = item;
-    if (!(block->state & QJ_AC_BLOCK_LINKED) && block->up != NULL) qj_ac__link_up(block);
+    if (!(block->state & QJ_AC_BLOCK_LINKED) && block->up != NULL) qj_ac__link_blocks(block);
 }
 /* Also of one that was never added, or has run. */
 QJ_AC_INLINE void qj_ac__item_remove(const struct qj_ac_cancel_item *item) {
@@ -141,17 +142,17 @@ void qj_ac__timer_unset(struct qj_ac_runtime *runtime, struct qj_ac_timer *timer
 bool qj_ac__timers_fire(struct qj_ac_runtime *runtime);
 
 /* ---- poll.c ---- */
-/* Makes sure that somebody looks at timers, I/O and other threads while tasks run. */
+/* Makes sure that timers, I/O and other threads are polled while tasks run. */
 void qj_ac__poller_wanted(struct qj_ac_runtime *runtime);
 void qj_ac__poller_stop(struct qj_ac_runtime *runtime);
 /* Moves what other threads have woken into the queue; returns whether there was anything. */
 bool qj_ac__remote_drain(struct qj_ac_runtime *runtime);
-/* What another thread may want: that a suspended task runs, or that one looks again if it waits for other threads. */
+/* What another thread may want: that a suspended task runs, or that one checks again if it waits for other threads. */
 #define QJ_AC_WAKE_SUSPENDED 1u
 #define QJ_AC_WAKE_FOREIGN 2u
 void qj_ac__schedule_remote(struct qj_ac_task *task, uint32_t wake);
 /* Waits until no other thread is in the middle of waking one of this thread's tasks. */
-void qj_ac__wakers_leave(struct qj_ac_runtime *runtime);
+void qj_ac__wait_for_wakers(struct qj_ac_runtime *runtime);
 
 /* ---- io.c ---- */
 /* Completes what is complete. With `timeout_ns` not 0 it may sleep so long; UINT64_MAX: for ever. */
@@ -162,11 +163,11 @@ void qj_ac__io_stop(struct qj_ac_runtime *runtime);
 void qj_ac__io_wake(struct qj_ac_runtime *runtime);
 
 /* ---- ipc.c ---- */
-/* Takes in what has come on channels that somebody waits for. */
+/* Receives the messages of channels on which a task waits. */
 void qj_ac__channels_poll(struct qj_ac_runtime *runtime);
-/* The thread's tasks end: nobody looks into its channels any more. */
+/* The thread's tasks end: its channels are not polled any more. */
 void qj_ac__channels_stop(struct qj_ac_runtime *runtime);
-/* Sleeps until a message comes, another thread rings, or at most so long. */
+/* Sleeps until a message arrives, another thread rings, or at most so long. */
 void qj_ac__channels_sleep(struct qj_ac_runtime *runtime, uint64_t timeout_ns);
 
 #endif

@@ -38,16 +38,16 @@ static struct qj_ac_io *io_of(struct qj_ac_runtime *runtime) {
     if (runtime->io != NULL) return runtime->io;
     pthread_once(&fork_once, watch_forks);
     struct qj_ac_io *io = calloc(1, sizeof *io);
-    if (io == NULL) qj_ac__die("out of memory for I/O");
+    if (io == NULL) qj_ac__fatal("out of memory for I/O");
     io->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (io->wake < 0) qj_ac__die("no eventfd: %s", strerror(errno));
+    if (io->wake < 0) qj_ac__fatal("no eventfd: %s", strerror(errno));
     const char *wanted = getenv("QJ_AC_IO");
     if (wanted != NULL && strcmp(wanted, "epoll") != 0 && strcmp(wanted, "io_uring") != 0) {
-        qj_ac__die("QJ_AC_IO is `%s`; it may be `io_uring` or `epoll`", wanted);
+        qj_ac__fatal("QJ_AC_IO is `%s`; it may be `io_uring` or `epoll`", wanted);
     }
     if (wanted == NULL || strcmp(wanted, "io_uring") == 0) io->uring = qj_ac__uring_open(io->wake);
     if (io->uring == NULL) {
-        if (wanted != NULL && strcmp(wanted, "io_uring") == 0) qj_ac__die("QJ_AC_IO: no io_uring: %s", strerror(errno));
+        if (wanted != NULL && strcmp(wanted, "io_uring") == 0) qj_ac__fatal("QJ_AC_IO: no io_uring: %s", strerror(errno));
         io->epoll = qj_ac__epoll_open(io->wake);
     }
     faults = seed_of("QJ_AC_IO_FAULTS");
@@ -58,7 +58,7 @@ static struct qj_ac_io *io_of(struct qj_ac_runtime *runtime) {
 }
 
 const char *qj_ac_io_backend(void) {
-    if (qj_ac__thread.current == &qj_ac__nowhere) qj_ac_start();
+    if (qj_ac__thread.current == &qj_ac__no_task) qj_ac_start();
     return io_of(&qj_ac__thread)->uring != NULL ? "io_uring" : "epoll";
 }
 
@@ -95,7 +95,7 @@ void qj_ac__io_complete(struct qj_ac_io *io, struct io_operation *operation, ssi
     operation->result = result;
     operation->done = true;
     io->pending--;
-    qj_ac__ready(operation->task);
+    qj_ac__make_runnable(operation->task);
 }
 
 static void cancel(void *argument) {
@@ -105,7 +105,7 @@ static void cancel(void *argument) {
     if (operation->io != io) {
         operation->result = QJ_AC_CANCELED;
         operation->done = true;
-        qj_ac__ready(operation->task);
+        qj_ac__make_runnable(operation->task);
     } else if (io->uring != NULL) {
         qj_ac__uring_cancel(io->uring, operation);
     } else {
@@ -128,7 +128,7 @@ static size_t cut(size_t bytes) {
 }
 
 /* One operation in 64 is cancelled: at once, as soon as the kernel is at work on it, or up to a millisecond later.
- * Connections come and go by other calls, whose blocks are a server's whole life: those are left alone. */
+ * Connections are made and closed by other calls, whose blocks last as long as the server: those are left alone. */
 static void cancel_at_random(const struct io_operation *operation) {
     struct qj_ac_finish *block = operation->task->finish;
     if (block == NULL || operation->kind == IO_ACCEPT || operation->kind == IO_CONNECT) return;
@@ -151,7 +151,7 @@ static void cancel_at_random(const struct io_operation *operation) {
 /* Starts the operation and waits until the kernel is done with it, whatever else happens. */
 static ssize_t carry_out(struct io_operation *operation) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
-    if (runtime->current == &qj_ac__nowhere) qj_ac_start();
+    if (runtime->current == &qj_ac__no_task) qj_ac_start();
     qj_ac__check_stack(runtime);
     struct qj_ac_io *io = io_of(runtime);
     struct qj_ac_cancel_item item;
@@ -208,7 +208,7 @@ int qj_ac_connect(int socket, const struct sockaddr *address, socklen_t length) 
         struct io_operation operation = {
             .kind = IO_CONNECT, .descriptor = socket, .buffer = (void *)(uintptr_t)address, .bytes = length};
         int result = (int)carry_out(&operation);
-        /* The line of a local socket is full. Nobody tells when it is not any more. */
+        /* The backlog of a local socket is full. The kernel does not report when it has room again. */
         if (result != -EAGAIN) return result;
         if (qj_ac_sleep(CONNECT_AGAIN_NS) != 0) return QJ_AC_CANCELED;
     }

@@ -20,7 +20,7 @@ struct io_operation {
     bool canceled;  /* io_uring: the kernel has been asked to end it */
     uint8_t tried;  /* io_uring: as what kind of descriptor */
     struct qj_ac_task *task;
-    struct qj_ac_io *io; /* who carries it out; in a forked child not what the thread has */
+    struct qj_ac_io *io; /* which carries it out; in a forked child not the thread's */
     struct io_operation *next; /* epoll: others that wait for the same descriptor and direction */
 };
 

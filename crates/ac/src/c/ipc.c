@@ -12,17 +12,17 @@
 #include <emmintrin.h>
 #endif
 
-/* How often a waiting side looks whether its peer lives. */
+/* How often a waiting side checks whether its peer lives. */
 #define LOOK_EVERY_NS 20000000u
 
 enum { REQUEST = 1, RESPONSE = RECORD_OUT };
 
 /* ---- doorbells without a fence ----
  *
- * qj_bell_ring() has a fence between a message and the look at the bell, which makes every sender wait until its message
- * has left the processor. Here the sleeper pays for both: between arming its bells and its last look at the rings it has
- * the kernel run a barrier on every processor that runs a process with channels. So a sender either looks after the
- * barrier, and sees the bell armed, or has stored its message before it, and the sleeper's look sees that. */
+ * qj_bell_ring() has a fence between a message and the load of the bell, which makes every sender wait until its message
+ * has left the processor. Here the sleeper pays for both: between arming its bells and its last poll of the rings it has
+ * the kernel run a barrier on every processor that runs a process with channels. So a sender either loads the bell after
+ * the barrier, and sees it armed, or has stored its message before it, and the sleeper's poll sees that. */
 
 static __attribute__((noinline)) void wake_sleeper(uint32_t *bell) {
     QJ_RING_STEP("bell ring");
@@ -32,13 +32,13 @@ static __attribute__((noinline)) void wake_sleeper(uint32_t *bell) {
 }
 
 QJ_AC_INLINE void ring_bell(uint32_t *bell) {
-    /* Pairs with the barrier in `qj_ac__channels_sleep`; the compiler too must leave the message before the look. */
+    /* Pairs with the barrier in `qj_ac__channels_sleep`; the compiler too must keep the message before the load. */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (QJ_AC_UNLIKELY(__atomic_load_n(bell, __ATOMIC_RELAXED) != 0)) wake_sleeper(bell);
 }
 
 /* In a sweep slots so far ahead are asked for. One that the peer has not written yet is ours anyway. Not those that are to
- * be written next: a peer that waits for a message looks at its slot all the time and takes it back, so that it has to be
+ * be written next: a peer that waits for a message polls its slot all the time and takes the line back, so that it has to be
  * fetched twice. */
 #define SLOTS_AHEAD 8
 
@@ -49,7 +49,7 @@ static __attribute__((noinline)) void keep_request(struct qj_ac_channel *channel
     for (unsigned i = 0; i < QJ_RING_WORDS; i++) to->words[i] = qj_ring_word(slot, i);
 }
 
-/* A response that nobody waits for: late, or forged. */
+/* A response that no task waits for: late, or forged. */
 static __attribute__((noinline)) void refuse(struct qj_ac_channel *channel, uint64_t head,
                                              struct qj_ac_call_record *record) {
     if ((uint32_t)head == RESPONSE && record->cookie == head >> 32 && record->state == RECORD_ABANDONED) {
@@ -62,7 +62,7 @@ static __attribute__((noinline)) void refuse(struct qj_ac_channel *channel, uint
 /* The words after the first, each read once. */
 QJ_AC_INLINE void read_words(struct qj_ac_message *to, const struct qj_ring_slot *slot) {
 #ifdef __SSE2__
-    /* Two at a time: a processor finishes one store a cycle. Who reads one of the two gets it from the store of both. */
+    /* Two at a time: a processor finishes one store a cycle. A load of one of the two is forwarded from the store of both. */
     const volatile __m128i *from = (const volatile __m128i *)&slot->words[1];
     for (unsigned i = 0; i < QJ_AC_MESSAGE_WORDS / 2; i++) _mm_storeu_si128((__m128i *)&to->words[2 * i], from[i]);
 #else
@@ -71,8 +71,8 @@ QJ_AC_INLINE void read_words(struct qj_ac_message *to, const struct qj_ring_slot
 #endif
 }
 
-/* What a message is for. It is read where it lies, each word once, into the place where it belongs. Returns the task
- * that waits for it, or null. */
+/* Dispatches a message. It is read in place, each word once, into its destination. Returns the task that waits for it, or
+ * null. */
 QJ_AC_INLINE struct qj_ac_task *deliver(struct qj_ac_channel *channel, const struct qj_ring_slot *slot) {
     uint64_t head = qj_ring_word(slot, 0);
     uint32_t cookie = (uint32_t)(head >> 32);
@@ -91,7 +91,7 @@ QJ_AC_INLINE struct qj_ac_task *deliver(struct qj_ac_channel *channel, const str
 }
 
 /* Slots of messages that were read. Not when they are read: the store needs the line for itself, and what is stored after
- * it, as the next request, would not leave the processor before it has. Whoever looks next gives them back. */
+ * it, as the next request, would not leave the processor before it has. The next poll gives them back. */
 QJ_AC_INLINE void give_back(struct qj_ac_channel *channel) {
     if (channel->passed == 0) return;
     qj_ring_sc_give_back(&channel->in, channel->passed);
@@ -106,7 +106,7 @@ static __attribute__((noinline)) void broken(struct qj_ac_channel *channel) {
     qj_ac__wake_receiver(channel);
 }
 
-void qj_ac__take_all_in(struct qj_ac_channel *channel) {
+void qj_ac__receive_all(struct qj_ac_channel *channel) {
     const struct qj_ring_slot *slot;
     give_back(channel);
     /* No more than fit into the ring: a peer that fills it as fast as we empty it shall not keep the thread for itself. */
@@ -119,7 +119,7 @@ void qj_ac__take_all_in(struct qj_ac_channel *channel) {
         struct qj_ac_task *task = deliver(channel, slot);
         qj_ring_sc_pass(&channel->in);
         qj_ring_sc_give_back(&channel->in, 1);
-        if (task != NULL) qj_ac__ready(task);
+        if (task != NULL) qj_ac__make_runnable(task);
     }
     if (channel->inbox_count != 0) qj_ac__wake_receiver(channel);
 }
@@ -133,32 +133,32 @@ static int next_request(struct qj_ac_channel *channel, struct qj_ac_message *req
     return 0;
 }
 
-/* Who never sleeps notices the death of a peer as well: of so many looks into an empty channel one asks for the time. */
-#define LOOKS_PER_CLOCK 256
+/* A task that never sleeps notices the death of a peer as well: of so many polls of an empty channel one reads the clock. */
+#define POLLS_PER_CLOCK 256
 
-static void look_now_and_then(struct qj_ac_channel *channel) {
-    if (++channel->looks - channel->looks_at_clock < LOOKS_PER_CLOCK) return;
-    channel->looks_at_clock = channel->looks;
+static void check_clock_sometimes(struct qj_ac_channel *channel) {
+    if (++channel->polls - channel->polls_at_clock < POLLS_PER_CLOCK) return;
+    channel->polls_at_clock = channel->polls;
     uint64_t now = qj_ac__now_ns();
     if (now - channel->checked_ns < LOOK_EVERY_NS) return;
     channel->checked_ns = now;
-    qj_ac__look_at_peer(channel);
+    qj_ac__check_peer(channel);
 }
 
 /* Responses that are taken in before the first of their tasks runs. */
 #define MAX_BATCH 32
 
-/* Takes in responses, of which one lies there, up to the first request, and runs the tasks that wait for them, one after the
+/* Receives responses, at least one of which is there, up to the first request, and runs the tasks that wait for them, one after the
  * other; we go on as soon as the last has ended or waits. */
-QJ_AC_INLINE void take_in_and_run(struct qj_ac_channel *channel) {
+QJ_AC_INLINE void receive_and_run(struct qj_ac_channel *channel) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_task *self = runtime->current, *first = NULL;
-    /* Those that follow `first` stand at the front of the queue, then we, then the rest. */
+    /* Those that follow `first` are at the front of the queue, then we, then the rest. */
     struct qj_ac_task *end = &runtime->queue, *rest = end->next, *last = end;
     /* A copy, which no store to shared memory makes the compiler read again. */
     const struct qj_ring_end in = channel->in;
     uint64_t position = in.position;
-    /* No slot is looked at that holds nothing we wait for: its line may have to come from the peer, and meanwhile nothing
+    /* No slot is read that holds nothing we wait for: its line may have to come from the peer, and meanwhile nothing
      * that is stored leaves the processor. */
     const uint64_t end_position = position + (channel->waiting < MAX_BATCH ? channel->waiting : MAX_BATCH);
     const struct qj_ring_slot *slot = qj_ring__slot(&in, position);
@@ -169,7 +169,7 @@ QJ_AC_INLINE void take_in_and_run(struct qj_ac_channel *channel) {
         if (task == NULL) {
             if (channel->inbox_count != 0) break;
         } else if (QJ_AC_UNLIKELY(task->prev != NULL)) {
-            /* Stands in the queue: somebody has scheduled it for something else. */
+            /* It is in the queue: it was scheduled for another reason. */
         } else if (QJ_AC_UNLIKELY(self->parent_sp != NULL)) {
             qj_ac__to_queue(task);
             qj_ac__push_back(runtime, task);
@@ -192,10 +192,10 @@ QJ_AC_INLINE void take_in_and_run(struct qj_ac_channel *channel) {
     self->next = rest;
     rest->prev = self;
     if (QJ_AC_UNLIKELY(runtime->slow != 0)) {
-        qj_ac__go(runtime, first);
+        qj_ac__switch_to(runtime, first);
         return;
     }
-    /* As `qj_ac__go` of a task that stands in the queue. */
+    /* As `qj_ac__switch_to` of a task that is in the queue. */
     void *context = first->sp != NULL ? first->sp : first->queued_sp;
     runtime->current = first;
     runtime->statistics.switches++;
@@ -211,14 +211,14 @@ int qj_ac__poll_once(struct qj_ac_channel *channel, struct qj_ac_message *reques
         if (QJ_AC_LIKELY(result == QJ_RING_OK)) {
             uint64_t head = qj_ring_word(slot, 0);
             if ((uint32_t)head == REQUEST) {
-                /* Straight to who asks for it: the inbox is for requests that come before one asks. */
+                /* Directly to the receiver: the inbox is for requests that arrive before one receives. */
                 read_words(request, slot);
                 *cookie = (uint32_t)(head >> 32);
                 qj_ring_sc_pass(&channel->in);
                 qj_ring_sc_give_back(&channel->in, 1);
                 return 0;
             }
-            take_in_and_run(channel);
+            receive_and_run(channel);
         } else if (QJ_AC_UNLIKELY(result != QJ_RING_NOT_READY)) {
             broken(channel);
         }
@@ -226,18 +226,18 @@ int qj_ac__poll_once(struct qj_ac_channel *channel, struct qj_ac_message *reques
     int result = next_request(channel, request, cookie);
     if (result != -EWOULDBLOCK) return result;
     if (channel->dead) return -EPIPE;
-    look_now_and_then(channel);
+    check_clock_sometimes(channel);
     return -EWOULDBLOCK;
 }
 
-/* Of so many polls in full one lets the poller look at timers, I/O and other channels though nobody else can run. */
+/* Of so many full polls one lets the poller check timers, I/O and other channels though no other task can run. */
 #define POLLS_PER_ROUND 16
 
-void qj_ac__let_others_run(void) {
+void qj_ac__yield_to_others(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     static __thread unsigned polls;
     struct qj_ac_task *next = runtime->queue.next;
-    if (runtime->current == &qj_ac__nowhere || next == &runtime->queue) return;
+    if (runtime->current == &qj_ac__no_task || next == &runtime->queue) return;
     bool poller_alone = next == runtime->poller && next->next == &runtime->queue;
     if (!poller_alone || ++polls % POLLS_PER_ROUND == 0) qj_ac_yield();
 }
@@ -245,26 +245,26 @@ void qj_ac__let_others_run(void) {
 static __attribute__((noinline)) int poll_in_full(struct qj_ac_channel *channel, struct qj_ac_message *request,
                                                   uint32_t *cookie) {
     int result = qj_ac__poll_once(channel, request, cookie);
-    if (result == -EWOULDBLOCK) qj_ac__let_others_run();
+    if (result == -EWOULDBLOCK) qj_ac__yield_to_others();
     return result;
 }
 
-/* Of so many looks into an empty channel one is a poll in full. */
+/* Of so many polls of an empty channel one is a full poll. */
 #define QUICK_POLLS 64
 
-/* Whether nobody can run but the poller, if there is one. */
+/* Whether no task can run but the poller, if there is one. */
 QJ_AC_INLINE bool alone(const struct qj_ac_runtime *runtime) {
     const struct qj_ac_task *next = runtime->queue.next;
     return next == runtime->poller ? next == NULL || next->next == &runtime->queue : next == &runtime->queue;
 }
-/* Whether there is nothing to do but to look at the slot that comes next. */
+/* Whether there is nothing to do but to poll the next slot. */
 QJ_AC_INLINE bool nothing_else(const struct qj_ac_channel *channel) {
     return (channel->inbox_count | (uint32_t)channel->dead) == 0 && alone(&qj_ac__thread);
 }
 
 static __attribute__((noinline)) int run_responses(struct qj_ac_channel *channel, struct qj_ac_message *request,
                                                    uint32_t *cookie) {
-    take_in_and_run(channel);
+    receive_and_run(channel);
     return QJ_AC_LIKELY(nothing_else(channel)) ? -EWOULDBLOCK : poll_in_full(channel, request, cookie);
 }
 
@@ -273,7 +273,7 @@ int qj_ac_poll_recv(struct qj_ac_channel *channel, struct qj_ac_message *request
     const struct qj_ring_slot *slot;
     if (QJ_AC_LIKELY(channel->passed == 0 && nothing_else(channel))) {
         enum qj_ring_result result = qj_ring_sc_peek(&channel->in, &slot);
-        if (result == QJ_RING_NOT_READY && ++channel->looks % QUICK_POLLS != 0) return -EWOULDBLOCK;
+        if (result == QJ_RING_NOT_READY && ++channel->polls % QUICK_POLLS != 0) return -EWOULDBLOCK;
         if (QJ_AC_LIKELY(result == QJ_RING_OK && (uint32_t)qj_ring_word(slot, 0) != REQUEST)) {
             return run_responses(channel, request, cookie);
         }
@@ -300,8 +300,8 @@ void qj_ac__channels_poll(struct qj_ac_runtime *runtime) {
             give_back(channel);
             continue;
         }
-        qj_ac__take_all_in(channel);
-        look_now_and_then(channel);
+        qj_ac__receive_all(channel);
+        check_clock_sometimes(channel);
         link = &channel->next;
     }
 }
@@ -343,7 +343,7 @@ void qj_ac__channels_sleep(struct qj_ac_runtime *runtime, uint64_t timeout_ns) {
     for (struct qj_ac_channel *channel = runtime->channels; channel != NULL; channel = channel->next) {
         if (now - channel->checked_ns >= LOOK_EVERY_NS) {
             channel->checked_ns = now;
-            qj_ac__look_at_peer(channel);
+            qj_ac__check_peer(channel);
         }
         uint32_t *bell = &channel->in.ring->consumer_bell;
         qj_bell_arm(bell);
@@ -354,9 +354,9 @@ void qj_ac__channels_sleep(struct qj_ac_runtime *runtime, uint64_t timeout_ns) {
         }
     }
     /* Pairs with `ring_bell`. Where the kernel refuses it, a message may come unheard: then no sleep is long. */
-    if (!qj_ac__barrier_everywhere() && timeout_ns > 1000000) timeout_ns = 1000000;
+    if (!qj_ac__global_barrier() && timeout_ns > 1000000) timeout_ns = 1000000;
     for (struct qj_ac_channel *channel = runtime->channels; channel != NULL; channel = channel->next) {
-        qj_ac__take_all_in(channel);
+        qj_ac__receive_all(channel);
     }
     if (runtime->queue.next != &runtime->queue) return;
     if (timeout_ns > LOOK_EVERY_NS) timeout_ns = LOOK_EVERY_NS;
@@ -378,25 +378,25 @@ static void stop_receiving(void *argument) {
     struct receiver_wait *wait = argument;
     if (wait->channel->receiver != wait->task) return; /* it was woken already */
     wait->channel->receiver = NULL;
-    qj_ac__ready(wait->task);
+    qj_ac__make_runnable(wait->task);
 }
 
-/* Until a request has come, or the peer has gone. */
+/* Until a request has arrived, or the peer has died. */
 static int wait_for_request(struct qj_ac_channel *channel) {
     struct receiver_wait wait = {channel, qj_ac_current()};
     struct qj_ac_cancel_item item;
     qj_ac__check_no_receiver(channel);
     if (qj_ac_cancel_item_add(&item, stop_receiving, &wait) != 0) return QJ_AC_CANCELED;
-    qj_ac__await(channel);
+    qj_ac__register_receiver(channel);
     channel->receiver = wait.task;
     while (channel->receiver == wait.task) qj_ac_suspend();
-    qj_ac__await_no_more(channel);
+    qj_ac__unregister_receiver(channel);
     qj_ac_cancel_item_remove(&item);
     return item.ran ? QJ_AC_CANCELED : 0;
 }
 
 int qj_ac_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie) {
-    if (qj_ac__thread.current == &qj_ac__nowhere) qj_ac_start();
+    if (qj_ac__thread.current == &qj_ac__no_task) qj_ac_start();
     for (;;) {
         int result = qj_ac__poll_once(channel, request, cookie);
         if (result != -EWOULDBLOCK) return result;
@@ -415,12 +415,12 @@ static __attribute__((noinline)) int wait_for_room(struct qj_ac_channel *channel
         case QJ_RING_OK:
             return 0;
         case QJ_RING_NOT_READY: {
-            /* The peer is behind: let others run, take in what has come, look after it now and then. */
-            qj_ac__take_all_in(channel);
+            /* The peer is behind: let others run, receive what has arrived, check the peer from time to time. */
+            qj_ac__receive_all(channel);
             int result = qj_ac_sleep(pause_ns);
             if (result != 0) return result;
             if (pause_ns < 1000000) pause_ns *= 2;
-            qj_ac__look_at_peer(channel);
+            qj_ac__check_peer(channel);
             if (channel->dead) return -EPIPE;
             break;
         }
@@ -465,7 +465,7 @@ static __attribute__((noinline)) int why_not(struct qj_ac_channel *channel) {
 }
 
 /* Sends a request and makes its record, whose response goes to `response`, or is kept when that is null. `task` is going to
- * wait for it; null: nobody yet. */
+ * wait for it; null: no task yet. */
 QJ_AC_INLINE int send(struct qj_ac_channel *channel, const struct qj_ac_message *request, struct qj_ac_message *response,
                       struct qj_ac_task *task, struct qj_ac_call_record **sent) {
     struct qj_ring_end out = channel->out;
@@ -478,7 +478,7 @@ QJ_AC_INLINE int send(struct qj_ac_channel *channel, const struct qj_ac_message 
     struct qj_ac_call_record *record = *sent = &channel->calls[channel->free_call];
     uint64_t cookie = (uint64_t)(record->cookie + (1u << 16)) << 32;
     write_message(channel, &out, cookie | REQUEST, request);
-    /* After the message, which somebody may be waiting for; its response is looked for by this thread, later. */
+    /* After the message, which a task may be waiting for; this thread polls for its response later. */
     channel->free_call = record->next_free;
     record->head = cookie | RECORD_OUT;
     record->task = task;
@@ -497,7 +497,7 @@ static void stop_waiting(void *argument) {
     struct qj_ac_call_record *record = argument;
     if (record->state != RECORD_OUT) return; /* its response has come */
     record->state = RECORD_ABANDONED;
-    qj_ac__ready(record->task);
+    qj_ac__make_runnable(record->task);
 }
 
 /* Until the response has come, or never will. The block is not cancelled yet. Afterwards everything is read from the item
@@ -505,12 +505,12 @@ static void stop_waiting(void *argument) {
 QJ_AC_INLINE void wait_for_response(struct qj_ac_cancel_item *item, struct qj_ac_channel *channel,
                                     struct qj_ac_call_record *record) {
     qj_ac__item_add(record->task->finish, item, stop_waiting, record);
-    qj_ac__await(channel);
+    qj_ac__register_receiver(channel);
     do {
         qj_ac_suspend();
         record = item->argument;
     } while (QJ_AC_UNLIKELY(record->state == RECORD_OUT));
-    qj_ac__await_no_more(record->channel);
+    qj_ac__unregister_receiver(record->channel);
     qj_ac__item_remove(item);
 }
 
@@ -535,7 +535,7 @@ int qj_ac_recv_response(struct qj_ac_channel *channel, uint32_t cookie, struct q
         return -EINVAL;
     }
     if (QJ_AC_UNLIKELY(qj_ac_is_canceled())) {
-        qj_ac__take_all_in(channel); /* what has come is not lost */
+        qj_ac__receive_all(channel); /* what has come is not lost */
         if (record->state == RECORD_OUT) {
             record->state = RECORD_ABANDONED;
             return QJ_AC_CANCELED;

@@ -40,7 +40,7 @@ void qj_ac_plain_wake(struct qj_ac_task *task) { qj_ac__schedule_remote(task, QJ
 
 void qj_ac_plain_wait_foreign(void) {
     struct qj_ac_task *task = qj_ac__thread.current;
-    /* A waker may be late: it must not end another wait of this task, whose frame somebody still points into. */
+    /* A waker may be late: it must not end another wait of this task, whose frame is still referenced. */
     task->flags |= QJ_AC_TASK_FOREIGN;
     qj_ac_suspend_remote();
     task->flags &= ~QJ_AC_TASK_FOREIGN;
@@ -49,7 +49,7 @@ void qj_ac_plain_wait_foreign(void) {
 static void stop_waiting(void *argument) {
     struct qj_ac_task *task = argument;
     /* Another thread may have woken it already. */
-    if (task->prev == NULL && qj_ac__waits(task)) qj_ac_schedule_back(task);
+    if (task->prev == NULL && qj_ac__is_suspended(task)) qj_ac_schedule_back(task);
 }
 
 int qj_ac_plain_wait_foreign_x(void) {

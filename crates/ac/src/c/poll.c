@@ -1,5 +1,5 @@
-/* The poller: a task of the thread's own that looks at timers, I/O, channels and other threads once per round of the dispatch
- * queue, and sleeps when nothing else can run. It exists from the first timer, I/O or foreign wait on, and stands in the
+/* The poller: a task of the thread's own that polls timers, I/O, channels and other threads once per round of the dispatch
+ * queue, and sleeps when nothing else can run. It exists from the first timer, I/O or foreign wait on, and is in the
  * queue exactly while something is pending; an empty queue is therefore a deadlock. */
 #include "internal.h"
 
@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Rounds of a busy queue between two looks at the clock. */
+/* Rounds of a busy queue between two reads of the clock. */
 #define ROUNDS_PER_CLOCK 16
 /* How long a thread that waits for channels and I/O at once leaves the channels alone. */
 #define CHANNELS_EVERY_NS 200000u
@@ -40,9 +40,9 @@ static void sleep_until_something(struct qj_ac_runtime *runtime) {
     /* Pairs with the exchange in `qj_ac__schedule_remote`: either the waker sees that we sleep, or we see its task. */
     __atomic_store_n(&runtime->doorbell, QJ_AC_SLEEPING, __ATOMIC_SEQ_CST);
     if (qj_ac__remote_drain(runtime)) {
-        /* somebody runs now */
+        /* a task runs now */
     } else if (qj_ac__io_pending(runtime)) {
-        /* Nothing sleeps on descriptors and on the futexes of channels at once: channels are looked at in turn. */
+        /* Nothing sleeps on descriptors and on the futexes of channels at once: channels are polled in turn. */
         if (runtime->channels != NULL && timeout_ns > CHANNELS_EVERY_NS) timeout_ns = CHANNELS_EVERY_NS;
         qj_ac__io_poll(runtime, timeout_ns);
     } else if (runtime->channels != NULL) {
@@ -50,7 +50,7 @@ static void sleep_until_something(struct qj_ac_runtime *runtime) {
     } else {
         sleep_on_doorbell(runtime, timeout_ns);
     }
-    /* Pairs with the exchange in `qj_ac__schedule_remote`: one that comes later finds nobody to wake. */
+    /* Pairs with the exchange in `qj_ac__schedule_remote`: one that comes later finds no sleeper to wake. */
     __atomic_store_n(&runtime->doorbell, 0, __ATOMIC_SEQ_CST);
 }
 
@@ -59,7 +59,7 @@ static void poller(void *argument) {
     unsigned rounds = 0;
     runtime->poller = runtime->current;
     runtime->poller->name = "poller";
-    /* The one who started us is about to wait for what we poll; until it does it cannot be scheduled. */
+    /* The task that started us is about to wait for what we poll; until it does it cannot be scheduled. */
     qj_ac_yield();
     for (;;) {
         bool idle = runtime->queue.next == &runtime->queue;
@@ -122,7 +122,7 @@ bool qj_ac__remote_drain(struct qj_ac_runtime *runtime) {
         /* The waker may come twice, before the task waits at all, or when it waits for something else: only one that
          * waits for it is made runnable. */
         bool meant = (wake & QJ_AC_WAKE_SUSPENDED) != 0 || (oldest->flags & QJ_AC_TASK_FOREIGN) != 0;
-        if (meant && oldest->prev == NULL && qj_ac__waits(oldest)) {
+        if (meant && oldest->prev == NULL && qj_ac__is_suspended(oldest)) {
             qj_ac__to_queue(oldest);
             qj_ac__push_back(runtime, oldest);
         }
@@ -132,7 +132,7 @@ bool qj_ac__remote_drain(struct qj_ac_runtime *runtime) {
 }
 
 static void push_and_ring(struct qj_ac_runtime *runtime, struct qj_ac_task *task, uint32_t wake) {
-    /* Pairs with the exchange in `qj_ac__remote_drain`: a task stands in the list once. */
+    /* Pairs with the exchange in `qj_ac__remote_drain`: a task is in the list once. */
     if (__atomic_fetch_or(&task->remote_pending, wake, __ATOMIC_SEQ_CST) != 0) return;
     /* No partner: a guess, which the exchange checks. */
     struct qj_ac_task *head = __atomic_load_n(&runtime->remote, __ATOMIC_RELAXED);
@@ -149,21 +149,21 @@ static void push_and_ring(struct qj_ac_runtime *runtime, struct qj_ac_task *task
 
 void qj_ac__schedule_remote(struct qj_ac_task *task, uint32_t wake) {
     struct qj_ac_runtime *runtime = task->runtime;
-    /* As soon as the task stands in the list it may run, end, and its thread with it. No partner: the list's exchange says that
+    /* As soon as the task is in the list it may run, end, and its thread with it. No partner: the list's exchange says that
      * the thread sees it with the task. */
     __atomic_fetch_add(&runtime->wakers, 1, __ATOMIC_RELAXED);
     push_and_ring(runtime, task, wake);
-    /* Pairs with the acquire in `qj_ac__wakers_leave`: the last touch. */
+    /* Pairs with the acquire in `qj_ac__wait_for_wakers`: the last touch. */
     __atomic_fetch_sub(&runtime->wakers, 1, __ATOMIC_RELEASE);
 }
 
-void qj_ac__wakers_leave(struct qj_ac_runtime *runtime) {
+void qj_ac__wait_for_wakers(struct qj_ac_runtime *runtime) {
     /* Pairs with the release in `qj_ac__schedule_remote`. */
     while (__atomic_load_n(&runtime->wakers, __ATOMIC_ACQUIRE) != 0) sched_yield();
 }
 
 void qj_ac_suspend_remote(void) {
-    if (qj_ac__thread.current == &qj_ac__nowhere) qj_ac_start();
+    if (qj_ac__thread.current == &qj_ac__no_task) qj_ac_start();
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     qj_ac__check_stack(runtime);
     runtime->foreign_waits++;

@@ -39,7 +39,7 @@ struct chunk {
 /* One per thread; grows by chunks and shrinks only when the thread stops. */
 struct qj_ac_pool {
     struct chunk *chunks;
-    char *fresh, *fresh_end;   /* stacks of the newest chunk that nobody has used */
+    char *fresh, *fresh_end;   /* stacks of the newest chunk that were never used */
     size_t stack_bytes;        /* of one slot, guard included */
     size_t stacks_next;        /* in the next chunk */
     bool guard_by_mapping;     /* the kernel has no lighter guards, or QJ_AC_GUARD asks for these */
@@ -53,13 +53,13 @@ void qj_ac_configure(const struct qj_ac_options *options) { settings = *options;
 
 static size_t stack_bytes(void) {
     size_t usable = settings.stack_bytes;
-    if (usable > STACK_BYTES_MAX) qj_ac__die("`stack_bytes` is %zu; it may be at most %zu", usable, STACK_BYTES_MAX);
+    if (usable > STACK_BYTES_MAX) qj_ac__fatal("`stack_bytes` is %zu; it may be at most %zu", usable, STACK_BYTES_MAX);
     const char *text = getenv("QJ_AC_STACK_KIB");
     if (text != NULL) {
         char *end;
         unsigned long kib = strtoul(text, &end, 10);
         if (*end != '\0' || kib == 0 || kib > STACK_BYTES_MAX / 1024) {
-            qj_ac__die("QJ_AC_STACK_KIB is `%s`; it must be a number of KiB", text);
+            qj_ac__fatal("QJ_AC_STACK_KIB is `%s`; it must be a number of KiB", text);
         }
         usable = kib * 1024;
     }
@@ -72,7 +72,7 @@ static size_t stack_bytes(void) {
 static struct qj_ac_pool *pool_of(struct qj_ac_runtime *runtime) {
     if (runtime->pool == NULL) {
         struct qj_ac_pool *pool = calloc(1, sizeof *pool);
-        if (pool == NULL) qj_ac__die("out of memory for the pool of stacks");
+        if (pool == NULL) qj_ac__fatal("out of memory for the pool of stacks");
         pool->stack_bytes = stack_bytes();
         pool->stacks_next = STACKS_FIRST;
         const char *text = getenv("QJ_AC_GUARD");
@@ -98,17 +98,17 @@ static void guard(struct qj_ac_runtime *runtime, char *page) {
         if (errno == EINVAL) {
             runtime->pool->guard_by_mapping = true;
         } else {
-            qj_ac__die("cannot guard stack %llu: %s", (unsigned long long)runtime->statistics.stacks, strerror(errno));
+            qj_ac__fatal("cannot guard stack %llu: %s", (unsigned long long)runtime->statistics.stacks, strerror(errno));
         }
     }
     if (mprotect(page, GUARD_BYTES, PROT_NONE) == 0) return;
     if (errno == ENOMEM) {
-        qj_ac__die("cannot guard stack %llu: this kernel allows %lu mappings, and a guarded stack takes two; raise it: "
+        qj_ac__fatal("cannot guard stack %llu: this kernel allows %lu mappings, and a guarded stack takes two; raise it: "
                    "sysctl -w vm.max_map_count=%llu",
                    (unsigned long long)runtime->statistics.stacks, limit_of_mappings(),
                    (unsigned long long)(4 * runtime->statistics.stacks + 65536));
     }
-    qj_ac__die("cannot guard stack %llu: %s", (unsigned long long)runtime->statistics.stacks, strerror(errno));
+    qj_ac__fatal("cannot guard stack %llu: %s", (unsigned long long)runtime->statistics.stacks, strerror(errno));
 }
 
 static void new_chunk(struct qj_ac_runtime *runtime, struct qj_ac_pool *pool) {
@@ -117,7 +117,7 @@ static void new_chunk(struct qj_ac_runtime *runtime, struct qj_ac_pool *pool) {
     struct chunk *chunk = malloc(sizeof *chunk);
     if (low == MAP_FAILED || chunk == NULL) {
         int error = errno;
-        qj_ac__die("out of memory: no stack for another task, %llu are in use: %s",
+        qj_ac__fatal("out of memory: no stack for another task, %llu are in use: %s",
                    (unsigned long long)runtime->statistics.stacks, strerror(error));
     }
     /* A task touches a page or two; a huge page per stack would be the end of a million tasks. */
@@ -137,7 +137,7 @@ struct qj_ac_task *qj_ac__stack_take(struct qj_ac_runtime *runtime) {
         return task;
     }
     if (settings.stacks_at_most != 0 && runtime->statistics.stacks >= settings.stacks_at_most) {
-        qj_ac__die("out of stacks: %zu tasks wait, and `stacks_at_most` allows no more", settings.stacks_at_most);
+        qj_ac__fatal("out of stacks: %zu tasks wait, and `stacks_at_most` allows no more", settings.stacks_at_most);
     }
     if (pool->fresh == pool->fresh_end) new_chunk(runtime, pool);
     char *low = pool->fresh;
@@ -199,7 +199,7 @@ static void report_overflow(const struct qj_ac_task *task, const struct qj_ac_po
     Dl_info symbol;
     const char *function = where != NULL && dladdr(where, &symbol) != 0 && symbol.dli_sname != NULL ? symbol.dli_sname
                                                                                                     : "a function";
-    qj_ac__die("stack overflow in task %u (%s), in %s at %p: its stack has %zu KiB; raise `stack_bytes` or "
+    qj_ac__fatal("stack overflow in task %u (%s), in %s at %p: its stack has %zu KiB; raise `stack_bytes` or "
                "QJ_AC_STACK_KIB",
                task->number, task->name != NULL ? task->name : "without a name", function, where,
                (pool->stack_bytes - GUARD_BYTES) / 1024);
@@ -246,7 +246,7 @@ void qj_ac__watch_overflow(struct qj_ac_runtime *runtime) {
     if (sigaltstack(NULL, &old) == 0 && (old.ss_flags & SS_DISABLE)) {
         void *memory =
             mmap(NULL, SIGNAL_STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (memory == MAP_FAILED) qj_ac__die("out of memory for the stack that reports overflows");
+        if (memory == MAP_FAILED) qj_ac__fatal("out of memory for the stack that reports overflows");
         stack_t stack = {.ss_sp = memory, .ss_flags = 0, .ss_size = SIGNAL_STACK_BYTES};
         sigaltstack(&stack, NULL);
         pool->signal_stack = memory;
@@ -265,7 +265,7 @@ void qj_ac__unwatch_overflow(struct qj_ac_runtime *runtime) {
  *
  * x86-64's SHSTK and AArch64's GCS keep the return addresses a second time and fault when a return does not match. Once
  * a task has waited, its frames and its parent's end in another order than they began. Our objects do not carry the mark
- * without which a linker marks no program, so shadow stacks are on only where somebody forced them on; the fault would
+ * without which a linker marks no program, so shadow stacks are on only where they were forced on; the fault would
  * then come at some return far away. */
 
 #if defined(__x86_64__)
@@ -284,7 +284,7 @@ static bool shadow_stack_is_on(void) {
 
 void qj_ac__refuse_shadow_stack(void) {
     if (!shadow_stack_is_on()) return;
-    qj_ac__die("this thread has a shadow stack, and tasks return in another order than they were called; start the program "
+    qj_ac__fatal("this thread has a shadow stack, and tasks return in another order than they were called; start the program "
                "with GLIBC_TUNABLES=glibc.cpu.hwcaps=-SHSTK (on AArch64 glibc.cpu.aarch64_gcs=0), or link it without "
                "-z shstk");
 }

@@ -1,5 +1,5 @@
-/* Semaphores, locks, condition variables, event counts: each a line of waiters and a rule for who goes next. A waiter is
- * handed what it waited for before it runs, so that nobody can overtake it. */
+/* Semaphores, locks, condition variables, event counts: each a queue of waiters and a rule for which one is next. A waiter is
+ * handed what it waited for before it runs, so that no other can overtake it. */
 #include "internal.h"
 
 /* On the stack of the task that waits. */
@@ -43,11 +43,11 @@ static void leave_line(struct qj_ac_waiter *waiter) {
 /* The first in line runs soon, with `result`. */
 QJ_AC_INLINE struct qj_ac_task *wake(struct qj_ac_waiter *waiter, int result) {
     if (QJ_AC_UNLIKELY(waiter->task->runtime != &qj_ac__thread)) {
-        qj_ac__die_elsewhere("what a task waits for was used by a thread that is not its own", waiter->task);
+        qj_ac__fatal_other_thread("what a task waits for was used by a thread that is not its own", waiter->task);
     }
     waiter->result = result;
     leave_line(waiter);
-    qj_ac__ready(waiter->task);
+    qj_ac__make_runnable(waiter->task);
     return waiter->task;
 }
 
@@ -60,7 +60,7 @@ static void abandon(void *argument) {
 enum manner { UNTIL_WOKEN, UNTIL_CANCELED };
 
 /* Waits in line. Returns what `wake` was given. Somebody may yield to a task without knowing what it waits for: it leaves no
- * frame that still stands in a line. */
+ * frame that is still in a queue. */
 static int wait_in_line(struct qj_ac_line *line, uint64_t value, enum manner manner) {
     struct qj_ac_waiter waiter;
     qj_ac__check_stack(&qj_ac__thread);
@@ -83,7 +83,7 @@ static int wait_in_line(struct qj_ac_line *line, uint64_t value, enum manner man
 }
 
 static void started(void) {
-    if (qj_ac__thread.current == &qj_ac__nowhere) qj_ac_start();
+    if (qj_ac__thread.current == &qj_ac__no_task) qj_ac_start();
 }
 
 /* ---- semaphores ---- */
@@ -120,7 +120,7 @@ void qj_ac_lock_init(struct qj_ac_lock *lock) { *lock = (struct qj_ac_lock){NULL
 static int lock_acquire(struct qj_ac_lock *lock, enum manner manner) {
     started();
     struct qj_ac_task *task = qj_ac__thread.current;
-    if (lock->owner == task) qj_ac__die("a task acquires a lock that it holds already");
+    if (lock->owner == task) qj_ac__fatal("a task acquires a lock that it holds already");
     if (manner == UNTIL_CANCELED && qj_ac_is_canceled()) return QJ_AC_CANCELED;
     if (lock->owner == NULL) {
         lock->owner = task;
@@ -133,7 +133,7 @@ void qj_ac_lock_acquire(struct qj_ac_lock *lock) { lock_acquire(lock, UNTIL_WOKE
 int qj_ac_lock_acquire_x(struct qj_ac_lock *lock) { return lock_acquire(lock, UNTIL_CANCELED); }
 
 void qj_ac_lock_release(struct qj_ac_lock *lock) {
-    if (lock->owner != qj_ac__thread.current) qj_ac__die("a task releases a lock that it does not hold");
+    if (lock->owner != qj_ac__thread.current) qj_ac__fatal("a task releases a lock that it does not hold");
     lock->owner = lock->line.first != NULL ? wake(lock->line.first, 0) : NULL;
 }
 
@@ -142,7 +142,7 @@ void qj_ac_lock_release(struct qj_ac_lock *lock) {
 void qj_ac_condition_init(struct qj_ac_condition *condition) { condition->line = (struct qj_ac_line){NULL, NULL}; }
 
 static int condition_wait(struct qj_ac_condition *condition, struct qj_ac_lock *lock, enum manner manner) {
-    if (lock->owner != qj_ac__thread.current) qj_ac__die("a task waits for a condition without holding its lock");
+    if (lock->owner != qj_ac__thread.current) qj_ac__fatal("a task waits for a condition without holding its lock");
     qj_ac_lock_release(lock);
     int result = wait_in_line(&condition->line, 0, manner);
     qj_ac_lock_acquire(lock);
@@ -185,7 +185,7 @@ int qj_ac_eventcount_await_x(struct qj_ac_eventcount *count, uint64_t value) {
 }
 
 void qj_ac_eventcount_advance(struct qj_ac_eventcount *count, uint64_t by) {
-    if (by > UINT64_MAX - count->value) qj_ac__die("an event count ran over its last value");
+    if (by > UINT64_MAX - count->value) qj_ac__fatal("an event count ran over its last value");
     count->value += by;
     for (struct qj_ac_waiter *waiter = count->line.first, *next; waiter != NULL; waiter = next) {
         next = waiter->next;
@@ -203,7 +203,7 @@ struct sleeper {
 
 static void sleeper_fire(struct qj_ac_timer *timer) {
     struct sleeper *sleeper = (struct sleeper *)((char *)timer - offsetof(struct sleeper, timer));
-    qj_ac__ready(sleeper->task);
+    qj_ac__make_runnable(sleeper->task);
 }
 
 static void sleeper_abandon(void *argument) {
@@ -211,7 +211,7 @@ static void sleeper_abandon(void *argument) {
     if (sleeper->timer.prev == NULL) return; /* it has fired */
     qj_ac__timer_unset(&qj_ac__thread, &sleeper->timer);
     sleeper->result = QJ_AC_CANCELED;
-    qj_ac__ready(sleeper->task);
+    qj_ac__make_runnable(sleeper->task);
 }
 
 int qj_ac_sleep(uint64_t ns) {

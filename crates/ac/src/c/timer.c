@@ -1,4 +1,4 @@
-/* Timers: a pairing heap whose nodes lie where the caller put them, so that setting one allocates nothing. Knows nothing
+/* Timers: a pairing heap whose nodes the caller supplies, so that setting one allocates nothing. Knows nothing
  * of what happens when one fires. */
 #include "internal.h"
 

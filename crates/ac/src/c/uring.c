@@ -73,7 +73,7 @@ struct uring *qj_ac__uring_open(int wake) {
     int ring = setup(&parameters, &recent);
     if (ring < 0) return NULL;
     struct uring *uring = calloc(1, sizeof *uring);
-    if (uring == NULL) qj_ac__die("out of memory for io_uring");
+    if (uring == NULL) qj_ac__fatal("out of memory for io_uring");
     size_t sq_bytes = parameters.sq_off.array + parameters.sq_entries * sizeof(unsigned);
     size_t cq_bytes = parameters.cq_off.cqes + parameters.cq_entries * sizeof(struct io_uring_cqe);
     uring->memory_bytes = sq_bytes > cq_bytes ? sq_bytes : cq_bytes;
@@ -135,14 +135,14 @@ static void enter(struct uring *uring, unsigned wanted, uint64_t timeout_ns) {
     switch (errno) {
     case ETIME:
     case EINTR:
-        /* What was prepared went in before the wait. Pairs with the kernel's release, as in `next_entry`. */
+        /* What was prepared was submitted before the wait. Pairs with the kernel's release, as in `next_entry`. */
         uring->unsubmitted = uring->prepared - __atomic_load_n(uring->sq_head, __ATOMIC_ACQUIRE);
         return;
     case EBUSY:
     case EAGAIN:
         return; /* completions first */
     default:
-        qj_ac__die("io_uring_enter: %s", strerror(errno));
+        qj_ac__fatal("io_uring_enter: %s", strerror(errno));
     }
 }
 
@@ -170,7 +170,7 @@ static uint8_t *found_of(struct uring *uring, int descriptor) {
     if (index >= uring->found_count) {
         size_t count = 2 * index + 64;
         uint8_t *found = realloc(uring->found, count);
-        if (found == NULL) qj_ac__die("out of memory for io_uring");
+        if (found == NULL) qj_ac__fatal("out of memory for io_uring");
         memset(found + uring->found_count, UNKNOWN, count - uring->found_count);
         uring->found = found;
         uring->found_count = count;
@@ -178,7 +178,7 @@ static uint8_t *found_of(struct uring *uring, int descriptor) {
     return &uring->found[index];
 }
 
-/* Sockets have calls of their own, which are shorter, and can be told to wait before they look: a socket that was read
+/* Sockets have calls of their own, which are shorter, and can be asked to wait before they try: a socket that was read
  * empty is seldom full again at once. */
 static void prepare_transfer(struct uring *uring, struct io_uring_sqe *entry, struct io_operation *operation) {
     bool reads = operation->kind == IO_READ;
@@ -195,7 +195,7 @@ static void prepare_transfer(struct uring *uring, struct io_uring_sqe *entry, st
         break;
     case NO_SOCKET:
         entry->opcode = reads ? IORING_OP_READ : IORING_OP_WRITE;
-        entry->off = UINT64_MAX; /* where the file stands */
+        entry->off = UINT64_MAX; /* the file's position */
         break;
     }
 }
@@ -238,7 +238,7 @@ static void finish(struct qj_ac_io *io, struct io_operation *operation, int resu
     struct uring *uring = io->uring;
     if (operation->kind == IO_READ || operation->kind == IO_WRITE) {
         uint8_t *found = found_of(uring, operation->descriptor);
-        /* The kernel says so of what is no socket: when it looks first, and when it first waits. */
+        /* The kernel says so of what is no socket: when it tries first, and when it first waits. */
         bool no_socket = operation->tried != NO_SOCKET && result == -ENOTSOCK;
         bool no_wait = operation->tried == DRAINED_SOCKET && result == -EAGAIN;
         if (no_socket || no_wait) {

@@ -42,7 +42,7 @@ static uintptr_t valgrind_request(uintptr_t request, uintptr_t a, uintptr_t b, u
 
 static bool under_valgrind(void) { return valgrind_request(VALGRIND_RUNNING, 0, 0, 0) != 0; }
 
-/* The tool that follows every byte takes our step up the stack and down again (`qj_ac__base`) for a loss of what lies
+/* The tool that follows every byte takes our step up the stack and down again (`qj_ac__task_base`) for a loss of what is
  * between; the others count instructions, and must see the usual path. */
 static bool under_memcheck(void) {
     char byte = 0, bits = 0;
@@ -88,7 +88,7 @@ static void trace_open(void) {
     const char *path = getenv("QJ_AC_TRACE");
     if (path == NULL || *path == '\0') return;
     trace = fopen(path, "we");
-    if (trace == NULL) qj_ac__die("QJ_AC_TRACE: cannot write `%s`: %s", path, strerror(errno));
+    if (trace == NULL) qj_ac__fatal("QJ_AC_TRACE: cannot write `%s`: %s", path, strerror(errno));
     fprintf(trace, "[\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%d,\"args\":{\"name\":\"quaject-ac\"}}", getpid());
     atexit(trace_end);
 }
@@ -163,7 +163,7 @@ void qj_ac__stack_bounds(struct qj_ac_runtime *runtime, struct qj_ac_task *task,
     static __thread size_t root_size;
     if (root_low == NULL) {
         pthread_attr_t attributes;
-        if (pthread_getattr_np(pthread_self(), &attributes) != 0) qj_ac__die("cannot ask for the thread's stack");
+        if (pthread_getattr_np(pthread_self(), &attributes) != 0) qj_ac__fatal("cannot ask for the thread's stack");
         pthread_attr_getstack(&attributes, &root_low, &root_size);
         pthread_attr_destroy(&attributes);
     }

@@ -1,4 +1,4 @@
-/* backtrace() inside tasks: through to main while the parent is below, and a clean end when it has gone on. */
+/* backtrace() inside tasks: through to main while the parent is below, and a clean end when it has resumed. */
 #include <execinfo.h>
 #include <quaject/ac.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* A connection that another takes between the news of it and accept: who comes late goes on waiting, and lets the other tasks
+/* A connection that another takes between its event and accept: the late task goes on waiting, and lets the other tasks
  * of the thread run. Linked with --wrap=accept4, for epoll. */
 #define _GNU_SOURCE
 #include <quaject/ac/io.h>

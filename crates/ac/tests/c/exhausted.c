@@ -35,7 +35,7 @@ static void *counted(void *block) { return blocks += block != NULL, block; }
 void *__wrap_malloc(size_t bytes) { return fails() ? NULL : counted(__real_malloc(bytes)); }
 void *__wrap_calloc(size_t count, size_t bytes) { return fails() ? NULL : counted(__real_calloc(count, bytes)); }
 void *__wrap_aligned_alloc(size_t a, size_t bytes) { return fails() ? NULL : counted(__real_aligned_alloc(a, bytes)); }
-/* Always another place, and rubbish in the old one: who keeps that is found out. */
+/* Always another address, and rubbish in the old one: a pointer that is kept is found out. */
 void *__wrap_realloc(void *old, size_t bytes) {
     if (fails()) return NULL;
     void *block = __real_malloc(bytes);
@@ -152,7 +152,7 @@ static void numbers(void) {
             if (qj_ac_yield_to_id(all[i]) != 0 || qj_ac_id_remove(all[i]) != 0) wrong("a number");
         }
     });
-    if (woken != 40) wrong("a task that nobody woke");
+    if (woken != 40) wrong("a task that was not woken");
 }
 
 int main(int count, char **arguments) {

@@ -15,7 +15,7 @@ static void schedules(struct qj_ac_task *task) {
     qj_ac_schedule(task);
 }
 static void now(void *argument) { qj_ac_schedule(*(struct qj_ac_task **)argument); }
-static void told(void *argument) { (void)argument; }
+static void ignore(void *argument) { (void)argument; }
 
 static void current(void) {
     struct qj_ac_task *me = qj_ac_current();
@@ -37,7 +37,7 @@ static void number(void) { CHECK(qj_ac_id_remove(qj_ac_id_create()) == 0); }
 static void canceled(void) { CHECK(qj_ac_is_canceled() == 0); }
 static void item(void) {
     struct qj_ac_cancel_item item;
-    CHECK(qj_ac_cancel_item_add(&item, told, NULL) == 0);
+    CHECK(qj_ac_cancel_item_add(&item, ignore, NULL) == 0);
     qj_ac_cancel_item_remove(&item);
 }
 static void semaphore(void) {

@@ -37,7 +37,7 @@ static uint64_t random_number() {
     return state;
 }
 
-// Waits somehow, in C and in C++, and stands for a program that does.
+// Waits somehow, in C and in C++, as a program does.
 static void waits() {
     switch (random_number() % 4) {
     case 0: qj_ac_yield(); break;

@@ -174,7 +174,7 @@ static void changes_its_kind(void) {
     }
 }
 
-/* A socket is closed and its number is another socket's, which nobody has told us: who waits there is woken all the same. */
+/* A socket is closed and its number is another socket's, which the library does not know: its waiter is woken all the same. */
 static int woken_again;
 static void waits_for_byte(int descriptor) {
     char byte = 0;
@@ -198,7 +198,7 @@ static void closed_behind_our_back(void) {
     printf("sockets of one number woken: %d\n", woken_again);
 }
 
-/* A task for which there is always more to do keeps the thread from nobody. */
+/* A task for which there is always more to do starves no other. */
 static int turns;
 static void talks_to_itself(int from, int to) {
     char byte = 0;
@@ -215,7 +215,7 @@ static void nobody_starves(void) {
         ASYNC_CALL(talks_to_itself, ends[0], ends[1]);
     });
     close(ends[0]), close(ends[1]);
-    printf("turns beside a flood: %d\n", turns);
+    printf("turns during a flood: %d\n", turns);
 }
 
 static struct qj_ac_task *volatile sleeper;

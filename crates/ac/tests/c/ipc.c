@@ -202,29 +202,29 @@ static void forked(void) {
     close(memory);
 }
 
-/* A peer that lies: responses nobody asked for, cookies of other generations, types that do not exist. */
+/* A malicious peer: responses without a request, cookies of other generations, types that do not exist. */
 static void forged(void) {
     int memory = qj_ac_channel_memory(LOG2);
-    struct qj_ac_channel client, liar;
-    CHECK(qj_ac_channel_open(&client, memory, LOG2, 0) == 0 && qj_ac_channel_open(&liar, memory, LOG2, 1) == 0);
+    struct qj_ac_channel client, attacker;
+    CHECK(qj_ac_channel_open(&client, memory, LOG2, 0) == 0 && qj_ac_channel_open(&attacker, memory, LOG2, 1) == 0);
     struct qj_ac_message message = {.words = {7}}, response;
     uint32_t cookie, seen;
     DO_FINISH({
         CHECK(qj_ac_send_request(&client, &message, &cookie) == 0);
-        CHECK(qj_ac_poll_recv(&liar, &message, &seen) == 0 && seen == cookie);
-        CHECK(qj_ac_reply(&liar, cookie + 0x10000, &message) == 0);
-        CHECK(qj_ac_reply(&liar, cookie ^ 1, &message) == 0);
-        CHECK(qj_ac_reply(&liar, 0xffffffff, &message) == 0);
+        CHECK(qj_ac_poll_recv(&attacker, &message, &seen) == 0 && seen == cookie);
+        CHECK(qj_ac_reply(&attacker, cookie + 0x10000, &message) == 0);
+        CHECK(qj_ac_reply(&attacker, cookie ^ 1, &message) == 0);
+        CHECK(qj_ac_reply(&attacker, 0xffffffff, &message) == 0);
         struct qj_ring_message wild = {{(uint64_t)cookie << 32 | 3}};
-        CHECK(qj_ring_sp_push(&liar.out, &wild) == QJ_RING_OK);
-        CHECK(qj_ac_reply(&liar, cookie, &message) == 0);
-        CHECK(qj_ac_reply(&liar, cookie, &message) == 0);
+        CHECK(qj_ring_sp_push(&attacker.out, &wild) == QJ_RING_OK);
+        CHECK(qj_ac_reply(&attacker, cookie, &message) == 0);
+        CHECK(qj_ac_reply(&attacker, cookie, &message) == 0);
         CHECK(qj_ac_recv_response(&client, cookie, &response) == 0 && response.words[0] == 7);
         CHECK(qj_ac_recv_response(&client, cookie, &response) == -EINVAL);
         /* Of no type, as a record that is free. */
         wild.words[0] = (uint64_t)cookie << 32;
-        CHECK(qj_ring_sp_push(&liar.out, &wild) == QJ_RING_OK);
-        while (liar.out.position != client.in.position) {
+        CHECK(qj_ring_sp_push(&attacker.out, &wild) == QJ_RING_OK);
+        while (attacker.out.position != client.in.position) {
             CHECK(qj_ac_poll_recv(&client, &message, &seen) == -EWOULDBLOCK);
         }
         CHECK(qj_ac_poll_recv(&client, &message, &seen) == -EWOULDBLOCK);
@@ -233,7 +233,7 @@ static void forged(void) {
         memset(client.in.slots, 0xff, sizeof *client.in.slots * (1 << LOG2));
         CHECK(qj_ac_call(&client, &message, &response) == -EPIPE);
     });
-    qj_ac_channel_close(&liar);
+    qj_ac_channel_close(&attacker);
     qj_ac_channel_close(&client);
     close(memory);
     static char nonsense[1 << 16];
@@ -243,7 +243,7 @@ static void forged(void) {
     close(other);
 }
 
-/* A response has come and its task is about to run: whoever else asks for it is too late. */
+/* A response has come and its task is about to run: any other task that asks for it is too late. */
 static void asked_first(struct qj_ac_channel *channel, uint32_t cookie) {
     struct qj_ac_message response;
     CHECK(qj_ac_recv_response(channel, cookie, &response) == 0 && response.words[0] == 7);
@@ -307,7 +307,7 @@ static bool is_late(const struct timespec *start) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return now.tv_sec - start->tv_sec > 10;
 }
-/* Who never sleeps notices as well that its peer is gone, and has what that said before. */
+/* A task that never sleeps notices as well that its peer is dead, after it has received what the peer sent before. */
 static void gone_while_we_are_busy(void) {
     int memory[2] = {qj_ac_channel_memory(LOG2), qj_ac_channel_memory(LOG2)};
     struct qj_ac_channel ours[2], theirs[2];
@@ -332,11 +332,11 @@ static void gone_while_we_are_busy(void) {
     qj_ac_channel_close(&theirs[1]);
     int result;
     while ((result = qj_ac_poll_recv(&ours[1], &message, &cookie)) == -EWOULDBLOCK && !is_late(&start)) continue;
-    printf("gone: %d %d %d\n", answered_call == 0, broken_call == -EPIPE, result == -EPIPE);
+    printf("dead: %d %d %d\n", answered_call == 0, broken_call == -EPIPE, result == -EPIPE);
     for (int i = 0; i < 2; i++) qj_ac_channel_close(&ours[i]), close(memory[i]);
 }
 
-/* One poll in so many asks whether the peer lives: also the last one before a group waits may be told that it does not. */
+/* One poll in so many asks whether the peer lives: also the last one before a group waits may find that it does not. */
 static void gone_at_every_poll(void) {
     int ended = 0;
     for (int polls = 0; polls < 600; polls++) {
@@ -355,14 +355,14 @@ static void gone_at_every_poll(void) {
         qj_ac_channel_close(&ours);
         close(memory);
     }
-    printf("a group whose peer is gone ends: %d\n", ended);
+    printf("a group whose peer is dead ends: %d\n", ended);
 }
 
 /* ---- a key-value store whose server dies ---- */
 
 #ifdef QJ_TEST_STEPS
 static long steps_left = -1, steps_done;
-/* A peer that answers every slot it is given back with one more response that nobody asked for. */
+/* A peer that answers every slot it is given back with one more response without a request. */
 static struct qj_ring_end *flooder;
 static long flood;
 void qj_test_step(const char *name) {
@@ -381,11 +381,11 @@ void qj_test_step(const char *name) {
 #ifdef QJ_TEST_STEPS
 static void flooded(void) {
     int memory = qj_ac_channel_memory(LOG2);
-    struct qj_ac_channel client, liar;
-    CHECK(qj_ac_channel_open(&client, memory, LOG2, 0) == 0 && qj_ac_channel_open(&liar, memory, LOG2, 1) == 0);
+    struct qj_ac_channel client, attacker;
+    CHECK(qj_ac_channel_open(&client, memory, LOG2, 0) == 0 && qj_ac_channel_open(&attacker, memory, LOG2, 1) == 0);
     struct qj_ring_message nonsense = {{(uint64_t)99 << 32 | 2}};
-    for (int i = 0; i < 1 << LOG2; i++) CHECK(qj_ring_sp_push(&liar.out, &nonsense) == QJ_RING_OK);
-    flooder = &liar.out;
+    for (int i = 0; i < 1 << LOG2; i++) CHECK(qj_ring_sp_push(&attacker.out, &nonsense) == QJ_RING_OK);
+    flooder = &attacker.out;
     DO_FINISH_(block, {
         qj_ac_deadline(block, 5000000);
         ASYNC_CALL(never_asked, &client);
@@ -393,7 +393,7 @@ static void flooded(void) {
     flooder = NULL;
     CHECK(flood > 0 && flood < 1000000);
     printf("cancelled in a flood\n");
-    qj_ac_channel_close(&client), qj_ac_channel_close(&liar);
+    qj_ac_channel_close(&client), qj_ac_channel_close(&attacker);
     close(memory);
 }
 #else
@@ -471,7 +471,7 @@ static void store(void) {
         bool ended = false;
         while (qj_ac_channel_alive(&channel) == -EAGAIN && !ended) ended = waitpid(server, &status, WNOHANG) == server;
         if (qj_ac_channel_alive(&channel) == -EAGAIN) {
-            /* Nobody has ever been there: who asks waits for the one that comes. */
+            /* No peer has ever attached: a call waits for the first one. */
             deaths++;
             server = start_server(memory, table, -1);
             ended = false;

@@ -44,7 +44,7 @@ static void opens_the_page(int signal, siginfo_t *info, void *context) {
     (void)signal, (void)info, (void)context;
     mprotect((void *)closed_page, 4096, PROT_READ | PROT_WRITE);
 }
-/* The frame ends far below the stack. What it touches lies where the next stack would if a page were the whole guard. */
+/* The frame ends far below the stack. What it touches is where the next stack would be if a page were the whole guard. */
 static void fills_a_buffer(void *a) {
     volatile char buffer[65536 + 1024];
     for (int i = 0; i < 512; i++) buffer[i] = (char)i;
@@ -241,7 +241,7 @@ static void make(const char *mistake) {
         DO_FINISH({ qj_ac_async(yields, NULL); });
     } else if (strcmp(mistake, "stack-size") == 0) {
         DO_FINISH({ qj_ac_async(yields, NULL); });
-    } else if (strcmp(mistake, "receive-twice") == 0 || strcmp(mistake, "receive-beside-a-group") == 0) {
+    } else if (strcmp(mistake, "receive-twice") == 0 || strcmp(mistake, "receive-next-to-a-group") == 0) {
         int memory = qj_ac_channel_memory(0);
         struct qj_ac_group_item item = {.channel = &channel};
         if (qj_ac_channel_open(&channel, memory, 0, 0) != 0) _exit(1);

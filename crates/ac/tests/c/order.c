@@ -36,7 +36,7 @@ static void by_number_b(void *a) {
     qj_ac_yield_to_id_and_save_nodispatch(number_a, number_b);
     say("b."), qj_ac_id_remove(number_b);
 }
-/* Whoever runs goes to whom the script names: back to who came, or on to another. */
+/* The running task yields to the one that the script names: back to the one it was resumed by, or on to another. */
 static uint32_t numbers[3];
 static const char *script;
 static void follows_the_script(void *a) {
@@ -71,7 +71,7 @@ static void first_by_number(void *a) {
 }
 static void saves(void *id) { say("[v"), qj_ac_yield_and_save((uint32_t)(uintptr_t)id), say("v]"); }
 
-/* What it waits for has not come: whoever yields to it, or schedules it, does not end the wait. */
+/* What it waits for has not happened: a yield to it, or its scheduling, does not end the wait. */
 static struct qj_ac_semaphore later;
 static void waits_for(const char *what) {
     saved = qj_ac_current();
@@ -98,7 +98,7 @@ static void shielded(void) {
     });
     printf("%d ", qj_ac_is_canceled() != 0);
 }
-static void told(void *name) { printf("%s ", (const char *)name); }
+static void canceled_item(void *name) { printf("%s ", (const char *)name); }
 
 int main(void) {
     line("lazy");
@@ -150,7 +150,7 @@ int main(void) {
         ASYNC_CALL(waits_for, "p");
         qj_ac_schedule(saved), qj_ac_semaphore_v(&later);
     });
-    line("yield to nobody");
+    line("yield to no task");
     DO_FINISH({
         printf("%d %d %d ", qj_ac_yield_to(qj_ac_current()), qj_ac_yield_to_id(77), qj_ac_yield_and_save(77));
     });
@@ -159,7 +159,7 @@ int main(void) {
         qj_ac_async(by_number_a, NULL);
         qj_ac_async(by_number_b, NULL);
     });
-    line("back to who came, and on to another");
+    line("back to the predecessor, and on to another");
     DO_FINISH({
         for (uintptr_t i = 0; i < 3; i++) qj_ac_async(follows_the_script, (void *)i);
         script = "12012012101010212120";
@@ -194,12 +194,12 @@ int main(void) {
         ASYNC_CALL(waits_for_ever, "e");
     });
     printf("after:%d ", qj_ac_is_canceled());
-    line("items, newest first; an item taken back is not told");
+    line("items, newest first; a removed item is not run");
     DO_FINISH_(all, {
         struct qj_ac_cancel_item one, two, three;
-        qj_ac_cancel_item_add(&one, told, "one");
-        qj_ac_cancel_item_add(&two, told, "two");
-        qj_ac_cancel_item_add(&three, told, "three");
+        qj_ac_cancel_item_add(&one, canceled_item, "one");
+        qj_ac_cancel_item_add(&two, canceled_item, "two");
+        qj_ac_cancel_item_add(&three, canceled_item, "three");
         qj_ac_cancel_item_remove(&two);
         CANCEL(all);
         printf("%d%d%d ", one.ran, two.ran, three.ran);

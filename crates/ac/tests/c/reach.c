@@ -23,8 +23,8 @@ static unsigned pick(unsigned below) {
     return (number >> 8) % below;
 }
 
-/* A stack may be another task's by now: who had it last is meant. */
-static int whose(const struct qj_ac_task *task) {
+/* A stack may be another task's by now: its last user is meant. */
+static int last_user(const struct qj_ac_task *task) {
     int index = -1;
     for (int i = 0; i < started; i++) {
         if (known[i].task == task && (index < 0 || known[i].state != ENDED)) index = i;
@@ -43,7 +43,7 @@ static void start(int self, int eager) {
     known[self].state = RUNS;
 }
 
-static void tell(int result, int can, int may) {
+static void count(int result, int can, int may) {
     CHECK(result == 0 || result == -ESRCH);
     CHECK(may || (result == 0) == can);
     reached += result == 0, refused += result != 0;
@@ -52,7 +52,7 @@ static void tell(int result, int can, int may) {
 static void step(int self) {
     int other = (int)pick((unsigned)started);
     struct qj_ac_task *to = known[other].task;
-    int same = to == NULL ? -1 : whose(to);
+    int same = to == NULL ? -1 : last_user(to);
     enum state state = same < 0 ? NONE : known[same].state;
     /* One below a child can be reached from that child, and from those on top of it, before it has waited. */
     int may = state == BELOW, can = state == WAITS || state == QUEUED;
@@ -62,20 +62,20 @@ static void step(int self) {
         CHECK(qj_ac_yield() == 0);
         break;
     case 1:
-        if (self == 0) break; /* somebody must go on for ever */
+        if (self == 0) break; /* one task must go on for ever */
         known[self].state = WAITS;
         qj_ac_suspend();
         break;
     case 2:
         if (to == NULL) break;
         if (can || may) known[self].state = QUEUED;
-        tell(qj_ac_yield_to(to), can, may);
+        count(qj_ac_yield_to(to), can, may);
         break;
     case 3:
     case 4:
         if (to == NULL || (self == 0 && (can || may))) break;
         if (can || may) known[self].state = WAITS;
-        tell(qj_ac_yield_to_nodispatch(to), can, may);
+        count(qj_ac_yield_to_nodispatch(to), can, may);
         break;
     case 5:
         if (state != WAITS) break;
@@ -146,7 +146,7 @@ int main(void) {
     qj_ac_start();
     for (seed = 1; seed <= 3000; seed++) once();
     CHECK(reached > 1000 && refused > 1000 && scheduled > 1000);
-    puts("everybody found whom they could reach");
+    puts("every task found those it could reach");
     qj_ac_stop();
     return 0;
 }

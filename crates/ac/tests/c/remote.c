@@ -85,14 +85,14 @@ static void wakes_at_the_end_of_a_block(void) {
     pthread_join(thread, NULL);
 }
 
-/* ---- with two threads, a block is this thread's wherever it lies and whoever cancels it ---- */
+/* ---- with two threads, a block is this thread's wherever it is and whichever thread cancels it ---- */
 
 static struct qj_ac_finish in_data, of_the_root;
-static int told;
-static void is_told(void) { told += qj_ac_sleep(3600000000000u) == QJ_AC_CANCELED; }
+static int canceled;
+static void sleep_until_canceled(void) { canceled += qj_ac_sleep(3600000000000u) == QJ_AC_CANCELED; }
 static void opens(struct qj_ac_finish *block) {
     qj_ac_finish_begin(block);
-    ASYNC_CALL(is_told);
+    ASYNC_CALL(sleep_until_canceled);
     qj_ac_finish_end(block);
 }
 static void opens_on_its_stack(struct qj_ac_finish **where) {
@@ -102,7 +102,7 @@ static void opens_on_its_stack(struct qj_ac_finish **where) {
 }
 static void opens_and_waits(struct qj_ac_finish *block) {
     qj_ac_finish_begin(block);
-    is_told();
+    sleep_until_canceled();
     qj_ac_finish_end(block);
 }
 static void cancels(struct qj_ac_finish *block) { CANCEL(block); }
@@ -118,7 +118,7 @@ static void *lets_cancel(void *argument) {
     ASYNC_CALL(opens, &in_data);
     ASYNC_CALL(opens_on_its_stack, &on_stack);
     ASYNC_CALL(opens_and_waits, on_heap);
-    ASYNC_CALL(is_told);
+    ASYNC_CALL(sleep_until_canceled);
     ASYNC_CALL(cancels, &in_data);
     ASYNC_CALL(cancels, on_stack);
     ASYNC_CALL(cancels, on_heap);
@@ -127,7 +127,7 @@ static void *lets_cancel(void *argument) {
     ASYNC_CALL(cancels, &around);
     qj_ac_finish_end(&around);
     free(on_heap);
-    CHECK(told == 5);
+    CHECK(canceled == 5);
     return argument;
 }
 
@@ -140,9 +140,9 @@ int main(void) {
     pthread_join(thread, NULL);
     for (int i = 0; i < SLEEPERS; i++) CHECK(sleepers[i].ran == ROUNDS);
     wakes_at_the_end_of_a_block();
-    told = 0;
+    canceled = 0;
     lets_cancel(NULL);
-    told = 0;
+    canceled = 0;
     CHECK(pthread_create(&thread, NULL, lets_cancel, NULL) == 0);
     pthread_join(thread, NULL);
     printf("%d tasks of %d rounds, all woken\n", SLEEPERS, ROUNDS);

@@ -1,4 +1,4 @@
-/* Both ends of a channel in one thread: who waits for room in a full ring, and whose turn it is after a poll. */
+/* Both ends of a channel in one thread: which task waits for room in a full ring, and which runs after a poll. */
 #include <quaject/ac/ipc.h>
 
 #include <stdio.h>
@@ -48,7 +48,7 @@ static void full_of_both(void) {
     close(memory);
 }
 
-/* Whom a task wakes whose response has come, that one runs before the poll is over. */
+/* A task that is woken by a task whose response has arrived runs before the poll is over. */
 static struct qj_ac_task *sleeper;
 static int sleeper_woken;
 static void sleeps(void) {

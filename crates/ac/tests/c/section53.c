@@ -113,11 +113,11 @@ static void calls(void) {
     for (int i = 0; i < 2; i++) thc_channel_close(&channels[i]);
     CHECK(pthread_join(thread, NULL) == 0);
     for (int i = 0; i < 2; i++) close(memory[i]);
-    struct thc_channel_group nobody;
-    CHECK(thc_channel_group_init(&nobody) == 0);
+    struct thc_channel_group empty_group;
+    CHECK(thc_channel_group_init(&empty_group) == 0);
     struct thc_channel_group_item *item;
     struct fipc_message *message;
-    CHECK(thc_ipc_poll_recv_group(&nobody, &item, &message) == -EPIPE);
+    CHECK(thc_ipc_poll_recv_group(&empty_group, &item, &message) == -EPIPE);
     printf("%ld answers, %ld; %d handled\n", answers, sum, handled);
 }
 

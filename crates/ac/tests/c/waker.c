@@ -1,5 +1,5 @@
 /* A thread that wakes another's task touches nothing of it once that thread may have ended. The waker runs an instruction at a
- * time, with a pause after each, and the other has ended and its memory is gone as early as can be. */
+ * time, with a pause after each, and the other has ended and its memory is freed as early as can be. */
 #define _GNU_SOURCE
 #include <quaject/ac.h>
 
@@ -16,7 +16,7 @@
 #define PAUSE_US 300
 
 static struct qj_ac_task *_Atomic sleeper;
-static atomic_int woken, gone;
+static atomic_int woken, ended;
 static long steps;
 
 static void sleeps(void *argument) {
@@ -26,14 +26,14 @@ static void sleeps(void *argument) {
     atomic_store(&woken, 1);
 }
 /* Makes the thread look for wakes all the time. */
-static void looks(void *argument) {
+static void poll_flag(void *argument) {
     (void)argument;
     while (!atomic_load(&woken)) qj_ac_yield();
 }
 static void *owns(void *argument) {
     DO_FINISH({
         qj_ac_async(sleeps, NULL);
-        qj_ac_async(looks, NULL);
+        qj_ac_async(poll_flag, NULL);
     });
     return argument;
 }
@@ -41,7 +41,7 @@ static void *owns(void *argument) {
 static void step(int signal) {
     (void)signal;
     steps++;
-    if (!atomic_load(&gone)) usleep(PAUSE_US);
+    if (!atomic_load(&ended)) usleep(PAUSE_US);
 }
 static void *wakes(void *argument) {
     while (atomic_load(&sleeper) == NULL) usleep(100);
@@ -57,7 +57,7 @@ int main(void) {
     pthread_t owner, waker;
     pthread_attr_t attributes;
     sigaction(SIGTRAP, &action, NULL);
-    /* glibc keeps what a thread owns on the stack it is given: both are gone at once. */
+    /* glibc keeps what a thread owns on the stack it is given: both are ended at once. */
     void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(stack != MAP_FAILED && pthread_attr_init(&attributes) == 0);
     CHECK(pthread_attr_setstack(&attributes, stack, STACK_BYTES) == 0);
@@ -65,7 +65,7 @@ int main(void) {
     CHECK(pthread_create(&waker, NULL, wakes, NULL) == 0);
     pthread_join(owner, NULL);
     CHECK(mprotect(stack, STACK_BYTES, PROT_NONE) == 0);
-    atomic_store(&gone, 1);
+    atomic_store(&ended, 1);
     pthread_join(waker, NULL);
     CHECK(steps > 20);
     printf("woken, and left alone\n");

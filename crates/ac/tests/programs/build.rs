@@ -1,4 +1,4 @@
-//! Compiles a program of tests/c against the headers and the library, runs it, compares its output with the file beside
+//! Compiles a program of tests/c against the headers and the library, runs it, compares its output with the file next to
 //! it. Knows no program.
 
 use std::io::Write;
@@ -134,7 +134,7 @@ impl Program {
             output.status
         );
         let expected = std::fs::read_to_string(crate_folder().join("tests/c").join(self.name).with_extension("out"))
-            .expect("the expected output lies beside the program");
+            .expect("the expected output is next to the program");
         let actual = String::from_utf8_lossy(&output.stdout);
         assert_eq!(actual, expected, "{} {:?} {:?} {}", self.compiler, self.flags, self.runner, self.name);
     }

@@ -1,4 +1,4 @@
-//! The C and C++ programs of tests/c, compiled as users compile them, with their expected output beside them; the
+//! The C and C++ programs of tests/c, compiled as users compile them, with their expected output next to them; the
 //! mistakes and their messages; what the objects may not ask for; what the tools say. Each test is a table.
 
 mod budgets;
@@ -236,10 +236,10 @@ fn a_waker_leaves_a_thread_that_ends_alone() {
 /// A peer may write anything anywhere into the memory it shares, at any time.
 #[test]
 #[cfg(target_arch = "x86_64")]
-fn a_liar_is_borne() {
+fn a_malicious_peer_is_survived() {
     let rounds = Effort::wanted().pick("50", "1000", "100000");
     let flags = ["-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", machines::NO_NULL];
-    let Some(output) = Program::new("gcc", "liar").flags(&flags).with_sources("x86_64").output(&[rounds]) else {
+    let Some(output) = Program::new("gcc", "malicious").flags(&flags).with_sources("x86_64").output(&[rounds]) else {
         return;
     };
     assert!(output.status.success(), "{} {}", output.status, String::from_utf8_lossy(&output.stderr));

@@ -8,7 +8,7 @@ use quaject_test_support::tool;
 
 const SIGABRT: i32 = 6;
 
-/// The argument of tests/c/mistakes.c, and what stands in its message.
+/// The argument of tests/c/mistakes.c, and a part of its message.
 const MISTAKES: &[(&str, &str)] = &[
     ("outside", "ASYNC outside of a DO_FINISH block"),
     ("outside-after", "ASYNC outside of a DO_FINISH block"),
@@ -45,7 +45,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("lock-twice", "a task acquires a lock that it holds already"),
     ("release-what-is-not-held", "a task releases a lock that it does not hold"),
     ("receive-twice", "two tasks wait for requests of one channel"),
-    ("receive-beside-a-group", "two tasks wait for requests of one channel"),
+    ("receive-next-to-a-group", "two tasks wait for requests of one channel"),
     ("stack-bytes", "`stack_bytes` is 4611686018427387904; it may be at most 1099511627776"),
     ("thread-ends-in-a-task", "a thread ended in task 1 (without a name): it and the others would never end"),
     ("thread-ends-in-a-block", "a thread ended inside a DO_FINISH block: its tasks would never end"),
@@ -124,8 +124,8 @@ const WRAPPED: &[&str] = &[
     "epoll_create1",
 ];
 
-/// Every request for memory fails once, one run each. The program then names what is missing and stops, or it is told by the
-/// documented error and goes on; nobody uses what he did not get, and what he got is given back.
+/// Every request for memory fails once, one run each. The program then names what is missing and stops, or gets the
+/// documented error and goes on; it uses nothing that it did not get, and returns what it got.
 #[test]
 fn no_request_for_memory_is_taken_for_granted() {
     let wraps = WRAPPED.iter().map(|function| format!("-Wl,--wrap={function}")).collect::<Vec<_>>();

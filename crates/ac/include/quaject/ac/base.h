@@ -39,35 +39,35 @@ struct qj_ac_exceptions {
  *
  * `parent_sp` is the caller-continuation record. While it is set the task has never waited: its function still runs as
  * an ordinary call of the parent's, only on another stack, and may simply return. The first wait takes the record,
- * resumes the parent there, and makes the task one of its own.
+ * resumes the parent there, and makes the task independent.
  *
  * `sp` alone says whether a task may be yielded to directly, so that a yield asks one question and writes as little as it
  * can: what it costs are its accesses to memory, of which a processor begins three a cycle, and the stores among them, of
  * which it finishes one.
  *
  *     sp          waits outside of the dispatch queue, while no tool watches; or is the running task, whose `sp` is what
- *                 it was when it was last yielded to, and means nothing. Null for all others: tasks that stand in the
- *                 queue, have ended, have never waited, stand for the frames of a child, or wait for the end of a block
- *     queued_sp   stands in the queue (`prev` is set), or waits for the end of a block; while a tool watches, waits for
+ *                 it was when it was last yielded to, and means nothing. Null for all others: tasks that are in the
+ *                 queue, have ended, have never waited, run a child on top of theirs, or wait for the end of a block
+ *     queued_sp   is in the queue (`prev` is set), or waits for the end of a block; while a tool watches, waits for
  *                 whatever, and null otherwise */
 struct qj_ac_task {
-    void *parent_sp;             /* where the parent goes on; null once the parent has gone on */
-    void *sp;                    /* where this task goes on when somebody yields to it */
-    void *queued_sp;             /* where it goes on when the dispatch queue or the library takes it there */
+    void *parent_sp;             /* the parent's continuation; null once the parent has resumed */
+    void *sp;                    /* its context when it can be yielded to directly */
+    void *queued_sp;             /* its context when the dispatch queue or the library resumes it */
     union {
         struct qj_ac_task *next;   /* in the dispatch queue, or in the pool */
-        struct qj_ac_task *before; /* while it runs and has waited: to whom it yielded by number; a guess */
+        struct qj_ac_task *before; /* while it runs and has waited: the task it last yielded to by number; a prediction */
     };
     struct qj_ac_task *prev;     /* in the dispatch queue; null outside of it */
     struct qj_ac_finish *finish; /* innermost open block */
     struct qj_ac_finish *home;   /* block the task was started in */
-    struct qj_ac_task *parent;   /* who started it; valid while `parent_sp` is set */
+    struct qj_ac_task *parent;   /* the task that started it; valid while `parent_sp` is set */
     /* Second cache line: not touched by a switch. */
     struct qj_ac_runtime *runtime;
     struct qj_ac_task *all_next; /* every stack of the thread, for debuggers and messages */
-    const char *name;            /* given by `qj_ac_name`, for people */
+    const char *name;            /* set by `qj_ac_name`, for messages */
     char *stack_low;             /* lowest usable byte */
-    uint32_t remote_pending;     /* another thread has woken it, and it has not been told yet: QJ_AC_WAKE_... */
+    uint32_t remote_pending;     /* another thread has woken it, and it has not run since: QJ_AC_WAKE_... */
     uint32_t reserved;
     void *sanitizer;             /* ThreadSanitizer's fiber, or AddressSanitizer's fake stack while the task waits */
     struct qj_ac_task *remote_next; /* in the list by which other threads wake this one */
@@ -79,7 +79,7 @@ struct qj_ac_task {
 };
 
 #define QJ_AC_TASK_POOLED 1u   /* the stack is free */
-#define QJ_AC_TASK_FOREIGN 2u  /* waits for another thread, and looks again whenever it is woken */
+#define QJ_AC_TASK_FOREIGN 2u  /* waits for another thread, and checks again whenever it is woken */
 
 /* Called when the block it is registered with is cancelled; newest first, never twice. Must not wait. */
 struct qj_ac_cancel_item {
@@ -97,7 +97,7 @@ struct qj_ac_timer {
     struct qj_ac_timer *child, *next, *prev; /* `prev`: elder sibling or parent; null while not set, itself at the root */
 };
 
-/* A block. It lies in the frame that opens it. Blocks form a tree by `up`; the links downwards, which only
+/* A block. It is in the frame that opens it. Blocks form a tree by `up`; the links downwards, which only
  * cancellation follows, are made when the first cancellable wait happens below, so that opening a block costs a few
  * stores. */
 struct qj_ac_finish {
@@ -114,7 +114,7 @@ struct qj_ac_finish {
 
 #define QJ_AC_BLOCK_CANCELED 1u /* this very block was cancelled */
 #define QJ_AC_BLOCK_SHIELD 2u   /* a cancellation further up stops here */
-#define QJ_AC_BLOCK_LINKED 4u   /* stands in the list of its parent */
+#define QJ_AC_BLOCK_LINKED 4u   /* is in the list of its parent */
 #define QJ_AC_BLOCK_DEADLINE 8u /* the timer is set, or has fired */
 #define QJ_AC_BLOCK_EXPIRED 16u /* it was the deadline that cancelled it */
 
@@ -126,7 +126,7 @@ struct qj_ac_slot {
 };
 
 struct qj_ac_statistics {
-    uint64_t stacks;   /* ever made */
+    uint64_t stacks;   /* ever allocated */
     uint64_t started;  /* tasks that waited at least once */
     uint64_t ended;    /* of those */
     uint64_t switches; /* through the dispatch queue */
@@ -168,7 +168,7 @@ struct qj_ac_runtime {
 extern __thread struct qj_ac_runtime qj_ac__thread __attribute__((tls_model("initial-exec")));
 /* The same address, made anew. A compiler keeps the address, or a part of it, over a switch in the frame of the task that
  * goes on, where the processor can read it only when it knows the stack pointer; and all that follows waits for that. */
-QJ_AC_INLINE struct qj_ac_runtime *qj_ac__here(void) {
+QJ_AC_INLINE struct qj_ac_runtime *qj_ac__this_thread(void) {
 #if defined(__x86_64__)
     struct qj_ac_runtime *runtime;
     __asm__ volatile("mov %%fs:0, %0\n\tadd qj_ac__thread@gottpoff(%%rip), %0" : "=r"(runtime) : : "cc");
@@ -177,7 +177,7 @@ QJ_AC_INLINE struct qj_ac_runtime *qj_ac__here(void) {
     return &qj_ac__thread;
 #endif
 }
-extern struct qj_ac_task qj_ac__nowhere; /* `current` of a thread that has not started */
+extern struct qj_ac_task qj_ac__no_task; /* `current` of a thread that has not started */
 
 /* Makes the calling thread's state; DO_FINISH does it when it must. Not needed, never harmful. */
 void qj_ac_start(void);
@@ -193,7 +193,7 @@ struct qj_ac_options {
 void qj_ac_configure(const struct qj_ac_options *options);
 
 /* Names the mistake and stops the process. */
-__attribute__((noreturn, cold, format(printf, 1, 2))) void qj_ac__die(const char *format, ...);
+__attribute__((noreturn, cold, format(printf, 1, 2))) void qj_ac__fatal(const char *format, ...);
 
 #ifdef __cplusplus
 }

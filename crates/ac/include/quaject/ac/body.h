@@ -62,7 +62,7 @@ struct qj_ac__words {
     void (*function)(void);
     uintptr_t words[6];
 };
-void qj_ac__spread(void *words);
+void qj_ac__call_spread(void *words);
 
 /* The call itself is checked, and never made, by `sizeof`; floating-point arguments do not become words. */
 #define QJ_AC__IS_WORD(x)                                                                                              \
@@ -74,7 +74,7 @@ void qj_ac__spread(void *words);
     }))
 #if defined(__riscv)
 /* Registers hold 32 bits sign-extended here, those of unsigned numbers too. That is right for a parameter of 32 bits and
- * wrong for one of 64, so who passes an unsigned must pass what the parameters are, to the type. */
+ * wrong for one of 64, so a caller with unsigned values must pass exactly the types of the parameters. */
 #define QJ_AC__W(x)                                                                                                    \
     ((uintptr_t)_Generic((x), unsigned: (intptr_t)(int32_t)(uintptr_t)(x), default: (x)) + QJ_AC__CHECKED_WORD(x))
 #define QJ_AC__U(x) _Generic((x), unsigned: 1, default: 0)
@@ -131,8 +131,8 @@ void qj_ac__spread(void *words);
 #define QJ_AC__FIRST(...) QJ_AC__FIRST2(__VA_ARGS__, 0)
 #define QJ_AC__FIRST2(f, ...) f
 
-/* Bytes of what a call returns, which is thrown away. More than two words go to memory that the caller names, and nobody
- * would. */
+/* Bytes of what a call returns, which is thrown away. More than two words go to memory that the caller names, and no caller
+ * does. */
 #define QJ_AC__RESULT(call)                                                                                            \
     sizeof(__builtin_choose_expr(__builtin_types_compatible_p(__typeof__(call), void), 0, (call)))
 
@@ -143,7 +143,7 @@ void qj_ac__spread(void *words);
         if (count <= 1) {                                                                                              \
             QJ_AC__ASYNC((void (*)(void *))qj_ac__call_words.function, (void *)qj_ac__call_words.words[0]);            \
         } else {                                                                                                       \
-            QJ_AC__ASYNC(qj_ac__spread, &qj_ac__call_words);                                                           \
+            QJ_AC__ASYNC(qj_ac__call_spread, &qj_ac__call_words);                                                           \
         }                                                                                                              \
     } while (0)
 

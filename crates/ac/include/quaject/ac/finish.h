@@ -9,13 +9,13 @@ extern "C" {
 #endif
 
 void qj_ac__finish_wait_slow(struct qj_ac_finish *block);
-void qj_ac__finish_undo(struct qj_ac_finish *block);
-__attribute__((noreturn, cold)) void qj_ac__die_order(struct qj_ac_finish *block);
+void qj_ac__finish_rollback(struct qj_ac_finish *block);
+__attribute__((noreturn, cold)) void qj_ac__fatal_block_order(struct qj_ac_finish *block);
 
 /* Opens a block in the running task. */
 QJ_AC_INLINE void qj_ac_finish_begin(struct qj_ac_finish *block) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
-    if (QJ_AC_UNLIKELY(runtime->current == &qj_ac__nowhere)) qj_ac_start();
+    if (QJ_AC_UNLIKELY(runtime->current == &qj_ac__no_task)) qj_ac_start();
     struct qj_ac_task *task = runtime->current;
     block->count = 0;
     block->waiter = NULL;
@@ -37,7 +37,7 @@ QJ_AC_INLINE void qj_ac_finish_begin_shielded(struct qj_ac_finish *block) {
 QJ_AC_INLINE void qj_ac_finish_end(struct qj_ac_finish *block) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_task *task = runtime->current, *next = runtime->queue.next;
-    if (QJ_AC_UNLIKELY(task->finish != block)) qj_ac__die_order(block);
+    if (QJ_AC_UNLIKELY(task->finish != block)) qj_ac__fatal_block_order(block);
     if (block->count != 0) {
         if (QJ_AC_UNLIKELY(((uintptr_t)task->parent_sp | runtime->slow) != 0 || next == &runtime->queue)) {
             qj_ac__finish_wait_slow(block);
@@ -50,11 +50,11 @@ QJ_AC_INLINE void qj_ac_finish_end(struct qj_ac_finish *block) {
         }
     }
     task->finish = block->up;
-    if (QJ_AC_UNLIKELY(block->state & ~QJ_AC_BLOCK_SHIELD)) qj_ac__finish_undo(block);
+    if (QJ_AC_UNLIKELY(block->state & ~QJ_AC_BLOCK_SHIELD)) qj_ac__finish_rollback(block);
 }
 
 /* Asks everything in the block, and in blocks below it that no shield protects, to end soon: waits that can be
- * cancelled return QJ_AC_CANCELED, now and from now on. Nothing is killed. Blocks further down are told first, in each
+ * cancelled return QJ_AC_CANCELED, now and from now on. Nothing is killed. Blocks further down are cancelled first, in each
  * the newest wait first. The block is one of this thread's. */
 void qj_ac_cancel(struct qj_ac_finish *block);
 

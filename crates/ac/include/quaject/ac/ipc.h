@@ -38,25 +38,25 @@ struct qj_ac_channel {
     uint32_t side;           /* 0 or 1 */
     uint32_t peer_epoch;     /* which incarnation of the peer we talk to; 0: none has come yet */
     int dead;                /* the peer has died */
-    uint32_t refused;        /* messages nobody asked for */
+    uint32_t refused;        /* messages that were not asked for */
     struct qj_ac_call_record *calls;
     uint32_t free_call;      /* first free record, or UINT32_MAX */
-    struct qj_ring_message *inbox; /* requests that came while somebody waited for a response */
+    struct qj_ring_message *inbox; /* requests that arrived while a task waited for a response */
     uint32_t inbox_head, inbox_count, inbox_mask;
     struct qj_ac_task *receiver;   /* waits for a request */
     uint32_t waiting;              /* tasks that wait for this channel */
-    uint32_t watched;              /* stands among the thread's; the poller takes it out when nobody waits */
+    uint32_t watched;              /* is in the thread's list; the poller takes it out when no task waits */
     uint32_t passed;               /* messages that were read and whose slots are to be given back */
-    uint64_t checked_ns;           /* when the peer's life was last looked at */
-    uint32_t looks;                /* how often the channel was looked into */
-    uint32_t looks_at_clock;       /* and how often when the clock was last asked */
+    uint64_t checked_ns;           /* when the peer was last checked */
+    uint32_t polls;                /* how often the channel was polled */
+    uint32_t polls_at_clock;       /* and how often when the clock was last asked */
     struct qj_ac_channel *next;    /* of the thread's that are watched */
     struct qj_ac_channel *all_next, *all_prev; /* open ones of the process */
 };
 
 /* Shared memory for a channel of 2^capacity_log2 messages each way; at most 2^16. A descriptor, or -errno. */
 int qj_ac_channel_memory(unsigned capacity_log2);
-/* Takes one side of the channel; -EBUSY when somebody lives there, -EPROTO when the memory is no such channel, -ENOMEM.
+/* Takes one side of the channel; -EBUSY when the side is in use, -EPROTO when the memory is no such channel, -ENOMEM.
  * After an error the side is free, and may be asked for again. */
 int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capacity_log2, uint32_t side);
 /* Leaves; the peer notices. Nobody may be waiting. */
@@ -76,7 +76,7 @@ int qj_ac_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uin
 int qj_ac_reply(struct qj_ac_channel *channel, uint32_t cookie, const struct qj_ac_message *response);
 
 /* The same without waiting for one: -EWOULDBLOCK, after every other runnable task has had its turn. Runs at once each
- * task whose response has come. The peer gets the slots of those responses back at the next look into the channel. */
+ * task whose response has arrived. The peer gets the slots of those responses back at the next poll of the channel. */
 int qj_ac_poll_recv(struct qj_ac_channel *channel, struct qj_ac_message *request, uint32_t *cookie);
 
 /* Several channels as one. */
@@ -90,7 +90,7 @@ struct qj_ac_group_item {
 };
 struct qj_ac_group {
     struct qj_ac_group_item *first;
-    struct qj_ac_group_item *turn; /* whose turn it is to be asked first */
+    struct qj_ac_group_item *turn; /* the member that is polled first */
 };
 void qj_ac_group_add(struct qj_ac_group *group, struct qj_ac_group_item *item);
 int qj_ac_poll_recv_group(struct qj_ac_group *group, struct qj_ac_group_item **item, struct qj_ac_message *request,

@@ -1,7 +1,7 @@
 /* From one stack to another. Knows nothing of tasks, blocks and queues.
  *
  * A context is a stack pointer. On x86-64 its top word is the address to jump to, with that stack pointer and with the task
- * in rdx, so that a context saved by the inline switch and one saved by the function look the same to whoever resumes them:
+ * in rdx, so that a context saved by the inline switch and one saved by the function look the same to the code that resumes them:
  *
  *     inline                          function
  *     sp -> [ address behind the asm ]  sp -> [ qj_ac__resume  ]
@@ -10,7 +10,7 @@
  *           [ padding to 16 bytes    ]
  *           [ 128 bytes: red zone    ]
  *
- * At a task's first wait two words more lie on top, [ qj_ac__base ][ nothing ]: that is where its own life begins.
+ * At a task's first wait two words more are on top, [ qj_ac__task_base ][ padding ]: the base of a detached task.
  *
  * The inline form tells the compiler that every register is lost; it then saves only what lives. Both end in `jmp`, not
  * `ret`: a return that does not match its call costs more than all the rest (measured 26 cycles against 5). The control
@@ -27,20 +27,20 @@ extern "C" {
 /* Calls `function(argument)` on the stack below `task`. Returns the task when the function has returned without ever
  * waiting, and null when it waits. May pass an exception on. */
 struct qj_ac_task *qj_ac__call(struct qj_ac_task *task, void (*function)(void *), void *argument);
-/* Saves the context in `*save` and goes to `to`, the context of `next`. */
+/* Saves the context in `*save` and resumes `to`, the context of `next`. */
 void qj_ac__switch(void **save, void *to, struct qj_ac_task *next);
-/* The same for a task's first wait: `to` is the record of its parent. Also arranges that the task's function, when it
- * returns one day, is predicted. */
+/* The same for a task's first wait: `to` is the record of its parent. Also arranges that the later return of
+ * the task's function is predicted. */
 void qj_ac__switch_first(struct qj_ac_task *task, void *to, void **save);
-/* Goes to `to`, the context of `next`, saving nothing. */
+/* Resumes `to`, the context of `next`, and saves nothing. */
 __attribute__((noreturn)) void qj_ac__jump(void *to, struct qj_ac_task *next);
-/* A context and whose it is: returned in the two registers that x86_64.S expects. */
+/* A context and its task: returned in the two registers that x86_64.S expects. */
 struct qj_ac__destination {
     void *context;
     struct qj_ac_task *next;
 };
-/* Called by a task whose function has returned after it had waited: frees its stack, says where to go. */
-struct qj_ac__destination qj_ac__end(struct qj_ac_task *task);
+/* Called by a task whose function has returned after it had waited: frees its stack, returns the context to resume. */
+struct qj_ac__destination qj_ac__task_end(struct qj_ac_task *task);
 
 #if defined(__x86_64__) && !defined(QJ_AC_NO_INLINE_SWITCH)
 #ifdef __AVX512F__
@@ -96,13 +96,13 @@ struct qj_ac__destination qj_ac__end(struct qj_ac_task *task);
                          "lea -176(%%rsp), %%rsp\n\t" QJ_AC__KEEP_RBX_FIRST                                            \
                          "mov %%rbp, 24(%%rsp)\n\t"                                                                    \
                          "mov %%rax, 16(%%rsp)\n\t"                                                                    \
-                         "lea qj_ac__base(%%rip), %%rax\n\t"                                                           \
+                         "lea qj_ac__task_base(%%rip), %%rax\n\t"                                                           \
                          "mov %%rax, (%%rsp)\n\t"                                                                      \
-                         "lea qj_ac__ended(%%rip), %%rax\n\t"                                                          \
+                         "lea qj_ac__task_ended(%%rip), %%rax\n\t"                                                          \
                          "mov %%rax, -8(%%rdi)\n\t"                                                                    \
                          "mov %%rsp, " #word "(%%rdi)\n\t"                                                             \
                          "mov %%rsi, %%rsp\n\t"                                                                        \
-                         "jmp qj_ac__take_over\n"                                                                      \
+                         "jmp qj_ac__resume_parent\n"                                                                      \
                          "1:\t" QJ_AC__LANDING "mov 8(%%rsp), %%rbp\n\t" QJ_AC__TAKE_RBX                               \
                          "lea 160(%%rsp), %%rsp"                                                                       \
                          : "=d"(next), "+D"(task), "+S"(to)                                                            \
@@ -123,9 +123,9 @@ struct qj_ac__destination qj_ac__end(struct qj_ac_task *task);
     }
 #endif
 
-/* Each by the offset of the word that takes the context, `sp` or `queued_sp`. They return the task that was told to who goes
- * on here, which is the one that waited. Who yields to a task directly leaves it to that task to say that it runs now: a
- * compiler then knows who runs when the task yields again, and does not read what has just been written. */
+/* Each by the offset of the word that takes the context, `sp` or `queued_sp`. They return the task that was passed as
+ * `next` by the switch that resumed this one, which is the task that waited. A direct yield leaves it to its target to record
+ * that it runs now: a compiler then knows the running task at the next yield, and does not read what has just been written. */
 QJ_AC__SWITCH(qj_ac__switch_waiting, 8)
 QJ_AC__SWITCH(qj_ac__switch_queued, 16)
 QJ_AC__SWITCH_FIRST(qj_ac__switch_first_waiting, 8)

@@ -12,7 +12,7 @@ extern "C" {
 
 struct qj_ac_waiter;
 
-/* First in, first out; waiters lie on the stacks of those who wait. All zeros is an empty one. */
+/* First in, first out; waiters are on the stacks of the waiting tasks. All zeros is an empty one. */
 struct qj_ac_line {
     struct qj_ac_waiter *first, *last;
 };

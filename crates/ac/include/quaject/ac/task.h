@@ -1,4 +1,4 @@
-/* Starting tasks, and every way a task can make room for another. The fast path of each is here; when the thread has
+/* Starting tasks, and every way in which a task yields to another. The fast path of each is here; when the thread has
  * not started, the pool is empty, a tool watches or a rule is broken, the function of the same name with `_slow` in the
  * library takes over. */
 #ifndef QUAJECT_AC_TASK_H
@@ -49,8 +49,8 @@ void qj_ac__finished_call(struct qj_ac_runtime *runtime, struct qj_ac_task *task
 void qj_ac__exceptions_forget(void);
 /* The exception that leaves `task` is its parent's from here on. */
 __attribute__((cold)) void qj_ac__exceptions_leave(struct qj_ac_task *task, struct qj_ac_task *parent);
-__attribute__((noreturn, cold)) void qj_ac__die_outside(const char *what);
-__attribute__((noreturn, cold)) void qj_ac__die_left_open(struct qj_ac_task *task);
+__attribute__((noreturn, cold)) void qj_ac__fatal_outside_block(const char *what);
+__attribute__((noreturn, cold)) void qj_ac__fatal_open_block(struct qj_ac_task *task);
 
 /* The pool of stacks. A task leaves it when it first waits or starts a task itself: most end before, and then neither taking
  * nor giving writes anything. So the running task may still be the first of the pool. In a pooled task `finish` is `home`. */
@@ -63,7 +63,7 @@ QJ_AC_INLINE struct qj_ac_task *qj_ac__leave_pool(struct qj_ac_runtime *runtime,
 }
 
 /* The stack goes back to the pool and the parent runs on, when an exception passes through. */
-QJ_AC_INLINE void qj_ac__give_back(struct qj_ac_task **returned) {
+QJ_AC_INLINE void qj_ac__release_stack(struct qj_ac_task **returned) {
     struct qj_ac_task *task = *returned;
     if (QJ_AC_LIKELY(task != NULL)) {
         struct qj_ac_runtime *runtime = &qj_ac__thread;
@@ -86,20 +86,20 @@ QJ_AC_INLINE void qj_ac_async(void (*function)(void *), void *argument) {
         return;
     }
     struct qj_ac_finish *home = parent->finish;
-    if (QJ_AC_UNLIKELY(home == NULL)) qj_ac__die_outside("ASYNC");
-    /* It stands for the frames of a child now, which cannot be yielded to. */
+    if (QJ_AC_UNLIKELY(home == NULL)) qj_ac__fatal_outside_block("ASYNC");
+    /* Its frames are below those of a child now, and it cannot be yielded to. */
     if (parent->sp != NULL) parent->sp = NULL;
-    /* Mostly as they were: the same block starts its tasks on the same stack. A look costs less than a store. */
+    /* Mostly as they were: the same block starts its tasks on the same stack. A load costs less than a store. */
     if (task->parent != parent) task->parent = parent;
     if (task->home != home) task->home = task->finish = home;
     runtime->current = task;
-    __attribute__((cleanup(qj_ac__give_back))) struct qj_ac_task *returned = task;
+    __attribute__((cleanup(qj_ac__release_stack))) struct qj_ac_task *returned = task;
     returned = qj_ac__call_inline(task, function, argument);
-    /* As `qj_ac__give_back`, with nothing read that was written a moment ago and is known. */
+    /* As `qj_ac__release_stack`, with nothing read that was written a moment ago and is known. */
     struct qj_ac_task *ended = returned;
     returned = NULL;
     if (QJ_AC_LIKELY(ended != NULL)) {
-        if (QJ_AC_UNLIKELY(ended->finish != ended->home)) qj_ac__die_left_open(ended);
+        if (QJ_AC_UNLIKELY(ended->finish != ended->home)) qj_ac__fatal_open_block(ended);
         if (QJ_AC_UNLIKELY(runtime->spare != ended)) qj_ac__to_pool(runtime, ended);
         runtime->current = ended->parent;
     }
@@ -116,13 +116,13 @@ int qj_ac__is_canceled_slow(void);
 QJ_AC_INLINE int qj_ac_is_canceled(void) {
     return QJ_AC_UNLIKELY(qj_ac__thread.canceled_blocks != 0) && qj_ac__is_canceled_slow();
 }
-QJ_AC_INLINE int qj_ac__verdict(struct qj_ac_runtime *runtime) {
+QJ_AC_INLINE int qj_ac__wait_result(struct qj_ac_runtime *runtime) {
     if (QJ_AC_LIKELY(runtime->canceled_blocks == 0)) return 0;
     return qj_ac__is_canceled_slow() ? QJ_AC_CANCELED : 0;
 }
 
-/* The first wait of a task: the parent takes over, where the result says. */
-QJ_AC_INLINE void *qj_ac__part(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
+/* The bookkeeping of a task's first wait, which detaches it from its parent. Returns the record from which the parent resumes. */
+QJ_AC_INLINE void *qj_ac__first_wait(struct qj_ac_runtime *runtime, struct qj_ac_task *task) {
     void *to = task->parent_sp;
     if (runtime->spare == task) qj_ac__leave_pool(runtime, task);
     task->parent_sp = NULL;
@@ -139,11 +139,11 @@ int qj_ac__yield_to_nodispatch_slow(struct qj_ac_task *to);
 
 /* Lets every other runnable task go first. Returns 0, or QJ_AC_CANCELED. */
 QJ_AC_INLINE int qj_ac_yield(void) {
-    struct qj_ac_runtime *runtime = qj_ac__here();
+    struct qj_ac_runtime *runtime = qj_ac__this_thread();
     struct qj_ac_task *task = runtime->current, *next = runtime->queue.next;
     if (QJ_AC_UNLIKELY(runtime->slow != 0)) return qj_ac__yield_slow();
     if (task->parent_sp != NULL) {
-        void *to = qj_ac__part(runtime, task);
+        void *to = qj_ac__first_wait(runtime, task);
         qj_ac__push_back(runtime, task);
         qj_ac__switch_first_queued(task, to);
     } else if (QJ_AC_LIKELY(next != &runtime->queue)) {
@@ -168,17 +168,17 @@ QJ_AC_INLINE int qj_ac_yield(void) {
         if (task->sp != NULL) task->sp = NULL;
         qj_ac__switch_queued(task, next->queued_sp, next);
     }
-    return qj_ac__verdict(qj_ac__here());
+    return qj_ac__wait_result(qj_ac__this_thread());
 }
 
-/* Waits until somebody schedules this task or yields to it. */
+/* Waits until this task is scheduled or yielded to. */
 QJ_AC_INLINE void qj_ac_suspend(void) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_task *task = runtime->current, *next = runtime->queue.next;
     if (QJ_AC_UNLIKELY(runtime->slow != 0)) {
         qj_ac__suspend_slow();
     } else if (task->parent_sp != NULL) {
-        qj_ac__thread.current = qj_ac__switch_first_waiting(task, qj_ac__part(runtime, task));
+        qj_ac__thread.current = qj_ac__switch_first_waiting(task, qj_ac__first_wait(runtime, task));
     } else if (QJ_AC_LIKELY(next != &runtime->queue)) {
         runtime->statistics.switches++;
         qj_ac__unlink(next);
@@ -189,18 +189,18 @@ QJ_AC_INLINE void qj_ac_suspend(void) {
     }
 }
 
-/* Waits until another thread schedules this task; it may do so from before this call on, as soon as it knows the task. Who only
+/* Waits until another thread schedules this task; it may do so from before this call on, as soon as it knows the task. A task that only
  * suspends counts as waiting for this thread's tasks, and when all of them wait, that is a deadlock. */
 void qj_ac_suspend_remote(void);
 
 /* The running task, to be scheduled later. */
 QJ_AC_INLINE struct qj_ac_task *qj_ac_current(void) {
-    if (QJ_AC_UNLIKELY(qj_ac__thread.current == &qj_ac__nowhere)) qj_ac_start();
+    if (QJ_AC_UNLIKELY(qj_ac__thread.current == &qj_ac__no_task)) qj_ac_start();
     return qj_ac__thread.current;
 }
 
 /* Makes a suspended task runnable: next, or last. From another thread than its own: last, and a sleeper is woken. One that
- * sleeps, or waits for a semaphore, I/O or a message, only looks, and goes on waiting; so it does when yielded to. */
+ * sleeps, or waits for a semaphore, I/O or a message, only checks, and goes on waiting; so it does when yielded to. */
 void qj_ac_schedule(struct qj_ac_task *task);
 void qj_ac_schedule_back(struct qj_ac_task *task);
 
@@ -208,20 +208,20 @@ void qj_ac_schedule_back(struct qj_ac_task *task);
  * `to` does not wait. */
 QJ_AC_INLINE int qj_ac_yield_to(struct qj_ac_task *to) { return qj_ac__yield_to_slow(to); }
 
-/* Whether a task is another thread's, where the program is compiled to be debugged: a direct yield has no time to ask. Tools
- * ask always. */
+/* Whether a task is another thread's, where the program is compiled to be debugged: a direct yield does not check. Under
+ * a tool it is always checked. */
 #ifdef __OPTIMIZE__
-#define QJ_AC__ELSEWHERE(task) 0
+#define QJ_AC__OTHER_THREAD(task) 0
 #else
-#define QJ_AC__ELSEWHERE(task) ((task)->runtime != &qj_ac__thread)
+#define QJ_AC__OTHER_THREAD(task) ((task)->runtime != &qj_ac__thread)
 #endif
 
-/* The direct form: neither task is in the dispatch queue, nor enters it. Whoever yields must be woken by name. */
+/* The direct form: neither task is in the dispatch queue, nor enters it. The yielding task must be woken by name. */
 QJ_AC_INLINE int qj_ac_yield_to_nodispatch(struct qj_ac_task *to) {
     struct qj_ac_task *task = qj_ac__thread.current, *now;
     void *context = to->sp;
     int result = 0;
-    if (QJ_AC_UNLIKELY(context == NULL || to == task || task->parent_sp != NULL || QJ_AC__ELSEWHERE(to))) {
+    if (QJ_AC_UNLIKELY(context == NULL || to == task || task->parent_sp != NULL || QJ_AC__OTHER_THREAD(to))) {
         result = qj_ac__yield_to_nodispatch_slow(to);
         now = qj_ac__thread.current;
     } else {
@@ -246,13 +246,13 @@ QJ_AC_INLINE struct qj_ac_task *qj_ac_id_task(uint32_t id) {
     return slot->id == id ? slot->task : NULL;
 }
 
-/* Each returns 0, QJ_AC_CANCELED, -EINVAL when `own` is not in use, or -ESRCH when nobody waits under `to`. While the
+/* Each returns 0, QJ_AC_CANCELED, -EINVAL when `own` is not in use, or -ESRCH when no task waits under `to`. While the
  * task waits it is found under `own`, and under nothing when it runs again. */
 int qj_ac_yield_and_save(uint32_t own);
 int qj_ac_yield_to_id(uint32_t to);
 int qj_ac_yield_to_id_and_save(uint32_t to, uint32_t own);
 
-/* Without the dispatch queue: waits until somebody yields to the number. */
+/* Without the dispatch queue: waits until a task yields to the number. */
 QJ_AC_INLINE int qj_ac_yield_and_save_nodispatch(uint32_t own) {
     struct qj_ac_runtime *runtime = &qj_ac__thread;
     struct qj_ac_slot *slot = &runtime->slots[own & runtime->slot_mask];
@@ -271,10 +271,10 @@ QJ_AC_INLINE int qj_ac_yield_to_id_nodispatch(uint32_t to) {
     return qj_ac_yield_to_nodispatch(task);
 }
 
-/* Most yield to whom they yielded before. That one is known from the task; the look-up, which waits for the number to come
- * from the frame of the task that has just gone on, then only confirms it, and the processor need not wait for it. `me` has
- * waited: it stands in no queue and no pool. The guess may be of a task long ended, and is only compared. */
-QJ_AC_INLINE struct qj_ac_task *qj_ac__as_before(struct qj_ac_task *me, struct qj_ac_task *found) {
+/* Target prediction: most tasks yield to the same task as the last time, which the task remembers. The look-up, which waits
+ * for the number from the frame of the task that has just resumed, then only confirms it, and the processor need not wait for
+ * it. `me` has waited: it is in no queue and no pool. The prediction may be of a task long ended, and is only compared. */
+QJ_AC_INLINE struct qj_ac_task *qj_ac__predict_target(struct qj_ac_task *me, struct qj_ac_task *found) {
     struct qj_ac_task *before = me->before, *same = before;
     __asm__("" : "+r"(same)); /* the compiler must not see that they are one, else it uses the other one */
     if (QJ_AC_UNLIKELY(same != found)) return me->before = found;
@@ -292,15 +292,15 @@ QJ_AC_INLINE int qj_ac_yield_to_id_and_save_nodispatch(uint32_t to, uint32_t own
     if (QJ_AC_UNLIKELY(slot->id != own)) return -EINVAL;
     target->task = NULL;
     slot->task = me;
-    if (QJ_AC_LIKELY(me->parent_sp == NULL)) task = qj_ac__as_before(me, task);
+    if (QJ_AC_LIKELY(me->parent_sp == NULL)) task = qj_ac__predict_target(me, task);
     return qj_ac_yield_to_nodispatch(task);
 }
 
-/* ---- for people ---- */
+/* ---- diagnostics ---- */
 
 /* Names the running task in messages, traces and the debugger. The text is not copied. */
 QJ_AC_INLINE void qj_ac_name(const char *name) {
-    if (QJ_AC_UNLIKELY(qj_ac__thread.current == &qj_ac__nowhere)) qj_ac_start();
+    if (QJ_AC_UNLIKELY(qj_ac__thread.current == &qj_ac__no_task)) qj_ac_start();
     qj_ac__thread.current->name = name;
 }
 /* The calling thread's counters. */

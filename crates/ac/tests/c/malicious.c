@@ -1,5 +1,5 @@
 /* A peer that writes anything anywhere into a channel's memory, before and while our side calls, receives, replies, polls,
- * dispatches, closes and opens: every call ends with an answer that its header names. `liar ROUNDS`. */
+ * dispatches, closes and opens: every call ends with an answer that its header names. `malicious ROUNDS`. */
 #include <quaject/ac/ipc.h>
 
 #include <pthread.h>
@@ -36,7 +36,7 @@ static uint64_t word(uint64_t *state) {
     }
 }
 static void lie(uint64_t *state) { __atomic_store_n(&words[next(state) % count], word(state), __ATOMIC_RELAXED); }
-static void *lies(void *argument) {
+static void *attack(void *argument) {
     uint64_t state = 7;
     while (!atomic_load(&over)) {
         for (int i = 0; i < 50; i++) lie(&state);
@@ -104,7 +104,7 @@ int main(int argc, char **argv) {
     long rounds = argc > 1 ? atol(argv[1]) : 100;
     uint64_t state = 88172645463325252u;
     struct stat status;
-    pthread_t liar;
+    pthread_t attacker;
     int memory = qj_ac_channel_memory(LOG2);
     CHECK(memory >= 0 && fstat(memory, &status) == 0);
     void *honest = malloc((size_t)status.st_size);
@@ -113,7 +113,7 @@ int main(int argc, char **argv) {
     count = (size_t)status.st_size / sizeof *words;
     memcpy(honest, words, (size_t)status.st_size);
     alarm(300);
-    CHECK(pthread_create(&liar, NULL, lies, NULL) == 0);
+    CHECK(pthread_create(&attacker, NULL, attack, NULL) == 0);
     long opened = 0;
     for (long round = 0; round < rounds; round++) {
         /* Mostly garbage is no channel. */
@@ -126,7 +126,7 @@ int main(int argc, char **argv) {
         qj_ac_channel_close(&channel);
     }
     atomic_store(&over, 1);
-    pthread_join(liar, NULL);
+    pthread_join(attacker, NULL);
     free(honest);
     CHECK(opened > 0 && refusals > 0);
     printf("every call has ended\n");
