@@ -17,7 +17,7 @@ pub(crate) struct Automaton {
     formulas: Formulas,
     states: Table,
     /// Sets of `Until`s that a step puts off; number 0 is none.
-    delays: Table,
+    postponed_sets: Table,
     steps: FxHashMap<(u32, u64), Rc<[AutomatonStep]>>,
     bytes: u64,
 }
@@ -28,7 +28,7 @@ pub(crate) struct AutomatonStep {
     /// The next state.
     pub(crate) to: u32,
     /// What it puts off: see [`Automaton::delayed`].
-    pub(crate) delay: u32,
+    pub(crate) postponed_set: u32,
 }
 
 /// Sets of formulas, by number.
@@ -52,20 +52,20 @@ impl Table {
 }
 
 /// Asked from time to time whether to go on, with about how many bytes the automaton takes.
-pub(crate) type Patience<'p> = &'p mut dyn FnMut(u64) -> Result<(), Limit>;
+pub(crate) type LimitCheck<'p> = &'p mut dyn FnMut(u64) -> Result<(), Limit>;
 
 impl Automaton {
     /// The automaton of a formula over at most 64 atoms.
     pub(crate) fn new(formulas: Formulas, formula: FormulaId) -> Automaton {
-        let (mut states, mut delays) = (Table::default(), Table::default());
+        let (mut states, mut postponed_sets) = (Table::default(), Table::default());
         states.number(&[formula]);
-        delays.number(&[]);
-        Automaton { formulas, states, delays, steps: FxHashMap::default(), bytes: 0 }
+        postponed_sets.number(&[]);
+        Automaton { formulas, states, postponed_sets, steps: FxHashMap::default(), bytes: 0 }
     }
 
     /// The `Until`s that a step puts off, in order.
-    pub(crate) fn delayed(&self, delay: u32) -> &[FormulaId] {
-        &self.delays.sets[delay as usize]
+    pub(crate) fn postponed(&self, postponed_set: u32) -> &[FormulaId] {
+        &self.postponed_sets.sets[postponed_set as usize]
     }
 
     /// About how much memory it takes.
@@ -78,26 +78,26 @@ impl Automaton {
         &mut self,
         state: u32,
         atoms: u64,
-        patience: Patience<'_>,
+        limit_check: LimitCheck<'_>,
     ) -> Result<Rc<[AutomatonStep]>, Limit> {
         if let Some(known) = self.steps.get(&(state, atoms)) {
             return Ok(Rc::clone(known));
         }
-        let mut work = Work { bytes: self.bytes, since: 0, patience };
+        let mut work = WorkBudget { bytes: self.bytes, since: 0, limit_check };
         let set = Rc::clone(&self.states.sets[state as usize]);
-        let mut moment = Moment { formulas: &self.formulas, atoms, known: FxHashMap::default() };
-        let found = moment.all(&set, &mut work)?;
-        let mut choices = Vec::new();
-        for mut choice in found.iter().cloned() {
-            choice.forget_held(&self.formulas);
-            add(&mut choices, choice, &mut work)?;
+        let mut expansion = StepExpansion { formulas: &self.formulas, atoms, known: FxHashMap::default() };
+        let found = expansion.expand_all(&set, &mut work)?;
+        let mut alternatives = Vec::new();
+        for mut obligations in found.iter().cloned() {
+            obligations.forget_held(&self.formulas);
+            add(&mut alternatives, obligations, &mut work)?;
         }
-        let number = |choice: &Choice| AutomatonStep {
-            to: self.states.number(&choice.next),
-            delay: self.delays.number(&choice.delayed),
+        let number = |obligations: &Obligations| AutomatonStep {
+            to: self.states.number(&obligations.next),
+            postponed_set: self.postponed_sets.number(&obligations.postponed),
         };
-        let steps: Rc<[AutomatonStep]> = choices.iter().map(number).collect();
-        self.bytes += 100 + choices.iter().map(Choice::bytes).sum::<u64>();
+        let steps: Rc<[AutomatonStep]> = alternatives.iter().map(number).collect();
+        self.bytes += 100 + alternatives.iter().map(Obligations::bytes).sum::<u64>();
         self.steps.insert((state, atoms), Rc::clone(&steps));
         Ok(steps)
     }
@@ -105,28 +105,28 @@ impl Automaton {
 
 /// A way to keep formulas in a step. Both sets are in order.
 #[derive(Clone, PartialEq, Eq, Debug)]
-struct Choice {
+struct Obligations {
     next: Vec<FormulaId>,
-    delayed: Vec<FormulaId>,
+    postponed: Vec<FormulaId>,
 }
 
-impl Choice {
+impl Obligations {
     /// Nothing remains to be done.
-    fn done() -> Choice {
-        Choice { next: Vec::new(), delayed: Vec::new() }
+    fn done() -> Obligations {
+        Obligations { next: Vec::new(), postponed: Vec::new() }
     }
 
     fn bytes(&self) -> u64 {
-        (size_of::<Choice>() + 4 * (self.next.len() + self.delayed.len())) as u64
+        (size_of::<Obligations>() + 4 * (self.next.len() + self.postponed.len())) as u64
     }
 
     /// Whether every run that the other choice accepts, this one accepts.
-    fn covers(&self, other: &Choice) -> bool {
-        is_subset(&self.next, &other.next) && is_subset(&self.delayed, &other.delayed)
+    fn covers(&self, other: &Obligations) -> bool {
+        is_subset(&self.next, &other.next) && is_subset(&self.postponed, &other.postponed)
     }
 
-    fn with(&self, other: &Choice) -> Choice {
-        Choice { next: union(&self.next, &other.next), delayed: union(&self.delayed, &other.delayed) }
+    fn with(&self, other: &Obligations) -> Obligations {
+        Obligations { next: union(&self.next, &other.next), postponed: union(&self.postponed, &other.postponed) }
     }
 
     /// Leaves out what others keep anyway: the steps are the same without it.
@@ -158,111 +158,111 @@ fn union(a: &[FormulaId], b: &[FormulaId]) -> Vec<FormulaId> {
 }
 
 /// What has been spent on the steps of a state.
-struct Work<'p> {
+struct WorkBudget<'p> {
     bytes: u64,
     since: usize,
-    patience: Patience<'p>,
+    limit_check: LimitCheck<'p>,
 }
 
 /// So much is done between two looks at the limits.
-const BETWEEN_LOOKS: usize = 4096;
+const WORK_BETWEEN_CHECKS: usize = 4096;
 
-impl Work<'_> {
+impl WorkBudget<'_> {
     fn spend(&mut self, effort: usize, bytes: u64) -> Result<(), Limit> {
         self.bytes += bytes;
         self.since += effort;
-        if self.since < BETWEEN_LOOKS {
+        if self.since < WORK_BETWEEN_CHECKS {
             return Ok(());
         }
         self.since = 0;
-        (self.patience)(self.bytes)
+        (self.limit_check)(self.bytes)
     }
 }
 
 /// Adds a choice, unless another one does for it.
-fn add(choices: &mut Vec<Choice>, choice: Choice, work: &mut Work<'_>) -> Result<(), Limit> {
-    work.spend(1 + choices.len() + choice.next.len() + choice.delayed.len(), choice.bytes())?;
-    if !choices.iter().any(|known| known.covers(&choice)) {
-        choices.retain(|known| !choice.covers(known));
-        choices.push(choice);
+fn add(alternatives: &mut Vec<Obligations>, obligations: Obligations, work: &mut WorkBudget<'_>) -> Result<(), Limit> {
+    work.spend(1 + alternatives.len() + obligations.next.len() + obligations.postponed.len(), obligations.bytes())?;
+    if !alternatives.iter().any(|known| known.covers(&obligations)) {
+        alternatives.retain(|known| !obligations.covers(known));
+        alternatives.push(obligations);
     }
     Ok(())
 }
 
 /// What formulas ask for where it is known which atoms hold.
-struct Moment<'f> {
+struct StepExpansion<'f> {
     formulas: &'f Formulas,
     atoms: u64,
-    known: FxHashMap<FormulaId, Rc<[Choice]>>,
+    known: FxHashMap<FormulaId, Rc<[Obligations]>>,
 }
 
-impl Moment<'_> {
+impl StepExpansion<'_> {
     /// The ways to keep all of them.
-    fn all(&mut self, formulas: &[FormulaId], work: &mut Work<'_>) -> Result<Rc<[Choice]>, Limit> {
-        let mut choices: Rc<[Choice]> = Rc::new([Choice::done()]);
+    fn expand_all(&mut self, formulas: &[FormulaId], work: &mut WorkBudget<'_>) -> Result<Rc<[Obligations]>, Limit> {
+        let mut alternatives: Rc<[Obligations]> = Rc::new([Obligations::done()]);
         for formula in formulas {
-            let own = self.one(*formula, work)?;
-            choices = both(&choices, &own, work)?;
-            if choices.is_empty() {
+            let own = self.expand_one(*formula, work)?;
+            alternatives = conjunction(&alternatives, &own, work)?;
+            if alternatives.is_empty() {
                 break;
             }
         }
-        Ok(choices)
+        Ok(alternatives)
     }
 
     /// The ways to keep one. As deep as the formula is, which [`Formulas::height`] bounds.
-    fn one(&mut self, id: FormulaId, work: &mut Work<'_>) -> Result<Rc<[Choice]>, Limit> {
+    fn expand_one(&mut self, id: FormulaId, work: &mut WorkBudget<'_>) -> Result<Rc<[Obligations]>, Limit> {
         if let Some(known) = self.known.get(&id) {
             return Ok(Rc::clone(known));
         }
         let formulas = self.formulas;
-        let here = |holds: bool| if holds { Rc::new([Choice::done()]) as Rc<[Choice]> } else { Rc::new([]) };
-        let choices = match formulas.get(id) {
+        let here = |holds: bool| if holds { Rc::new([Obligations::done()]) as Rc<[Obligations]> } else { Rc::new([]) };
+        let alternatives = match formulas.get(id) {
             Formula::True => here(true),
             Formula::False => here(false),
             Formula::Literal(atom, sign) => here((self.atoms >> atom & 1 == 1) == (*sign == Sign::Holds)),
-            Formula::And(parts) => self.all(parts, work)?,
+            Formula::And(parts) => self.expand_all(parts, work)?,
             Formula::Or(parts) => {
-                let mut choices = Vec::new();
+                let mut alternatives = Vec::new();
                 for part in parts {
-                    for choice in self.one(*part, work)?.iter() {
-                        add(&mut choices, choice.clone(), work)?;
+                    for obligations in self.expand_one(*part, work)?.iter() {
+                        add(&mut alternatives, obligations.clone(), work)?;
                     }
                 }
-                choices.into()
+                alternatives.into()
             }
             Formula::Until(a, b) => {
-                let (goal, way) = (self.one(*b, work)?, self.one(*a, work)?);
-                let later = both(&way, &[Choice { next: vec![id], delayed: vec![id] }], work)?;
-                either(&goal, &later, work)?
+                let (goal, run) = (self.expand_one(*b, work)?, self.expand_one(*a, work)?);
+                let later = conjunction(&run, &[Obligations { next: vec![id], postponed: vec![id] }], work)?;
+                disjunction(&goal, &later, work)?
             }
             Formula::Release(a, b) => {
-                let (kept, end) = (self.one(*b, work)?, self.one(*a, work)?);
-                let end = either(&end, &[Choice { next: vec![id], delayed: Vec::new() }], work)?;
-                both(&kept, &end, work)?
+                let (kept, end) = (self.expand_one(*b, work)?, self.expand_one(*a, work)?);
+                let end = disjunction(&end, &[Obligations { next: vec![id], postponed: Vec::new() }], work)?;
+                conjunction(&kept, &end, work)?
             }
         };
-        self.known.insert(id, Rc::clone(&choices));
-        Ok(choices)
+        self.known.insert(id, Rc::clone(&alternatives));
+        Ok(alternatives)
     }
 }
 
-fn either(a: &[Choice], b: &[Choice], work: &mut Work<'_>) -> Result<Rc<[Choice]>, Limit> {
-    let mut choices = Vec::new();
-    for choice in a.iter().chain(b) {
-        add(&mut choices, choice.clone(), work)?;
+fn disjunction(a: &[Obligations], b: &[Obligations], work: &mut WorkBudget<'_>) -> Result<Rc<[Obligations]>, Limit> {
+    let mut alternatives = Vec::new();
+    for obligations in a.iter().chain(b) {
+        add(&mut alternatives, obligations.clone(), work)?;
     }
-    Ok(choices.into())
+    Ok(alternatives.into())
 }
 
-fn both(a: &[Choice], b: &[Choice], work: &mut Work<'_>) -> Result<Rc<[Choice]>, Limit> {
-    let mut choices = Vec::new();
+fn conjunction(a: &[Obligations], b: &[Obligations], work: &mut WorkBudget<'_>) -> Result<Rc<[Obligations]>, Limit> {
+    let mut alternatives = Vec::new();
     for one in a {
         for other in b {
-            add(&mut choices, one.with(other), work)?;
+            add(&mut alternatives, one.with(other), work)?;
         }
     }
-    Ok(choices.into())
+    Ok(alternatives.into())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //!      |               x  waits here
 //! ```
 
-use crate::counterexample::{Counterexample, MOST_CALLS, Problem, Traced, said_on};
+use crate::counterexample::{Counterexample, MAX_CALLS, Problem, TraceStep, message_text};
 use quaject_esp_exec::step::Step;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::text::location_text;
@@ -20,11 +20,11 @@ const ROW: f64 = 34.0;
 const HEAD: f64 = 30.0;
 const MARGIN: f64 = 24.0;
 /// Longer texts are cut: the whole one is told to a pointer that rests on the arrow.
-const MOST_CHARACTERS: usize = 26;
+const MAX_CHARACTERS: usize = 26;
 
 const STYLE: &str = "\
 text{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;text-anchor:middle;font-size:11px;fill:#17202a}\
-.process{fill:#e8f1fb;stroke:#2e6da4;stroke-width:1.4}.world{fill:#fff4d9;stroke:#b7791f;stroke-width:1.4}\
+.process{fill:#e8f1fb;stroke:#2e6da4;stroke-width:1.4}.environment{fill:#fff4d9;stroke:#b7791f;stroke-width:1.4}\
 .life{stroke:#b6c0ca;stroke-dasharray:3 3}.arrow{stroke:#56606b;stroke-width:1.3}.head{fill:#56606b}\
 .own{fill:#ffffff;stroke:#7b8794}.wrong{fill:#fdecea;stroke:#b3261e;stroke-width:1.4}.error{fill:#b3261e}\
 .cycle{stroke:#b3261e;stroke-width:1.2;fill:none}";
@@ -50,7 +50,7 @@ pub fn chart(model: &ModelProgram, found: &Counterexample) -> String {
         let wrong = index + 1 == found.steps.len() && found.problem.is_step();
         rows.extend(row(model, traced, world, wrong));
     }
-    let wrong = wrong_ones(&found.problem);
+    let wrong = violating_instances(&found.problem);
     let mut shown: Vec<usize> = rows.iter().flat_map(|row| [row.from, row.to]).chain(wrong.clone()).collect();
     shown.sort_unstable();
     shown.dedup();
@@ -70,7 +70,7 @@ pub fn chart(model: &ModelProgram, found: &Counterexample) -> String {
     for instance in &shown {
         let x = column(*instance);
         let (class, name) = if *instance == world {
-            ("world", "world".to_string())
+            ("environment", "environment".to_string())
         } else {
             ("process", program.instance_name(*instance as u32))
         };
@@ -123,21 +123,21 @@ pub fn chart(model: &ModelProgram, found: &Counterexample) -> String {
 }
 
 /// A step as a row; none for one that nobody else can see, unless it is the one that goes wrong.
-fn row(model: &ModelProgram, traced: &Traced, world: usize, wrong: bool) -> Option<Row> {
+fn row(model: &ModelProgram, traced: &TraceStep, environment: usize, is_violation: bool) -> Option<Row> {
     let program = &model.program;
     let said = traced.message.as_ref();
-    let said = said.map_or(String::new(), |(channel, message)| said_on(program, *channel, message));
+    let said = said.map_or(String::new(), |(channel, message)| message_text(program, *channel, message));
     let places: Vec<String> = traced.locations.iter().map(|location| location_text(program, *location)).collect();
     let tip = format!("{said} {}", places.join(" -> "));
     let row = |from: u32, to: usize, label: String| Some(Row { from: from as usize, to, label, tip: tip.clone() });
     match traced.step {
         Step::Communicate { sender, receiver, .. } => row(sender, receiver as usize, said),
-        Step::FromWorld { instance, .. } => Some(Row { from: world, to: instance as usize, label: said, tip }),
-        Step::ToWorld { instance, .. } => row(instance, world, said),
+        Step::FromWorld { instance, .. } => Some(Row { from: environment, to: instance as usize, label: said, tip }),
+        Step::ToWorld { instance, .. } => row(instance, environment, said),
         Step::After { instance, .. } => row(instance, instance as usize, "after".into()),
         Step::Else { instance } => row(instance, instance as usize, "else".into()),
-        Step::Local { instance } if wrong || !traced.calls.is_empty() => {
-            let different = traced.calls.chunk_by(|(a, _), (b, _)| a == b).take(MOST_CALLS);
+        Step::Local { instance } if is_violation || !traced.calls.is_empty() => {
+            let different = traced.calls.chunk_by(|(a, _), (b, _)| a == b).take(MAX_CALLS);
             let calls: Vec<String> =
                 different.map(|same| format!("{}()", program.externs[same[0].0.0 as usize].name)).collect();
             row(instance, instance as usize, calls.join(", "))
@@ -147,24 +147,26 @@ fn row(model: &ModelProgram, traced: &Traced, world: usize, wrong: bool) -> Opti
 }
 
 /// The instances that are wrong at the end.
-fn wrong_ones(problem: &Problem) -> Vec<usize> {
-    let mut wrong: Vec<usize> = match problem {
+fn violating_instances(problem: &Problem) -> Vec<usize> {
+    let mut is_violation: Vec<usize> = match problem {
         Problem::Fault(report) if report.waits.is_empty() => vec![report.instance as usize],
         Problem::Fault(report) => report.waits.iter().map(|wait| wait.instance as usize).collect(),
-        Problem::Endless { instance, .. } | Problem::Starvation { instance, .. } | Problem::Leak { instance, .. } => {
+        Problem::NonTermination { instance, .. }
+        | Problem::Starvation { instance, .. }
+        | Problem::Leak { instance, .. } => {
             vec![*instance as usize]
         }
         Problem::Property { .. } => Vec::new(),
     };
-    wrong.dedup();
-    wrong
+    is_violation.dedup();
+    is_violation
 }
 
 fn cut(text: &str) -> String {
-    if text.chars().count() <= MOST_CHARACTERS {
+    if text.chars().count() <= MAX_CHARACTERS {
         return text.to_string();
     }
-    text.chars().take(MOST_CHARACTERS - 1).chain(['…']).collect()
+    text.chars().take(MAX_CHARACTERS - 1).chain(['…']).collect()
 }
 
 fn escaped(text: &str) -> String {

@@ -15,7 +15,7 @@ pub struct Counterexample {
     /// What is wrong with it.
     pub problem: Problem,
     /// Every step, each with what happens in it. The last one is the fault, if a step is.
-    pub steps: Vec<Traced>,
+    pub steps: Vec<TraceStep>,
     /// For a run that goes on for ever: the first step of those that are repeated.
     pub cycle: Option<usize>,
 }
@@ -26,7 +26,7 @@ pub enum Problem {
     /// It ends in a fault, or in a deadlock.
     Fault(Box<FaultReport>),
     /// An instance computes without end.
-    Endless {
+    NonTermination {
         /// Who.
         instance: u32,
         /// From where.
@@ -55,7 +55,7 @@ pub enum Problem {
 
 /// One step of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Traced {
+pub struct TraceStep {
     /// The step.
     pub step: Step,
     /// What passes on which channel, if something does.
@@ -71,7 +71,7 @@ impl Problem {
     pub fn name(&self) -> &'static str {
         match self {
             Problem::Fault(report) => quaject_esp_ir::text::fault_name(report.fault),
-            Problem::Endless { .. } => "endless",
+            Problem::NonTermination { .. } => "endless",
             Problem::Property { .. } => "property",
             Problem::Starvation { .. } => "starvation",
             Problem::Leak { .. } => "leak",
@@ -82,7 +82,7 @@ impl Problem {
     pub fn text(&self, program: &Program) -> String {
         match self {
             Problem::Fault(report) => report.text(program),
-            Problem::Endless { instance, location } => format!(
+            Problem::NonTermination { instance, location } => format!(
                 "`{}` runs without end from {}",
                 program.instance_name(*instance),
                 location_text(program, *location)
@@ -103,7 +103,7 @@ impl Problem {
     pub fn is_step(&self) -> bool {
         match self {
             Problem::Fault(report) => report.fault != Fault::Deadlock,
-            Problem::Endless { .. } => true,
+            Problem::NonTermination { .. } => true,
             Problem::Property { .. } | Problem::Starvation { .. } | Problem::Leak { .. } => false,
         }
     }
@@ -135,24 +135,26 @@ impl Counterexample {
 }
 
 /// Most calls of which each is shown though it is the same.
-const FEW_CALLS: usize = 3;
+const MAX_REPEATED_CALLS: usize = 3;
 /// Most different calls in a row that the line of a step shows.
-pub(crate) const MOST_CALLS: usize = 32;
+pub(crate) const MAX_CALLS: usize = 32;
 
-impl Traced {
+impl TraceStep {
     /// The step as a line; none for one that nobody else can see, unless it is the one that goes wrong.
-    pub fn text(&self, program: &Program, wrong: bool) -> Option<String> {
+    pub fn text(&self, program: &Program, is_violation: bool) -> Option<String> {
         let name = |instance: u32| program.instance_name(instance);
         let at = |index: usize| match self.locations.get(index) {
             Some(location) if location.line > 0 => format!("  ({})", location_text(program, *location)),
             Some(_) | None => String::new(),
         };
         let said = || match &self.message {
-            Some((channel, message)) => said_on(program, *channel, message),
+            Some((channel, message)) => message_text(program, *channel, message),
             None => "?".into(),
         };
         let mut line = match self.step {
-            Step::Local { instance } if wrong || !self.calls.is_empty() => format!("{}{}", name(instance), at(0)),
+            Step::Local { instance } if is_violation || !self.calls.is_empty() => {
+                format!("{}{}", name(instance), at(0))
+            }
             Step::Local { .. } => return None,
             Step::Communicate { sender, receiver, .. } => {
                 format!("{} -> {}: {}{}", name(sender), name(receiver), said(), at(0))
@@ -163,8 +165,8 @@ impl Traced {
             Step::Else { instance } => format!("{}: else{}", name(instance), at(0)),
         };
         let groups: Vec<&[(ExternId, Option<Datum>)]> = self.calls.chunk_by(|a, b| a == b).collect();
-        for same in groups.iter().take(MOST_CALLS) {
-            let shown = if same.len() > FEW_CALLS { 1 } else { same.len() };
+        for same in groups.iter().take(MAX_CALLS) {
+            let shown = if same.len() > MAX_REPEATED_CALLS { 1 } else { same.len() };
             for (function, result) in &same[..shown] {
                 let function = &program.externs[function.0 as usize];
                 write!(line, ", {}()", function.name).expect("writing to a string does not fail");
@@ -177,7 +179,7 @@ impl Traced {
                 write!(line, ", {} times", same.len()).expect("writing to a string does not fail");
             }
         }
-        if groups.len() > MOST_CALLS {
+        if groups.len() > MAX_CALLS {
             line.push_str(", ...");
         }
         Some(line)
@@ -185,7 +187,7 @@ impl Traced {
 }
 
 /// A message as an operation would be written: `c(1, 2)`.
-pub(crate) fn said_on(program: &Program, channel: ChannelId, message: &[Datum]) -> String {
+pub(crate) fn message_text(program: &Program, channel: ChannelId, message: &[Datum]) -> String {
     let channel = &program.channels[channel.0 as usize];
     let mut text = format!("{}(", channel.name);
     for (number, (ty, value)) in channel.payload.iter().zip(message).enumerate() {

@@ -1,15 +1,15 @@
 //! Which receivers a message can be for, by the text of their patterns: constants, tags and ids decide before anybody
 //! waits. Patterns with values computed on arrival may match anything.
 
-use crate::space::waits;
+use crate::waits::waits;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{ChannelId, Operand, Operation, Pattern, Process};
 
 /// Whether a pattern can match a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Outlook {
+enum StaticMatch {
     /// It does, by its text.
-    Open,
+    Matches,
     /// It does not.
     Never,
     /// What is computed here may fault, which counts as a match.
@@ -20,37 +20,37 @@ enum Outlook {
 pub(crate) fn can_take(process: &Process, instance: u32, channel: ChannelId, message: &[Datum]) -> bool {
     waits(process).flat_map(|wait| &wait.branches).any(|branch| match &branch.operation {
         Operation::In { channel: read, patterns, .. } if *read == channel => {
-            all(patterns.iter().zip(message), instance) != Outlook::Never
+            may_match_all(patterns.iter().zip(message), instance) != StaticMatch::Never
         }
         Operation::In { .. } | Operation::Out { .. } | Operation::After { .. } => false,
     })
 }
 
 /// Patterns are tried in order, and the first one that decides does.
-fn all<'p>(pairs: impl Iterator<Item = (&'p Pattern, &'p Datum)>, instance: u32) -> Outlook {
+fn may_match_all<'p>(pairs: impl Iterator<Item = (&'p Pattern, &'p Datum)>, instance: u32) -> StaticMatch {
     for (pattern, value) in pairs {
-        match outlook(pattern, value, instance) {
-            Outlook::Open => {}
-            decided @ (Outlook::Never | Outlook::Unknown) => return decided,
+        match may_match(pattern, value, instance) {
+            StaticMatch::Matches => {}
+            decided @ (StaticMatch::Never | StaticMatch::Unknown) => return decided,
         }
     }
-    Outlook::Open
+    StaticMatch::Matches
 }
 
-fn outlook(pattern: &Pattern, value: &Datum, instance: u32) -> Outlook {
-    let only_if = |holds| if holds { Outlook::Open } else { Outlook::Never };
+fn may_match(pattern: &Pattern, value: &Datum, instance: u32) -> StaticMatch {
+    let only_if = |holds| if holds { StaticMatch::Matches } else { StaticMatch::Never };
     match (pattern, value) {
         (Pattern::Constant(constant), Datum::Int(value)) => only_if(constant == value),
         (Pattern::Constant(constant), Datum::Bool(value)) => only_if((*constant != 0) == *value),
         (Pattern::Constant(constant), Datum::Pid(value)) => only_if(*constant == i128::from(*value)),
         (Pattern::OwnId, Datum::Pid(value)) => only_if(*value == instance),
         (Pattern::Bytes(bytes), Datum::Bytes(value)) => only_if(bytes == value),
-        (Pattern::Tag(tag, _), Datum::Union(value, _)) if tag != value => Outlook::Never,
-        (Pattern::Tag(_, Some(pattern)), Datum::Union(_, Some(value))) => outlook(pattern, value, instance),
+        (Pattern::Tag(tag, _), Datum::Union(value, _)) if tag != value => StaticMatch::Never,
+        (Pattern::Tag(_, Some(pattern)), Datum::Union(_, Some(value))) => may_match(pattern, value, instance),
         (Pattern::Record(patterns), Datum::Record(values)) | (Pattern::Array(patterns), Datum::Array(values)) => {
-            all(patterns.iter().zip(values), instance)
+            may_match_all(patterns.iter().zip(values), instance)
         }
-        (Pattern::Equal(Operand::Place(_)), _) => Outlook::Unknown,
+        (Pattern::Equal(Operand::Place(_)), _) => StaticMatch::Unknown,
         (
             Pattern::Any
             | Pattern::Bind(_)
@@ -62,6 +62,6 @@ fn outlook(pattern: &Pattern, value: &Datum, instance: u32) -> Outlook {
             | Pattern::Record(_)
             | Pattern::Array(_),
             _,
-        ) => Outlook::Open,
+        ) => StaticMatch::Matches,
     }
 }

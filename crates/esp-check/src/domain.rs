@@ -5,9 +5,9 @@ use quaject_esp_ir::ir::{ChannelId, ExternId, IntType, Program, Type, TypeId};
 use quaject_esp_ir::model::{ModelProgram, Values};
 
 /// Most values that are tried for one message or result.
-pub const MOST_VALUES: usize = 1 << 16;
+pub const MAX_VALUES: usize = 1 << 16;
 /// Most values that an integer without a range may have.
-const MOST_OF_A_TYPE: i128 = 256;
+const MAX_VALUES_WITHOUT_RANGE: i128 = 256;
 
 /// What would have to be given a range before all its values can be tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,11 +53,11 @@ fn values(program: &Program, ty: TypeId, allowed: Values) -> Option<Vec<Datum>> 
             let (lowest, highest) = (IntType::min(*int), IntType::max(*int));
             let (first, end) = match allowed {
                 Values::One => (0, 1),
-                Values::All if highest - lowest < MOST_OF_A_TYPE => (lowest, highest + 1),
+                Values::All if highest - lowest < MAX_VALUES_WITHOUT_RANGE => (lowest, highest + 1),
                 Values::All => return None,
                 Values::Range(from, to) => (from.max(lowest), to.min(highest + 1)),
             };
-            if end - first > MOST_VALUES as i128 {
+            if end - first > MAX_VALUES as i128 {
                 return None;
             }
             (first..end).map(Datum::Int).collect()
@@ -83,7 +83,7 @@ fn values(program: &Program, ty: TypeId, allowed: Values) -> Option<Vec<Datum>> 
             Values::All => return None,
             Values::Range(from, to) => {
                 let end = to.min(i128::from(*bound) + 1);
-                if end - from > MOST_VALUES as i128 {
+                if end - from > MAX_VALUES as i128 {
                     return None;
                 }
                 (from.max(0)..end).map(|length| Datum::Bytes(vec![0; length as usize])).collect()
@@ -114,13 +114,13 @@ fn values(program: &Program, ty: TypeId, allowed: Values) -> Option<Vec<Datum>> 
             found
         }
     };
-    (found.len() <= MOST_VALUES).then_some(found)
+    (found.len() <= MAX_VALUES).then_some(found)
 }
 
 /// One of each, in every combination, the last changing fastest.
 fn combinations(parts: &[Vec<Datum>]) -> Option<Vec<Vec<Datum>>> {
     let count = parts.iter().try_fold(1usize, |count, part| count.checked_mul(part.len()))?;
-    if count > MOST_VALUES {
+    if count > MAX_VALUES {
         return None;
     }
     let mut found = vec![Vec::new()];

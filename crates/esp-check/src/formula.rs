@@ -59,9 +59,9 @@ pub(crate) struct Formulas {
 }
 
 /// In longer conjunctions and disjunctions each member is not compared with each other.
-const MOST_COMPARED: usize = 32;
+const MAX_COMPARED: usize = 32;
 /// Steps after which an implication counts as unknown.
-const MOST_STEPS: u32 = 100;
+const MAX_IMPLICATION_STEPS: u32 = 100;
 
 impl Formulas {
     pub(crate) const TRUE: FormulaId = FormulaId(0);
@@ -230,7 +230,7 @@ impl Formulas {
                 break;
             }
         }
-        if parts.len() <= MOST_COMPARED {
+        if parts.len() <= MAX_COMPARED {
             let mut kept: Vec<FormulaId> = Vec::new();
             for part in parts {
                 let not_part = self.complement(part);
@@ -320,7 +320,7 @@ impl Formulas {
 
     /// Whether one formula is seen to imply another by their shape.
     fn implies(&self, one: FormulaId, other: FormulaId) -> bool {
-        self.implies_within(one, other, &mut { MOST_STEPS })
+        self.implies_within(one, other, &mut { MAX_IMPLICATION_STEPS })
     }
 
     fn implies_within(&self, one: FormulaId, other: FormulaId, steps: &mut u32) -> bool {

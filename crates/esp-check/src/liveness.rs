@@ -4,14 +4,14 @@
 //! nobody has to move in that state itself, where somebody ends the program in one that nothing leaves.
 
 use crate::automaton::{Automaton, AutomatonStep};
+use crate::exploration_plan::ExplorationPlan;
 use crate::formula::FormulaId;
-use crate::moves::{MoveEnd, Mover};
+use crate::instance_set::{MAX_SET_INSTANCES, first_instances, instance_bit, participant_set};
 use crate::options::{Compaction, Limit, Limits, Progress};
-use crate::reduce::actors;
-use crate::retrace::{Chosen, Goes, try_step_to};
+use crate::reconstruct::{Continuation, ResolvedStep, try_step_to};
 use crate::search::BETWEEN_PROGRESS;
-use crate::space::{MOST_IN_SETS, Space, bit};
-use crate::store::{Added, Bundle, StateRef, Store, hash, signature};
+use crate::store::{Insertion, PackedStates, StateRef, Store, hash, signature};
+use crate::successors::{SuccessorGenerator, TransitionOutcome};
 use quaject_esp_exec::step::{Step, TooLarge};
 use quaject_esp_ir::ir::Rest;
 use quaject_esp_ir::model::Role;
@@ -30,13 +30,13 @@ pub(crate) enum Goal {
 
 /// A run that was found: its steps, the first that is repeated, and who is left waiting.
 pub(crate) struct Lasso {
-    pub(crate) steps: Vec<Chosen>,
+    pub(crate) steps: Vec<ResolvedStep>,
     pub(crate) cycle: usize,
     pub(crate) starved: Option<u32>,
 }
 
 /// What a search for runs has come to.
-pub(crate) enum Endless {
+pub(crate) enum LassoOutcome {
     None,
     Found(Lasso),
     Unfinished(Limit),
@@ -46,16 +46,16 @@ pub(crate) enum Endless {
 struct Node {
     state: StateRef,
     /// Who can go on here and has to in the end, and who waits though it may not do so for ever.
-    able: u128,
+    must_move: u128,
     waiting: u128,
     edges: Range<u32>,
 }
 
 struct Edge {
     to: u32,
-    actors: u128,
+    participants: u128,
     /// What the automaton puts off.
-    delay: u32,
+    postponed_set: u32,
 }
 
 struct Graph {
@@ -66,14 +66,14 @@ struct Graph {
 
 /// The steps that a run has to take: those from `cycle` on again and again, or, if it has none, any after them.
 #[derive(Clone, Copy)]
-pub(crate) struct Guide<'g> {
+pub(crate) struct ForcedPrefix<'g> {
     pub(crate) steps: &'g [Step],
     pub(crate) cycle: Option<usize>,
 }
 
-impl Guide<'_> {
+impl ForcedPrefix<'_> {
     /// No step has to be taken.
-    pub(crate) const NONE: Guide<'static> = Guide { steps: &[], cycle: None };
+    pub(crate) const NONE: ForcedPrefix<'static> = ForcedPrefix { steps: &[], cycle: None };
 
     /// Where a run is that has taken all steps before this one and now this.
     fn after(self, at: u32) -> u32 {
@@ -99,181 +99,181 @@ impl Guide<'_> {
 
 /// Looks for a run. `progress` is told from time to time how far it is.
 pub(crate) fn search(
-    space: &Space<'_>,
+    plan: &ExplorationPlan<'_>,
     mut goal: Goal,
-    guide: Guide<'_>,
+    prefix: ForcedPrefix<'_>,
     limits: &Limits,
     progress: &mut dyn FnMut(Progress),
-) -> Result<Endless, TooLarge> {
-    let mut mover = Mover::new(space)?;
+) -> Result<LassoOutcome, TooLarge> {
+    let mut generator = SuccessorGenerator::new(plan)?;
     let started = Instant::now();
-    mover.limit(limits, started);
-    let store = Store::new(space.width + BESIDE, Compaction::Off, 1);
-    let mut clock = Clock { limits, started, told: started, progress };
-    let graph = match Graph::build(&mut mover, &store, &mut goal, guide, &mut clock) {
+    generator.set_limits(limits, started);
+    let store = Store::new(plan.width + PRODUCT_SLOTS, Compaction::Off, 1);
+    let mut budget = SearchBudget { limits, started, last_report: started, progress };
+    let graph = match Graph::build(&mut generator, &store, &mut goal, prefix, &mut budget) {
         Ok(graph) => graph,
-        Err(limit) => return Ok(Endless::Unfinished(limit)),
+        Err(limit) => return Ok(LassoOutcome::Unfinished(limit)),
     };
     // What was found is shown however long that takes.
-    mover.limit(&Limits::default(), started);
+    generator.set_limits(&Limits::default(), started);
     // Sets would not do for more.
-    debug_assert!(space.instances <= MOST_IN_SETS);
-    let everybody = if space.instances >= MOST_IN_SETS { u128::MAX } else { bit(space.instances) - 1 };
+    debug_assert!(plan.instances <= MAX_SET_INSTANCES);
+    let all_instances = first_instances(plan.instances);
     let all = |_: &Edge| true;
     match &goal {
         Goal::Accepted(automaton) => {
-            let delayed = |edge: &Edge| automaton.delayed(edge.delay);
-            for component in graph.components(&all) {
-                if graph.is_fair(&component, &all, everybody) && graph.is_accepted(&component, &delayed) {
-                    let lasso = graph.lasso(&mut mover, &store, &component, &all, &delayed, everybody);
-                    return Ok(Endless::Found(Lasso { starved: None, ..lasso }));
+            let postponed = |edge: &Edge| automaton.postponed(edge.postponed_set);
+            for component in graph.strongly_connected_components(&all) {
+                if graph.is_fair(&component, &all, all_instances) && graph.is_accepted(&component, &postponed) {
+                    let lasso = graph.lasso(&mut generator, &store, &component, &all, &postponed, all_instances);
+                    return Ok(LassoOutcome::Found(Lasso { starved: None, ..lasso }));
                 }
             }
         }
         Goal::Starved(instances) => {
             for instance in instances.clone().map(|instance| instance as usize) {
-                if graph.nodes.iter().all(|node| node.waiting & bit(instance) == 0) {
+                if graph.nodes.iter().all(|node| node.waiting & instance_bit(instance) == 0) {
                     continue;
                 }
-                if let Err(limit) = clock.check(graph.bytes()) {
-                    return Ok(Endless::Unfinished(limit));
+                if let Err(limit) = budget.check(graph.bytes()) {
+                    return Ok(LassoOutcome::Unfinished(limit));
                 }
-                let without = |edge: &Edge| edge.actors & bit(instance) == 0;
-                for component in graph.components(&without) {
-                    let waits = |node: &u32| graph.nodes[*node as usize].waiting & bit(instance) != 0;
+                let without = |edge: &Edge| edge.participants & instance_bit(instance) == 0;
+                for component in graph.strongly_connected_components(&without) {
+                    let waits = |node: &u32| graph.nodes[*node as usize].waiting & instance_bit(instance) != 0;
                     // A run that stays in one state is one that has ended.
-                    let moves = graph.inner(&component, &without).any(|edge| edge.actors != STILL);
-                    if component.iter().all(waits) && moves && graph.is_fair(&component, &without, everybody) {
-                        let lasso = graph.lasso(&mut mover, &store, &component, &without, &|_| &[], everybody);
-                        return Ok(Endless::Found(Lasso { starved: Some(instance as u32), ..lasso }));
+                    let moves = graph.inner(&component, &without).any(|edge| edge.participants != STUTTER);
+                    if component.iter().all(waits) && moves && graph.is_fair(&component, &without, all_instances) {
+                        let lasso = graph.lasso(&mut generator, &store, &component, &without, &|_| &[], all_instances);
+                        return Ok(LassoOutcome::Found(Lasso { starved: Some(instance as u32), ..lasso }));
                     }
                 }
             }
         }
     }
-    Ok(Endless::None)
+    Ok(LassoOutcome::None)
 }
 
 /// Standing still counts as a step of everybody.
-const STILL: u128 = u128::MAX;
+const STUTTER: u128 = u128::MAX;
 
 /// How many numbers of a node are not the program's state.
-const BESIDE: usize = 2;
+const PRODUCT_SLOTS: usize = 2;
 
 /// What a node is besides the program's state, as the last numbers of it in the store.
 #[derive(Clone, Copy)]
-struct Beside {
+struct ProductLocation {
     /// The automaton's state.
     automaton: u32,
     /// Whether the program has ended in this state.
-    over: bool,
+    has_ended: bool,
     /// How many of the guide's steps have been taken.
     at: u32,
 }
 
-impl Beside {
+impl ProductLocation {
     fn write(self, numbers: &mut [u32]) {
-        numbers.copy_from_slice(&[self.automaton << 1 | u32::from(self.over), self.at]);
+        numbers.copy_from_slice(&[self.automaton << 1 | u32::from(self.has_ended), self.at]);
     }
 
-    fn of(numbers: &[u32]) -> Beside {
-        Beside { automaton: numbers[0] >> 1, over: numbers[0] & 1 == 1, at: numbers[1] }
+    fn of(numbers: &[u32]) -> ProductLocation {
+        ProductLocation { automaton: numbers[0] >> 1, has_ended: numbers[0] & 1 == 1, at: numbers[1] }
     }
 }
 
 impl Graph {
     fn build(
-        mover: &mut Mover<'_>,
+        generator: &mut SuccessorGenerator<'_>,
         store: &Store,
         goal: &mut Goal,
-        guide: Guide<'_>,
-        clock: &mut Clock<'_>,
+        prefix: ForcedPrefix<'_>,
+        budget: &mut SearchBudget<'_>,
     ) -> Result<Graph, Limit> {
-        let stays: Rc<[AutomatonStep]> = Rc::new([AutomatonStep { to: 0, delay: 0 }]);
-        let width = mover.space.width;
+        let stays: Rc<[AutomatonStep]> = Rc::new([AutomatonStep { to: 0, postponed_set: 0 }]);
+        let width = generator.plan.width;
         let mut graph = Graph { nodes: Vec::new(), edges: Vec::new(), parents: Vec::new() };
         let mut numbers_of: FxHashMap<StateRef, u32> = FxHashMap::default();
-        let mut bundle = Bundle::default();
-        let bound = match goal {
-            Goal::Accepted(_) => Bound::but_outside(mover.space),
-            Goal::Starved(_) => Bound::All,
+        let mut bundle = PackedStates::default();
+        let fairness = match goal {
+            Goal::Accepted(_) => FairnessScope::except_environment(generator.plan),
+            Goal::Starved(_) => FairnessScope::AllInstances,
         };
-        let mut waiting = Waiting::default();
+        let mut waiting = WaitCache::default();
         let mut add = |graph: &mut Graph, numbers: &[u32], from: Option<u32>| -> Result<u32, Limit> {
             let parent = from.map(|from| graph.nodes[from as usize].state);
-            match store.add(&mut bundle, parent, numbers, signature(hash(numbers))) {
-                Added::New(state) => {
+            match store.insert(&mut bundle, parent, numbers, signature(hash(numbers))) {
+                Insertion::New(state) => {
                     let node = graph.nodes.len() as u32;
                     numbers_of.insert(state, node);
-                    graph.nodes.push(Node { state, able: 0, waiting: 0, edges: 0..0 });
+                    graph.nodes.push(Node { state, must_move: 0, waiting: 0, edges: 0..0 });
                     graph.parents.push(from.unwrap_or(node));
                     Ok(node)
                 }
-                Added::Known(state) => Ok(numbers_of[&state]),
-                Added::Full => Err(Limit::Memory),
+                Insertion::Known(state) => Ok(numbers_of[&state]),
+                Insertion::Full => Err(Limit::Memory),
             }
         };
-        let mut start = mover.start();
-        start.resize(width + BESIDE, 0);
+        let mut start = generator.start();
+        start.resize(width + PRODUCT_SLOTS, 0);
         add(&mut graph, &start, None)?;
-        let (mut numbers, mut reached) = (vec![0; width + BESIDE], vec![0; width + BESIDE]);
+        let (mut numbers, mut reached) = (vec![0; width + PRODUCT_SLOTS], vec![0; width + PRODUCT_SLOTS]);
         let mut at = 0;
         while at < graph.nodes.len() {
             store.read(graph.nodes[at].state, &mut numbers);
-            let here = Beside::of(&numbers[width..]);
+            let here = ProductLocation::of(&numbers[width..]);
             let steps = match goal {
                 Goal::Accepted(automaton) => {
-                    clock.tick(&graph, at as u32, automaton.bytes())?;
-                    let atoms = mover.atoms(&numbers[..width]);
+                    budget.check_node(&graph, at as u32, automaton.bytes())?;
+                    let atoms = generator.valuation(&numbers[..width]);
                     let bytes = graph.bytes();
-                    automaton.steps(here.automaton, atoms, &mut |own| clock.check(bytes + own))?
+                    automaton.steps(here.automaton, atoms, &mut |own| budget.check(bytes + own))?
                 }
                 Goal::Starved(_) => {
-                    clock.tick(&graph, at as u32, 0)?;
+                    budget.check_node(&graph, at as u32, 0)?;
                     Rc::clone(&stays)
                 }
             };
-            if !here.over {
-                mover.find(&numbers[..width]);
+            if !here.has_ended {
+                generator.find_enabled(&numbers[..width]);
             }
-            let able = if here.over { 0 } else { bound.able(mover) };
-            if let Some(limit) = mover.cut {
+            let must_move = if here.has_ended { 0 } else { fairness.must_move(generator) };
+            if let Some(limit) = generator.limit_reached {
                 return Err(limit);
             }
             let base = hash(&numbers[..width]);
             let first = graph.edges.len() as u32;
-            let found = if here.over { 0 } else { mover.found.len() };
+            let found = if here.has_ended { 0 } else { generator.enabled.len() };
             for index in 0..found {
-                let found = mover.found[index];
-                if !guide.allows(here.at, mover.get(found).step) {
+                let found = generator.enabled[index];
+                if !prefix.allows(here.at, generator.get(found).step) {
                     continue;
                 }
                 // A run that goes on from here must not be taken for one that ends: the end is a node of its own.
-                let over = !matches!(mover.get(found).end, MoveEnd::Goes);
-                let actors = actors(mover.get(found).step);
-                mover.apply(found, &numbers[..width], base, &mut reached[..width]);
+                let has_ended = !matches!(generator.get(found).outcome, TransitionOutcome::Continues);
+                let participants = participant_set(generator.get(found).step);
+                generator.apply(found, &numbers[..width], base, &mut reached[..width]);
                 for step in steps.iter() {
-                    let beside = Beside { automaton: step.to, over, at: guide.after(here.at) };
-                    beside.write(&mut reached[width..]);
+                    let product_location = ProductLocation { automaton: step.to, has_ended, at: prefix.after(here.at) };
+                    product_location.write(&mut reached[width..]);
                     let to = add(&mut graph, &reached, Some(at as u32))?;
-                    graph.edges.push(Edge { to, actors, delay: step.delay });
+                    graph.edges.push(Edge { to, participants, postponed_set: step.postponed_set });
                 }
             }
             // Where nobody has to go on, everything may rest for ever.
-            if able == 0 && (here.over || guide.may_rest(here.at)) {
+            if must_move == 0 && (here.has_ended || prefix.may_rest(here.at)) {
                 reached.copy_from_slice(&numbers);
                 for step in steps.iter() {
-                    Beside { automaton: step.to, ..here }.write(&mut reached[width..]);
+                    ProductLocation { automaton: step.to, ..here }.write(&mut reached[width..]);
                     let to = add(&mut graph, &reached, Some(at as u32))?;
-                    graph.edges.push(Edge { to, actors: STILL, delay: step.delay });
+                    graph.edges.push(Edge { to, participants: STUTTER, postponed_set: step.postponed_set });
                 }
             }
             let waiting = match goal {
-                Goal::Starved(instances) if !here.over => waiting.among(mover, instances.clone(), &numbers),
+                Goal::Starved(instances) if !here.has_ended => waiting.among(generator, instances.clone(), &numbers),
                 Goal::Starved(_) | Goal::Accepted(_) => 0,
             };
             let node = &mut graph.nodes[at];
-            node.able = able;
+            node.must_move = must_move;
             node.waiting = waiting;
             node.edges = first..graph.edges.len() as u32;
             at += 1;
@@ -302,19 +302,19 @@ impl Graph {
     }
 
     /// Strongly connected components that hold an edge, of the graph with the edges that are kept (Tarjan).
-    fn components(&self, keep: &dyn Fn(&Edge) -> bool) -> Vec<Vec<u32>> {
+    fn strongly_connected_components(&self, keep: &dyn Fn(&Edge) -> bool) -> Vec<Vec<u32>> {
         let count = self.nodes.len();
         let mut index = vec![u32::MAX; count];
         let mut low = vec![0u32; count];
         let mut on_stack = vec![false; count];
-        let (mut stack, mut path, mut found) = (Vec::new(), Vec::<(u32, usize)>::new(), Vec::new());
+        let (mut stack, mut shortest_path, mut found) = (Vec::new(), Vec::<(u32, usize)>::new(), Vec::new());
         let mut next = 0;
         for root in 0..count as u32 {
             if index[root as usize] != u32::MAX {
                 continue;
             }
-            path.push((root, 0));
-            while let Some((node, position)) = path.last_mut() {
+            shortest_path.push((root, 0));
+            while let Some((node, position)) = shortest_path.last_mut() {
                 let at = *node as usize;
                 if *position == 0 {
                     index[at] = next;
@@ -330,14 +330,14 @@ impl Graph {
                     Some(edge) => {
                         let to = edge.to as usize;
                         if index[to] == u32::MAX {
-                            path.push((edge.to, 0));
+                            shortest_path.push((edge.to, 0));
                         } else if on_stack[to] {
                             low[at] = low[at].min(index[to]);
                         }
                     }
                     None => {
-                        path.pop();
-                        if let Some((above, _)) = path.last() {
+                        shortest_path.pop();
+                        if let Some((above, _)) = shortest_path.last() {
                             low[*above as usize] = low[*above as usize].min(low[at]);
                         }
                         if low[at] == index[at] {
@@ -370,19 +370,19 @@ impl Graph {
     }
 
     /// Whether everybody takes a step in it, or cannot somewhere in it.
-    fn is_fair(&self, component: &[u32], keep: &dyn Fn(&Edge) -> bool, everybody: u128) -> bool {
-        let acting = self.inner(component, keep).fold(0, |all, edge| all | edge.actors);
-        let unable = component.iter().fold(0, |all, node| all | !self.nodes[*node as usize].able);
-        (acting | unable) & everybody == everybody
+    fn is_fair(&self, component: &[u32], keep: &dyn Fn(&Edge) -> bool, all_instances: u128) -> bool {
+        let acting = self.inner(component, keep).fold(0, |all, edge| all | edge.participants);
+        let unable = component.iter().fold(0, |all, node| all | !self.nodes[*node as usize].must_move);
+        (acting | unable) & all_instances == all_instances
     }
 
     /// Whether none of the automaton's goals is put off by every edge in it.
-    fn is_accepted<'a>(&self, component: &[u32], delayed: &dyn Fn(&Edge) -> &'a [FormulaId]) -> bool {
+    fn is_accepted<'a>(&self, component: &[u32], postponed: &dyn Fn(&Edge) -> &'a [FormulaId]) -> bool {
         let mut edges = self.inner(component, &|_| true);
         let Some(first) = edges.next() else { return false };
-        let mut open = delayed(first).to_vec();
+        let mut open = postponed(first).to_vec();
         edges.all(|edge| {
-            open.retain(|goal| delayed(edge).contains(goal));
+            open.retain(|goal| postponed(edge).contains(goal));
             !open.is_empty()
         });
         open.is_empty()
@@ -391,29 +391,29 @@ impl Graph {
     /// A run into a component and round in it, past everything that makes it fair and accepted.
     fn lasso<'a>(
         &self,
-        mover: &mut Mover<'_>,
+        generator: &mut SuccessorGenerator<'_>,
         store: &Store,
         component: &[u32],
         keep: &dyn Fn(&Edge) -> bool,
-        delayed: &dyn Fn(&Edge) -> &'a [FormulaId],
-        everybody: u128,
+        postponed: &dyn Fn(&Edge) -> &'a [FormulaId],
+        all_instances: u128,
     ) -> Lasso {
         let entry = component.iter().min().copied().expect("a component has a node");
-        let mut way = vec![entry];
-        while let Some(last) = way.last().copied().filter(|last| self.parents[*last as usize] != *last) {
-            way.push(self.parents[last as usize]);
+        let mut run = vec![entry];
+        while let Some(last) = run.last().copied().filter(|last| self.parents[*last as usize] != *last) {
+            run.push(self.parents[last as usize]);
         }
-        way.reverse();
-        let cycle = way.len() - 1;
+        run.reverse();
+        let cycle = run.len() - 1;
         // The goals that every edge so far has put off.
-        let mut open: Vec<FormulaId> = self.inner(component, keep).flat_map(delayed).copied().collect();
+        let mut open: Vec<FormulaId> = self.inner(component, keep).flat_map(postponed).copied().collect();
         open.sort_unstable();
         open.dedup();
-        let mut fair = everybody;
+        let mut fair = all_instances;
         loop {
-            let at = way[way.len() - 1];
-            fair &= self.nodes[at as usize].able;
-            let first = way.len() == cycle + 1;
+            let at = run[run.len() - 1];
+            fair &= self.nodes[at as usize].must_move;
+            let first = run.len() == cycle + 1;
             if open.is_empty() && fair == 0 && at == entry && !first {
                 break;
             }
@@ -421,21 +421,21 @@ impl Graph {
                 if open.is_empty() && fair == 0 {
                     return edge.to == entry;
                 }
-                edge.actors & fair != 0
-                    || !self.nodes[edge.to as usize].able & fair != 0
-                    || open.iter().any(|goal| !delayed(edge).contains(goal))
+                edge.participants & fair != 0
+                    || !self.nodes[edge.to as usize].must_move & fair != 0
+                    || open.iter().any(|goal| !postponed(edge).contains(goal))
             };
-            for edge in self.path(at, component, keep, &wanted) {
-                fair &= !edge.actors & self.nodes[edge.to as usize].able;
-                open.retain(|goal| delayed(edge).contains(goal));
-                way.push(edge.to);
+            for edge in self.shortest_path(at, component, keep, &wanted) {
+                fair &= !edge.participants & self.nodes[edge.to as usize].must_move;
+                open.retain(|goal| postponed(edge).contains(goal));
+                run.push(edge.to);
             }
         }
-        self.steps(mover, store, &way, cycle)
+        self.steps(generator, store, &run, cycle)
     }
 
     /// The shortest way within a component to and over an edge that is wanted.
-    fn path(
+    fn shortest_path(
         &self,
         from: u32,
         component: &[u32],
@@ -468,41 +468,45 @@ impl Graph {
     }
 
     /// The steps along nodes.
-    fn steps(&self, mover: &mut Mover<'_>, store: &Store, way: &[u32], cycle: usize) -> Lasso {
-        let width = mover.space.width;
-        let mut numbers = vec![0; width + BESIDE];
-        let mut wanted = vec![0; width + BESIDE];
+    fn steps(&self, generator: &mut SuccessorGenerator<'_>, store: &Store, run: &[u32], cycle: usize) -> Lasso {
+        let width = generator.plan.width;
+        let mut numbers = vec![0; width + PRODUCT_SLOTS];
+        let mut wanted = vec![0; width + PRODUCT_SLOTS];
         let mut steps = Vec::new();
         let mut start = 0;
-        for (position, pair) in way.windows(2).enumerate() {
+        for (position, pair) in run.windows(2).enumerate() {
             if position == cycle {
                 start = steps.len();
             }
             store.read(self.nodes[pair[0] as usize].state, &mut numbers);
             store.read(self.nodes[pair[1] as usize].state, &mut wanted);
             let mut from = numbers[..width].to_vec();
-            if Beside::of(&numbers[width..]).over {
+            if ProductLocation::of(&numbers[width..]).has_ended {
                 // Nothing happens any more.
                 continue;
             }
-            let goes = if Beside::of(&wanted[width..]).over { Goes::Over } else { Goes::On };
-            try_step_to(mover, &mut from, &mut steps, goes, &|reached| reached == &wanted[..width]);
+            let goes = if ProductLocation::of(&wanted[width..]).has_ended {
+                Continuation::Ends
+            } else {
+                Continuation::Continues
+            };
+            try_step_to(generator, &mut from, &mut steps, goes, &|reached| reached == &wanted[..width]);
         }
         Lasso { cycle: start.min(steps.len()), steps, starved: None }
     }
 }
 
 /// Where a search ends even if there is more, and whom to tell how far it is.
-struct Clock<'c> {
+struct SearchBudget<'c> {
     limits: &'c Limits,
     started: Instant,
-    told: Instant,
+    last_report: Instant,
     progress: &'c mut dyn FnMut(Progress),
 }
 
-impl Clock<'_> {
+impl SearchBudget<'_> {
     /// Before a node is looked at.
-    fn tick(&mut self, graph: &Graph, at: u32, automaton: u64) -> Result<(), Limit> {
+    fn check_node(&mut self, graph: &Graph, at: u32, automaton: u64) -> Result<(), Limit> {
         let bytes = graph.bytes() + automaton;
         if self.limits.states.is_some_and(|most| graph.nodes.len() as u64 > most) {
             return Err(Limit::States);
@@ -510,8 +514,8 @@ impl Clock<'_> {
         if !at.is_multiple_of(64) {
             return if self.limits.bytes.is_some_and(|most| bytes > most) { Err(Limit::Memory) } else { Ok(()) };
         }
-        if self.told.elapsed() > BETWEEN_PROGRESS {
-            self.told = Instant::now();
+        if self.last_report.elapsed() > BETWEEN_PROGRESS {
+            self.last_report = Instant::now();
             let (states, depth) = (graph.nodes.len() as u64, graph.depth(at));
             (self.progress)(Progress { states, depth, bytes, elapsed: self.started.elapsed() });
         }
@@ -535,46 +539,48 @@ impl Clock<'_> {
 
 /// Which moves have to be taken in the end by those who can take them all the time.
 #[derive(Clone, Copy)]
-enum Bound {
+enum FairnessScope {
     /// All: whoever waits for what is outside is kept waiting by nobody inside.
-    All,
+    AllInstances,
     /// What depends on what is outside need never happen: the world may send nothing more, and so may these instances,
     /// who stand for processes left out, and take nothing more. The world takes what it is sent.
-    ButOutside(u128),
+    ExceptEnvironment(u128),
 }
 
-impl Bound {
-    fn but_outside(space: &Space<'_>) -> Bound {
-        let is_outside = |slot: &usize| space.model.roles[space.process(*slot as u32).0 as usize] == Role::Outside;
-        Bound::ButOutside((0..space.instances).filter(is_outside).fold(0, |all, slot| all | bit(slot)))
+impl FairnessScope {
+    fn except_environment(plan: &ExplorationPlan<'_>) -> FairnessScope {
+        let is_outside = |slot: &usize| plan.model.roles[plan.process(*slot as u32).0 as usize] == Role::Outside;
+        FairnessScope::ExceptEnvironment(
+            (0..plan.instances).filter(is_outside).fold(0, |all, slot| all | instance_bit(slot)),
+        )
     }
 
     /// Who can take a move of those found that has to be taken.
-    fn able(self, mover: &Mover<'_>) -> u128 {
-        let bound = |step: Step| match (self, step) {
-            (Bound::ButOutside(_), Step::FromWorld { .. }) => 0,
-            (Bound::ButOutside(outside), step) if actors(step) & outside != 0 => 0,
-            (Bound::All | Bound::ButOutside(_), step) => actors(step),
+    fn must_move(self, generator: &SuccessorGenerator<'_>) -> u128 {
+        let fairness = |step: Step| match (self, step) {
+            (FairnessScope::ExceptEnvironment(_), Step::FromWorld { .. }) => 0,
+            (FairnessScope::ExceptEnvironment(outside), step) if participant_set(step) & outside != 0 => 0,
+            (FairnessScope::AllInstances | FairnessScope::ExceptEnvironment(_), step) => participant_set(step),
         };
-        mover.found.iter().fold(0, |able, found| able | bound(mover.get(*found).step))
+        generator.enabled.iter().fold(0, |must_move, found| must_move | fairness(generator.get(*found).step))
     }
 }
 
 /// Which instances wait, in which of their parts of a state, though they may not do so for ever.
 #[derive(Default)]
-struct Waiting(FxHashMap<(u32, u32), bool>);
+struct WaitCache(FxHashMap<(u32, u32), bool>);
 
-impl Waiting {
-    fn among(&mut self, mover: &mut Mover<'_>, instances: Range<u32>, numbers: &[u32]) -> u128 {
+impl WaitCache {
+    fn among(&mut self, generator: &mut SuccessorGenerator<'_>, instances: Range<u32>, numbers: &[u32]) -> u128 {
         let mut waits = |slot: u32| {
-            let part = numbers[slot as usize];
-            *self.0.entry((slot, part)).or_insert_with(|| {
-                mover.load(slot, part);
-                let (machine, state, _) = mover.scene();
+            let component = numbers[slot as usize];
+            *self.0.entry((slot, component)).or_insert_with(|| {
+                generator.load(slot, component);
+                let (machine, state, _) = generator.execution();
                 let standing = machine.standing(state, slot);
                 !standing.branches.is_empty() && standing.rest == Rest::Stuck
             })
         };
-        instances.fold(0, |all, slot| if waits(slot) { all | bit(slot as usize) } else { all })
+        instances.fold(0, |all, slot| if waits(slot) { all | instance_bit(slot as usize) } else { all })
     }
 }

@@ -8,7 +8,7 @@
 
 use crate::automaton::Automaton;
 use crate::formula::{FormulaId, Formulas, Sign};
-use crate::space::waits;
+use crate::waits::waits;
 use quaject_esp_ir::ir::{LabelId, Program, Wait};
 use quaject_esp_ir::model::Role;
 use rustc_hash::FxHashMap;
@@ -77,7 +77,7 @@ pub(crate) fn negated(
     number: usize,
     text: &str,
 ) -> Result<(Automaton, Vec<Atom>), BadProperty> {
-    let mut reader = Reader {
+    let mut parser = PropertyParser {
         program,
         roles,
         text,
@@ -88,21 +88,21 @@ pub(crate) fn negated(
         depth: 0,
     };
     let bad = |(message, help)| BadProperty { number, message, help };
-    let formula = reader.implication().map_err(bad)?;
-    reader.blanks();
-    if reader.at < text.len() {
-        return Err(bad(reader.stray().unwrap_or_else(|| {
-            let rest: String = text[reader.at..].chars().take(12).collect();
+    let formula = parser.implication().map_err(bad)?;
+    parser.skip_blanks();
+    if parser.at < text.len() {
+        return Err(bad(parser.stray().unwrap_or_else(|| {
+            let rest: String = text[parser.at..].chars().take(12).collect();
             (format!("expected an operator or the end of the property, found `{rest}`"), None)
         })));
     }
-    let negation = reader.formulas.complement(formula);
-    Ok((Automaton::new(reader.formulas, negation), reader.atoms))
+    let negation = parser.formulas.complement(formula);
+    Ok((Automaton::new(parser.formulas, negation), parser.atoms))
 }
 
 type Failure = (String, Option<String>);
 
-struct Reader<'a> {
+struct PropertyParser<'a> {
     program: &'a Program,
     roles: &'a [Role],
     text: &'a str,
@@ -114,21 +114,21 @@ struct Reader<'a> {
 }
 
 /// Deeper nesting than anybody writes: parentheses, signs before a formula, operators that take all that follows.
-const MOST_DEPTH: u32 = 300;
+const MAX_DEPTH: u32 = 300;
 /// Likewise of what it comes to, where `<->` nests what it joins.
-const MOST_HEIGHT: u32 = 400;
+const MAX_HEIGHT: u32 = 400;
 /// Most atoms of a property.
-pub(crate) const MOST_ATOMS: usize = 64;
+pub(crate) const MAX_ATOMS: usize = 64;
 
-impl Reader<'_> {
-    fn blanks(&mut self) {
+impl PropertyParser<'_> {
+    fn skip_blanks(&mut self) {
         let rest = &self.text[self.at..];
         self.at += rest.len() - rest.trim_start().len();
     }
 
     /// Takes one of these signs or words if it comes next.
     fn take(&mut self, signs: &[&str]) -> bool {
-        self.blanks();
+        self.skip_blanks();
         let rest = &self.text[self.at..];
         let found = signs.iter().find(|sign| {
             let after = rest.strip_prefix(**sign);
@@ -146,32 +146,32 @@ impl Reader<'_> {
 
     /// What is said of a sign that computes: properties do not.
     fn stray(&mut self) -> Option<Failure> {
-        self.blanks();
+        self.skip_blanks();
         let sign = self.text[self.at..].chars().next().filter(|sign| "+-*/%[".contains(*sign))?;
         let help = "keep what it comes to in a variable of the process".to_string();
         Some((format!("a property compares variables and numbers and computes nothing: found `{sign}`"), Some(help)))
     }
 
-    fn deeper(&mut self) -> Result<(), Failure> {
+    fn enter_nesting(&mut self) -> Result<(), Failure> {
         self.depth += 1;
-        if self.depth > MOST_DEPTH { Err(too_deep()) } else { Ok(()) }
+        if self.depth > MAX_DEPTH { Err(too_deep()) } else { Ok(()) }
     }
 
     /// What is read, unless it is nested too deeply.
-    fn shallow(&self, formula: FormulaId) -> Result<FormulaId, Failure> {
-        if self.formulas.height(formula) > MOST_HEIGHT { Err(too_deep()) } else { Ok(formula) }
+    fn check_height(&self, formula: FormulaId) -> Result<FormulaId, Failure> {
+        if self.formulas.height(formula) > MAX_HEIGHT { Err(too_deep()) } else { Ok(formula) }
     }
 
     fn implication(&mut self) -> Result<FormulaId, Failure> {
-        self.deeper()?;
-        let mut left = self.alternative()?;
+        self.enter_nesting()?;
+        let mut left = self.disjunction()?;
         loop {
             if self.take(&["->", "implies"]) {
                 let right = self.implication()?;
                 let not_left = self.formulas.complement(left);
                 left = self.formulas.or(vec![not_left, right]);
             } else if self.take(&["<->", "equivalent"]) {
-                let right = self.alternative()?;
+                let right = self.disjunction()?;
                 let (not_left, not_right) = (self.formulas.complement(left), self.formulas.complement(right));
                 let both = self.formulas.and(vec![left, right]);
                 let neither = self.formulas.and(vec![not_left, not_right]);
@@ -180,11 +180,11 @@ impl Reader<'_> {
                 self.depth -= 1;
                 return Ok(left);
             }
-            left = self.shallow(left)?;
+            left = self.check_height(left)?;
         }
     }
 
-    fn alternative(&mut self) -> Result<FormulaId, Failure> {
+    fn disjunction(&mut self) -> Result<FormulaId, Failure> {
         let mut parts = vec![self.conjunction()?];
         while self.take(&["||", "\\/", "or"]) {
             parts.push(self.conjunction()?);
@@ -201,8 +201,8 @@ impl Reader<'_> {
     }
 
     fn temporal(&mut self) -> Result<FormulaId, Failure> {
-        self.deeper()?;
-        let left = self.single()?;
+        self.enter_nesting()?;
+        let left = self.unary()?;
         let formula = if self.take(&["U", "until", "stronguntil"]) {
             let right = self.temporal()?;
             self.formulas.until(left, right)
@@ -218,27 +218,27 @@ impl Reader<'_> {
             left
         };
         self.depth -= 1;
-        self.shallow(formula)
+        self.check_height(formula)
     }
 
-    fn single(&mut self) -> Result<FormulaId, Failure> {
-        self.deeper()?;
-        let formula = self.single_within()?;
+    fn unary(&mut self) -> Result<FormulaId, Failure> {
+        self.enter_nesting()?;
+        let formula = self.unary_unchecked()?;
         self.depth -= 1;
-        self.shallow(formula)
+        self.check_height(formula)
     }
 
-    fn single_within(&mut self) -> Result<FormulaId, Failure> {
+    fn unary_unchecked(&mut self) -> Result<FormulaId, Failure> {
         if self.take(&["[]", "always"]) {
-            let inner = self.single()?;
+            let inner = self.unary()?;
             return Ok(self.formulas.release(Formulas::FALSE, inner));
         }
         if self.take(&["<>", "eventually"]) {
-            let inner = self.single()?;
+            let inner = self.unary()?;
             return Ok(self.formulas.until(Formulas::TRUE, inner));
         }
         if self.take(&["!", "not"]) {
-            let inner = self.single()?;
+            let inner = self.unary()?;
             return Ok(self.formulas.complement(inner));
         }
         if self.take(&["("]) {
@@ -270,7 +270,7 @@ impl Reader<'_> {
 
     /// A number, if one comes next.
     fn number(&mut self) -> Result<Option<i128>, Failure> {
-        self.blanks();
+        self.skip_blanks();
         let rest = &self.text[self.at..];
         let sign = usize::from(rest.starts_with('-'));
         let digits = rest[sign..].bytes().take_while(u8::is_ascii_digit).count();
@@ -284,7 +284,7 @@ impl Reader<'_> {
     }
 
     fn comparison(&mut self) -> Option<Comparison> {
-        self.blanks();
+        self.skip_blanks();
         let rest = &self.text[self.at..];
         // These begin with a sign of comparison and are none.
         if rest.starts_with("<>") || rest.starts_with("<->") {
@@ -324,9 +324,9 @@ impl Reader<'_> {
         if let Some(known) = self.known.get(&atom) {
             return Ok(*known);
         }
-        if self.atoms.len() == MOST_ATOMS {
+        if self.atoms.len() == MAX_ATOMS {
             let help = "several properties may ask for more than one can".to_string();
-            return Err((format!("the property asks for more than {MOST_ATOMS} things"), Some(help)));
+            return Err((format!("the property asks for more than {MAX_ATOMS} things"), Some(help)));
         }
         let literal = self.formulas.literal(self.atoms.len(), Sign::Holds);
         self.known.insert(atom.clone(), literal);
@@ -343,7 +343,7 @@ impl Reader<'_> {
 
     /// `P`, `P[2]`: the process and the instance.
     fn instance(&mut self) -> Result<(usize, u32), Failure> {
-        self.blanks();
+        self.skip_blanks();
         let name = self.word().to_string();
         if name.is_empty() {
             let rest: String = self.text[self.at..].chars().take(12).collect();
@@ -365,7 +365,7 @@ impl Reader<'_> {
         }
         let mut replica = 0;
         if self.take(&["["]) {
-            self.blanks();
+            self.skip_blanks();
             replica = self.word().parse().unwrap_or(u32::MAX);
             if !self.take(&["]"]) || replica >= processes[index].replicas {
                 let count = processes[index].replicas;
@@ -403,7 +403,7 @@ impl Reader<'_> {
 
     /// The variable after `P:`.
     fn variable(&mut self, index: usize, instance: u32) -> Result<Term, Failure> {
-        self.blanks();
+        self.skip_blanks();
         let name = SmolStr::from(self.word());
         let process = &self.program.processes[index];
         let waits: Vec<&Wait> = waits(process).collect();

@@ -1,9 +1,9 @@
 //! What a check has come to: the verdict, what was covered to reach it, and what was not.
 
 use crate::counterexample::Counterexample;
+use crate::environment::is_read;
 use crate::options::{Compaction, Limit, Options, Reduction, Symmetry, omission_bound};
-use crate::space::waits;
-use crate::surroundings::is_read;
+use crate::waits::waits;
 use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Location, Op, Operation, PoolId, Program, Type, TypeId};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope, Values};
 use rustc_hash::FxHashSet;
@@ -46,7 +46,7 @@ pub enum Leaks {
     /// All.
     All,
     /// So many that their pool runs out.
-    OfWholePools,
+    ExhaustingPool,
 }
 
 /// Which deadlocks an engine looks for.
@@ -55,17 +55,17 @@ pub enum Deadlocks {
     /// All.
     All,
     /// Those in which nobody can go on: of some, not while others wait for the world or the clock.
-    OfEverybody,
+    GlobalOnly,
 }
 
 impl Deadlocks {
     /// Those that an engine finds which takes whoever waits for the world or the clock for somebody who can go on.
-    pub fn where_nobody_moves(model: &ModelProgram) -> Deadlocks {
+    pub fn of_engine_without_partial_deadlocks(model: &ModelProgram) -> Deadlocks {
         let program = &model.program;
         let with_world = program.channels.iter().any(|channel| channel.boundary != Boundary::Internal);
         let mut branches = program.processes.iter().flat_map(waits).flat_map(|wait| &wait.branches);
         let with_clock = branches.any(|branch| matches!(branch.operation, Operation::After { .. }));
-        if with_world || with_clock { Deadlocks::OfEverybody } else { Deadlocks::All }
+        if with_world || with_clock { Deadlocks::GlobalOnly } else { Deadlocks::All }
     }
 }
 
@@ -275,13 +275,13 @@ impl Report {
         };
         let partial = match self.deadlocks {
             Deadlocks::All => "",
-            Deadlocks::OfEverybody => " (not of some while others wait for the world or the clock)",
+            Deadlocks::GlobalOnly => " (not of some while others wait for the world or the clock)",
         };
         let memory = match self.leaks {
-            Leaks::OfWholePools if !model.program.types.pools().is_empty() => {
+            Leaks::ExhaustingPool if !model.program.types.pools().is_empty() => {
                 "memory (lost objects only where their pool runs out)"
             }
-            Leaks::OfWholePools | Leaks::All => "memory",
+            Leaks::ExhaustingPool | Leaks::All => "memory",
         };
         let mut all =
             vec![format!("deadlock{partial}, assertions, bounds, division, overflow, ranges, pools, {memory}")];
@@ -302,7 +302,7 @@ impl Report {
             line(format!("not covered: anything but {}", self.restrictions.join("; ")));
         }
         if !self.unreached.is_empty() {
-            let lines: Vec<String> = self.unreached.iter().map(|at| place_text(&model.program, *at)).collect();
+            let lines: Vec<String> = self.unreached.iter().map(|at| line_or_place(&model.program, *at)).collect();
             line(format!("never executed: {}", lines.join(", ")));
         }
         text
@@ -310,7 +310,7 @@ impl Report {
 }
 
 /// A line, or a place in it.
-pub fn place_text(program: &Program, location: Location) -> String {
+pub fn line_or_place(program: &Program, location: Location) -> String {
     let column = if location.column > 0 { format!(":{}", location.column) } else { String::new() };
     format!("{}:{}{column}", program.files[location.file as usize], location.line)
 }

@@ -6,12 +6,12 @@
 //! the states that it has added, then at those of others that nobody has taken yet. Where the reduction wants to know at
 //! once what is new, and in small levels, which one thread does alone, states are added to whatever shard.
 
-use crate::level::Level;
-use crate::meeting::Meeting;
-use crate::moves::{Move, MoveEnd, MoveRef, Mover};
+use crate::exploration_plan::ExplorationPlan;
+use crate::frontier::Frontier;
 use crate::options::{Limit, Limits, Options, Progress, Reduction};
-use crate::space::Space;
-use crate::store::{Added, Bundle, StateRef, Store, WINDOW, hash, signature};
+use crate::spin_barrier::SpinBarrier;
+use crate::store::{Insertion, PackedStates, StateRef, Store, WINDOW, hash, signature};
+use crate::successors::{SuccessorGenerator, Transition, TransitionId, TransitionOutcome};
 use quaject_esp_exec::coverage::Coverage;
 use quaject_esp_exec::report::{FaultReport, Outcome};
 use quaject_esp_exec::step::TooLarge;
@@ -22,38 +22,38 @@ use std::sync::{Mutex, RwLock};
 use std::time::{Duration, Instant};
 
 /// States that a thread takes at once; fewer in small levels, at whose end it would be waited for.
-const BATCH: Range<usize> = 8..64;
+const CLAIM_SIZE: Range<usize> = 8..64;
 /// Levels with fewer states are not divided.
-const WORTH_DIVIDING: usize = 256;
+const MIN_PARALLEL_STATES: usize = 256;
 /// States that are handed to another thread at once.
-const PARCEL: usize = 512;
+const HANDOVER_STATES: usize = 512;
 /// Parcels that wait for a thread, after which others add such states themselves.
-const MOST_PARCELS: usize = 32;
+const MAX_INBOX_BATCHES: usize = 32;
 /// How often progress is told.
 pub(crate) const BETWEEN_PROGRESS: Duration = Duration::from_millis(200);
 
 /// What a search has found wrong.
 #[derive(Clone, Debug)]
-pub(crate) struct Finding {
+pub(crate) struct LocatedViolation {
     /// The state in which it happens.
     pub(crate) state: StateRef,
-    pub(crate) what: Wrong,
+    pub(crate) violation: Violation,
 }
 
 /// What can be wrong.
 #[derive(Clone, Debug)]
-pub(crate) enum Wrong {
+pub(crate) enum Violation {
     /// Nobody can move but by the world or the clock, and some wait in vain.
     Deadlock(Box<FaultReport>),
     /// This move is a fault, or does not end.
-    Move(Move),
+    Transition(Transition),
     /// An object of this pool is lost.
     Leak(PoolId),
 }
 
 /// What a search has come to.
-pub(crate) struct Searched {
-    pub(crate) finding: Option<Finding>,
+pub(crate) struct SearchOutcome {
+    pub(crate) violation: Option<LocatedViolation>,
     pub(crate) limit: Option<Limit>,
     pub(crate) transitions: u64,
     pub(crate) depth: u32,
@@ -66,49 +66,49 @@ struct Shared<'s> {
     limits: Limits,
     reduction: Reduction,
     started: Instant,
-    desks: Vec<Desk>,
+    queues: Vec<WorkerQueue>,
     stop: AtomicBool,
     /// What is looked for.
-    wanted: &'s (dyn Fn(&Wrong) -> bool + Sync),
+    is_sought: &'s (dyn Fn(&Violation) -> bool + Sync),
     /// The first finding or limit.
-    found: Mutex<(Option<Finding>, Option<Limit>)>,
+    found: Mutex<(Option<LocatedViolation>, Option<Limit>)>,
     transitions: AtomicU64,
     /// What threads remember besides the states, in bytes.
-    remembered: AtomicUsize,
+    cached_bytes: AtomicUsize,
 }
 
 /// What others find of one thread, in memory apart from that of the rest.
 #[derive(Default)]
 #[repr(align(128))]
-struct Desk {
+struct WorkerQueue {
     /// Its states of the level under way, and how many of them have been taken.
-    level: RwLock<Level>,
+    level: RwLock<Frontier>,
     taken: AtomicUsize,
     /// How many there were at its start, and whether the search had been stopped: written between the two meetings at
     /// the end of a level, so that all read the same after them.
-    waiting: AtomicUsize,
+    pending: AtomicUsize,
     stopped: AtomicBool,
     /// Parcels of states that belong into its shard.
-    inbox: Mutex<Vec<Bundle>>,
+    inbox: Mutex<Vec<PackedStates>>,
 }
 
 impl Shared<'_> {
     /// How many states the level has that all are about to take; none if the search is over.
-    fn waiting(&self) -> usize {
-        if self.desks.iter().any(|desk| desk.stopped.load(Ordering::Relaxed)) {
+    fn pending(&self) -> usize {
+        if self.queues.iter().any(|queue| queue.stopped.load(Ordering::Relaxed)) {
             return 0;
         }
-        self.desks.iter().map(|desk| desk.waiting.load(Ordering::Relaxed)).sum()
+        self.queues.iter().map(|queue| queue.pending.load(Ordering::Relaxed)).sum()
     }
 
     /// Whether a level of so many states is divided among threads.
-    fn divides(&self, waiting: usize) -> bool {
-        waiting >= WORTH_DIVIDING && self.desks.len() > 1
+    fn is_parallel(&self, pending: usize) -> bool {
+        pending >= MIN_PARALLEL_STATES && self.queues.len() > 1
     }
 
     /// Ends the search if this is looked for.
-    fn find(&self, finding: Finding) -> bool {
-        if !(self.wanted)(&finding.what) {
+    fn report_violation(&self, finding: LocatedViolation) -> bool {
+        if !(self.is_sought)(&finding.violation) {
             return false;
         }
         let mut found = self.found.lock().expect("no thread panics with it");
@@ -119,7 +119,7 @@ impl Shared<'_> {
         true
     }
 
-    fn reach(&self, limit: Limit) {
+    fn stop_at(&self, limit: Limit) {
         let mut found = self.found.lock().expect("no thread panics with it");
         if found.1.is_none() {
             found.1 = Some(limit);
@@ -133,75 +133,80 @@ struct Worker<'s, 'm> {
     /// Its desk and its shard.
     number: usize,
     /// Whether the others rest.
-    is_alone: bool,
-    mover: Mover<'m>,
-    next: Level,
+    runs_alone: bool,
+    generator: SuccessorGenerator<'m>,
+    next: Frontier,
     numbers: Vec<u32>,
     successor: Vec<u32>,
     /// By shard: states to which moves lead, and that are still to be added.
-    bundles: Vec<Bundle>,
+    outgoing: Vec<PackedStates>,
     /// Parcels of others, emptied: the next ones for them.
-    spares: Vec<Bundle>,
+    spare_batches: Vec<PackedStates>,
     transitions: u64,
-    remembered: usize,
+    cached_bytes: usize,
 }
 
 impl<'s, 'm> Worker<'s, 'm> {
-    fn new(shared: &'s Shared<'s>, number: usize, space: &'m Space<'m>, mover: Mover<'m>) -> Worker<'s, 'm> {
-        let mut bundles = Vec::new();
-        bundles.resize_with(shared.desks.len(), Bundle::default);
+    fn new(
+        shared: &'s Shared<'s>,
+        number: usize,
+        plan: &'m ExplorationPlan<'m>,
+        generator: SuccessorGenerator<'m>,
+    ) -> Worker<'s, 'm> {
+        let mut outgoing = Vec::new();
+        outgoing.resize_with(shared.queues.len(), PackedStates::default);
         Worker {
             shared,
             number,
-            is_alone: false,
-            mover,
-            next: Level::default(),
-            numbers: vec![0; space.width],
-            successor: vec![0; space.width],
-            bundles,
-            spares: Vec::new(),
+            runs_alone: false,
+            generator,
+            next: Frontier::default(),
+            numbers: vec![0; plan.width],
+            successor: vec![0; plan.width],
+            outgoing,
+            spare_batches: Vec::new(),
             transitions: 0,
-            remembered: 0,
+            cached_bytes: 0,
         }
     }
 
     /// Takes its share of the level under way.
-    fn work(&mut self, progress: &mut dyn FnMut()) {
-        let desks = &self.shared.desks;
-        for desk in desks[self.number..].iter().chain(&desks[..self.number]) {
-            if self.work_at(desk, progress) {
+    fn process_level(&mut self, progress: &mut dyn FnMut()) {
+        let queues = &self.shared.queues;
+        for queue in queues[self.number..].iter().chain(&queues[..self.number]) {
+            if self.process_queue(queue, progress) {
                 return;
             }
         }
-        for shard in 0..self.bundles.len() {
-            self.pass_on(shard);
+        for shard in 0..self.outgoing.len() {
+            self.hand_over(shard);
         }
     }
 
     /// Takes states of one desk until there are none; true if the search is over.
-    fn work_at(&mut self, desk: &Desk, progress: &mut dyn FnMut()) -> bool {
+    fn process_queue(&mut self, queue: &WorkerQueue, progress: &mut dyn FnMut()) -> bool {
         let shared = self.shared;
-        let level = desk.level.read().expect("no thread panics with a level");
-        let batch = (level.len() / 16).clamp(BATCH.start, BATCH.end);
+        let level = queue.level.read().expect("no thread panics with a level");
+        let batch = (level.len() / 16).clamp(CLAIM_SIZE.start, CLAIM_SIZE.end);
         loop {
-            let first = desk.taken.fetch_add(batch, Ordering::Relaxed);
+            let first = queue.taken.fetch_add(batch, Ordering::Relaxed);
             if shared.stop.load(Ordering::Relaxed) {
                 return true;
             }
             if first >= level.len() {
                 return false;
             }
-            self.mover.trim();
+            self.generator.evict_if_large();
             for index in first..level.len().min(first + batch) {
                 let mut numbers = std::mem::take(&mut self.numbers);
                 let state = level.read(shared.store, index, &mut numbers);
-                let over = self.take_moves(state, &numbers);
+                let over = self.expand(state, &numbers);
                 self.numbers = numbers;
                 if over {
                     return true;
                 }
             }
-            self.receive();
+            self.drain_inbox();
             shared.transitions.fetch_add(std::mem::take(&mut self.transitions), Ordering::Relaxed);
             self.check_limits();
             progress();
@@ -211,307 +216,310 @@ impl<'s, 'm> Worker<'s, 'm> {
     fn check_limits(&mut self) {
         let shared = self.shared;
         let limits = &shared.limits;
-        let remembered = self.mover.bytes();
-        shared.remembered.fetch_add(remembered, Ordering::Relaxed);
-        shared.remembered.fetch_sub(std::mem::replace(&mut self.remembered, remembered), Ordering::Relaxed);
+        let cached_bytes = self.generator.bytes();
+        shared.cached_bytes.fetch_add(cached_bytes, Ordering::Relaxed);
+        shared.cached_bytes.fetch_sub(std::mem::replace(&mut self.cached_bytes, cached_bytes), Ordering::Relaxed);
         if limits.states.is_some_and(|most| shared.store.count() as u64 > most) {
-            shared.reach(Limit::States);
+            shared.stop_at(Limit::States);
         }
         if limits.time.is_some_and(|most| shared.started.elapsed() > most) {
-            shared.reach(Limit::Time);
+            shared.stop_at(Limit::Time);
         }
         if limits.bytes.is_some_and(|most| self.bytes() as u64 > most) {
-            shared.reach(Limit::Memory);
+            shared.stop_at(Limit::Memory);
         }
         if limits.is_interrupted() {
-            shared.reach(Limit::Interrupted);
+            shared.stop_at(Limit::Interrupted);
         }
     }
 
     fn bytes(&self) -> usize {
-        let parts = self.mover.space.parts.bytes() + self.shared.remembered.load(Ordering::Relaxed);
+        let parts = self.generator.plan.components.bytes() + self.shared.cached_bytes.load(Ordering::Relaxed);
         self.shared.store.bytes() + parts + self.next.bytes()
     }
 
     /// Takes the moves of a state; true if the search is over.
-    fn take_moves(&mut self, state: StateRef, numbers: &[u32]) -> bool {
-        self.mover.find(numbers);
-        if let Some(limit) = self.mover.cut {
-            self.shared.reach(limit);
+    fn expand(&mut self, state: StateRef, numbers: &[u32]) -> bool {
+        self.generator.find_enabled(numbers);
+        if let Some(limit) = self.generator.limit_reached {
+            self.shared.stop_at(limit);
             return true;
         }
-        if let Some(pool) = self.mover.leak(numbers)
-            && self.shared.find(Finding { state, what: Wrong::Leak(pool) })
+        if let Some(pool) = self.generator.leak(numbers)
+            && self.shared.report_violation(LocatedViolation { state, violation: Violation::Leak(pool) })
         {
             return true;
         }
-        if self.mover.rests() {
-            if let Outcome::Faulted(report) = self.mover.rest(numbers)
-                && self.shared.find(Finding { state, what: Wrong::Deadlock(report) })
+        if self.generator.is_quiescent() {
+            if let Outcome::Faulted(report) = self.generator.quiescence(numbers)
+                && self.shared.report_violation(LocatedViolation { state, violation: Violation::Deadlock(report) })
             {
                 return true;
             }
-            if self.mover.found.is_empty() {
+            if self.generator.enabled.is_empty() {
                 return false;
             }
         }
         let enough = match self.shared.reduction {
-            Reduction::On => self.mover.reduce(numbers),
-            Reduction::Communications | Reduction::Off => self.mover.found.len(),
+            Reduction::On => self.generator.reduce(numbers),
+            Reduction::Communications | Reduction::Off => self.generator.enabled.len(),
         };
-        let all = self.mover.found.len();
-        match self.take(state, numbers, 0..enough) {
-            Taken::Over => true,
-            Taken::Progress => false,
+        let all = self.generator.enabled.len();
+        match self.take_transitions(state, numbers, 0..enough) {
+            Expansion::Stop => true,
+            Expansion::Progress => false,
             // Everything that is enough leads back to where the search has been.
-            Taken::Nothing => enough < all && self.take(state, numbers, enough..all) == Taken::Over,
+            Expansion::NothingNew => {
+                enough < all && self.take_transitions(state, numbers, enough..all) == Expansion::Stop
+            }
         }
     }
 
     /// Takes some of the moves found. What they have come to is known at once only if the reduction asks.
-    fn take(&mut self, state: StateRef, numbers: &[u32], moves: Range<usize>) -> Taken {
+    fn take_transitions(&mut self, state: StateRef, numbers: &[u32], moves: Range<usize>) -> Expansion {
         let base = hash(numbers);
-        let mut taken = Taken::Nothing;
+        let mut taken = Expansion::NothingNew;
         for index in moves {
-            let found = self.mover.found[index];
+            let found = self.generator.enabled[index];
             self.transitions += 1;
-            match &self.mover.get(found).end {
-                MoveEnd::Goes => taken = taken.max(self.lead(state, found, numbers, base)),
-                MoveEnd::Exits => taken = taken.max(Taken::Progress),
-                MoveEnd::Fails(_) | MoveEnd::Endless(_) => {
-                    let what = Wrong::Move(self.mover.get(found).clone());
-                    if self.shared.find(Finding { state, what }) {
-                        return Taken::Over;
+            match &self.generator.get(found).outcome {
+                TransitionOutcome::Continues => taken = taken.max(self.batch_successor(state, found, numbers, base)),
+                TransitionOutcome::Exits => taken = taken.max(Expansion::Progress),
+                TransitionOutcome::Faults(_) | TransitionOutcome::NonTerminating(_) => {
+                    let violation = Violation::Transition(self.generator.get(found).clone());
+                    if self.shared.report_violation(LocatedViolation { state, violation }) {
+                        return Expansion::Stop;
                     }
-                    taken = taken.max(Taken::Progress);
+                    taken = taken.max(Expansion::Progress);
                 }
             }
         }
-        if let Some(limit) = self.mover.cut {
-            self.shared.reach(limit);
-            return Taken::Over;
+        if let Some(limit) = self.generator.limit_reached {
+            self.shared.stop_at(limit);
+            return Expansion::Stop;
         }
         if self.shared.reduction == Reduction::On {
-            for shard in 0..self.bundles.len() {
-                taken = taken.max(self.add(shard));
+            for shard in 0..self.outgoing.len() {
+                taken = taken.max(self.flush(shard));
             }
         }
         taken
     }
 
     /// Puts a state to which a move leads into its bundle.
-    fn lead(&mut self, from: StateRef, found: MoveRef, numbers: &[u32], base: u64) -> Taken {
+    fn batch_successor(&mut self, from: StateRef, found: TransitionId, numbers: &[u32], base: u64) -> Expansion {
         let successor = &mut self.successor[..];
-        let mut hashed = self.mover.apply(found, numbers, base, successor);
-        if !self.mover.space.groups.is_empty() {
-            for group in &self.mover.space.groups {
+        let mut hashed = self.generator.apply(found, numbers, base, successor);
+        if !self.generator.plan.groups.is_empty() {
+            for group in &self.generator.plan.groups {
                 successor[group.clone()].sort_unstable();
             }
             hashed = hash(successor);
         }
         let signature = signature(hashed);
         let shard = self.shared.store.shard(signature);
-        self.bundles[shard].push(Some(from), successor, signature);
-        let enough = if shard == self.number || self.adds_itself() { WINDOW } else { PARCEL };
-        if self.bundles[shard].len() == enough { self.pass_on(shard) } else { Taken::Nothing }
+        self.outgoing[shard].push(Some(from), successor, signature);
+        let enough = if shard == self.number || self.inserts_into_any_shard() { WINDOW } else { HANDOVER_STATES };
+        if self.outgoing[shard].len() == enough { self.hand_over(shard) } else { Expansion::NothingNew }
     }
 
     /// Whether it adds states to shards that are not its own.
-    fn adds_itself(&self) -> bool {
-        self.is_alone || self.shared.reduction == Reduction::On
+    fn inserts_into_any_shard(&self) -> bool {
+        self.runs_alone || self.shared.reduction == Reduction::On
     }
 
     /// Adds the states of a bundle, or hands them to the thread whose they are.
-    fn pass_on(&mut self, shard: usize) -> Taken {
-        if shard != self.number && !self.adds_itself() {
-            let mut inbox = self.shared.desks[shard].inbox.lock().expect("no thread panics with an inbox");
-            if inbox.len() < MOST_PARCELS {
-                let spare = self.spares.pop().unwrap_or_default();
-                inbox.push(std::mem::replace(&mut self.bundles[shard], spare));
-                return Taken::Nothing;
+    fn hand_over(&mut self, shard: usize) -> Expansion {
+        if shard != self.number && !self.inserts_into_any_shard() {
+            let mut inbox = self.shared.queues[shard].inbox.lock().expect("no thread panics with an inbox");
+            if inbox.len() < MAX_INBOX_BATCHES {
+                let spare = self.spare_batches.pop().unwrap_or_default();
+                inbox.push(std::mem::replace(&mut self.outgoing[shard], spare));
+                return Expansion::NothingNew;
             }
         }
-        self.add(shard)
+        self.flush(shard)
     }
 
     /// Adds the states of a bundle.
-    fn add(&mut self, shard: usize) -> Taken {
-        let mut bundle = std::mem::take(&mut self.bundles[shard]);
-        let taken = self.add_all(shard, &bundle);
-        bundle.clear();
-        self.bundles[shard] = bundle;
+    fn flush(&mut self, shard: usize) -> Expansion {
+        let mut batch = std::mem::take(&mut self.outgoing[shard]);
+        let taken = self.insert_all(shard, &batch);
+        batch.clear();
+        self.outgoing[shard] = batch;
         taken
     }
 
     /// Adds what others have found in its shard.
-    fn receive(&mut self) {
-        let parcels =
-            std::mem::take(&mut *self.shared.desks[self.number].inbox.lock().expect("no thread panics with an inbox"));
-        for mut parcel in parcels {
-            self.add_all(self.number, &parcel);
-            parcel.clear();
-            self.spares.push(parcel);
+    fn drain_inbox(&mut self) {
+        let batches =
+            std::mem::take(&mut *self.shared.queues[self.number].inbox.lock().expect("no thread panics with an inbox"));
+        for mut batch in batches {
+            self.insert_all(self.number, &batch);
+            batch.clear();
+            self.spare_batches.push(batch);
         }
     }
 
     /// Adds states to a shard, and to the next level those that are new.
-    fn add_all(&mut self, shard: usize, bundle: &Bundle) -> Taken {
-        let (store, next, mut taken) = (self.shared.store, &mut self.next, Taken::Nothing);
-        store.add_all(shard, bundle, &mut |index, added| match added {
-            Added::New(new) => {
-                taken = taken.max(Taken::Progress);
-                next.push(store, new, bundle.words(index));
+    fn insert_all(&mut self, shard: usize, batch: &PackedStates) -> Expansion {
+        let (store, next, mut taken) = (self.shared.store, &mut self.next, Expansion::NothingNew);
+        store.insert_all(shard, batch, &mut |index, added| match added {
+            Insertion::New(new) => {
+                taken = taken.max(Expansion::Progress);
+                next.push(store, new, batch.words(index));
             }
-            Added::Known(_) => {}
-            Added::Full => taken = Taken::Over,
+            Insertion::Known(_) => {}
+            Insertion::Full => taken = Expansion::Stop,
         });
-        if taken == Taken::Over {
-            self.shared.reach(Limit::Memory);
+        if taken == Expansion::Stop {
+            self.shared.stop_at(Limit::Memory);
         }
         taken
     }
 
     /// Ends its share of a level, when all others have handed over what they have found.
-    fn end_level(&mut self) {
-        self.receive();
-        let desk = &self.shared.desks[self.number];
-        let mut level = desk.level.write().expect("no thread panics with a level");
+    fn finish_level(&mut self) {
+        self.drain_inbox();
+        let queue = &self.shared.queues[self.number];
+        let mut level = queue.level.write().expect("no thread panics with a level");
         // What the level takes in memory serves the next one.
         std::mem::swap(&mut *level, &mut self.next);
         self.next.clear();
-        desk.taken.store(0, Ordering::Relaxed);
-        desk.waiting.store(level.len(), Ordering::Relaxed);
-        desk.stopped.store(self.shared.stop.load(Ordering::Relaxed), Ordering::Relaxed);
+        queue.taken.store(0, Ordering::Relaxed);
+        queue.pending.store(level.len(), Ordering::Relaxed);
+        queue.stopped.store(self.shared.stop.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
     /// Level after level with the others, until there is none or the search is over. Returns how many there were.
-    fn work_with_others(&mut self, meeting: &Meeting, progress: &mut dyn FnMut(u32)) -> u32 {
+    fn run_in_parallel(&mut self, barrier: &SpinBarrier, progress: &mut dyn FnMut(u32)) -> u32 {
         let mut depth = 0;
         loop {
-            let waiting = self.shared.waiting();
-            if waiting == 0 {
+            let pending = self.shared.pending();
+            if pending == 0 {
                 return depth;
             }
-            if !self.shared.divides(waiting) {
+            if !self.shared.is_parallel(pending) {
                 // Nobody writes what is read above before all have read it.
-                meeting.wait();
+                barrier.wait();
                 if self.number == 0 {
-                    depth += self.work_alone(&mut |more| progress(depth + more));
+                    depth += self.run_sequentially(&mut |more| progress(depth + more));
                 }
             } else {
-                self.work(&mut || progress(depth));
-                meeting.wait();
-                self.end_level();
+                self.process_level(&mut || progress(depth));
+                barrier.wait();
+                self.finish_level();
                 depth += 1;
             }
-            meeting.wait();
+            barrier.wait();
         }
     }
 
     /// The same while nobody else works, as long as it is not worth while to divide levels.
-    fn work_alone(&mut self, progress: &mut dyn FnMut(u32)) -> u32 {
+    fn run_sequentially(&mut self, progress: &mut dyn FnMut(u32)) -> u32 {
         let mut depth = 0;
         let shared = self.shared;
-        self.is_alone = true;
-        while shared.waiting() > 0 && !shared.divides(shared.waiting()) {
-            self.work(&mut || progress(depth));
+        self.runs_alone = true;
+        while shared.pending() > 0 && !shared.is_parallel(shared.pending()) {
+            self.process_level(&mut || progress(depth));
             // All that it has found is in its own hands.
-            for desk in &shared.desks {
-                desk.waiting.store(0, Ordering::Relaxed);
-                desk.level.write().expect("no thread panics with a level").clear();
+            for queue in &shared.queues {
+                queue.pending.store(0, Ordering::Relaxed);
+                queue.level.write().expect("no thread panics with a level").clear();
             }
-            self.end_level();
+            self.finish_level();
             depth += 1;
         }
-        self.is_alone = false;
+        self.runs_alone = false;
         depth
     }
 }
 
 /// What taking moves has come to, in rising order: of several, the greatest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Taken {
+enum Expansion {
     /// They all lead to states that were known, as far as is known.
-    Nothing,
+    NothingNew,
     /// One is new, or ends the run.
     Progress,
     /// The search is over.
-    Over,
+    Stop,
 }
 
 /// Searches a space for what is wrong and wanted, with a thread for each shard of the store; what is not wanted ends a
 /// run.
 pub(crate) fn search<'m>(
-    space: &'m Space<'m>,
+    plan: &'m ExplorationPlan<'m>,
     store: &Store,
     options: &Options,
-    wanted: &(dyn Fn(&Wrong) -> bool + Sync),
+    is_sought: &(dyn Fn(&Violation) -> bool + Sync),
     progress: &mut dyn FnMut(Progress),
-) -> Result<Searched, TooLarge> {
-    let mut desks = Vec::new();
-    desks.resize_with(store.shards(), Desk::default);
+) -> Result<SearchOutcome, TooLarge> {
+    let mut queues = Vec::new();
+    queues.resize_with(store.shards(), WorkerQueue::default);
     let shared = Shared {
         store,
         limits: options.limits.clone(),
         reduction: options.reduction,
         started: Instant::now(),
-        desks,
+        queues,
         stop: AtomicBool::new(false),
-        wanted,
+        is_sought,
         found: Mutex::new((None, None)),
         transitions: AtomicU64::new(0),
-        remembered: AtomicUsize::new(0),
+        cached_bytes: AtomicUsize::new(0),
     };
-    let mut mover = Mover::new(space)?;
-    mover.limit(&options.limits, shared.started);
-    let mut start = mover.start();
-    mover.settle(&mut start);
-    if let Some(limit) = mover.cut {
-        shared.reach(limit);
+    let mut generator = SuccessorGenerator::new(plan)?;
+    generator.set_limits(&options.limits, shared.started);
+    let mut start = generator.start();
+    generator.run_eager_steps(&mut start);
+    if let Some(limit) = generator.limit_reached {
+        shared.stop_at(limit);
     }
-    let mut main = Worker::new(&shared, 0, space, mover);
+    let mut main = Worker::new(&shared, 0, plan, generator);
     let first = signature(hash(&start));
     let shard = store.shard(first);
-    main.bundles[shard].push(None, &start, first);
-    main.add(shard);
-    let meeting = Meeting::new(shared.desks.len());
+    main.outgoing[shard].push(None, &start, first);
+    main.flush(shard);
+    let barrier = SpinBarrier::new(shared.queues.len());
     let coverages: Mutex<Vec<Coverage>> = Mutex::new(Vec::new());
-    main.end_level();
-    let mut told = shared.started;
-    let mut tell = |depth| {
-        if told.elapsed() > BETWEEN_PROGRESS {
-            told = Instant::now();
+    main.finish_level();
+    let mut last_report = shared.started;
+    let mut report_progress = |depth| {
+        if last_report.elapsed() > BETWEEN_PROGRESS {
+            last_report = Instant::now();
             let states = shared.store.count() as u64;
-            let bytes = shared.store.bytes() + shared.remembered.load(Ordering::Relaxed);
+            let bytes = shared.store.bytes() + shared.cached_bytes.load(Ordering::Relaxed);
             progress(Progress { states, depth, bytes: bytes as u64, elapsed: shared.started.elapsed() });
         }
     };
     // Many searches end before it is worth while to begin a thread.
-    let mut depth = main.work_alone(&mut tell);
-    if shared.waiting() > 0 {
-        let alone = depth;
+    let mut depth = main.run_sequentially(&mut report_progress);
+    if shared.pending() > 0 {
+        let sequential = depth;
         depth += std::thread::scope(|scope| {
-            for number in 1..shared.desks.len() {
-                let (shared, meeting, coverages) = (&shared, &meeting, &coverages);
+            for number in 1..shared.queues.len() {
+                let (shared, barrier, coverages) = (&shared, &barrier, &coverages);
                 scope.spawn(move || {
                     // Here, so that what it writes all the time is in memory that its thread has asked for, and not
                     // beside what another one writes.
-                    let mut mover = Mover::new(space).expect("no mover is too large where another is not");
-                    mover.limit(&shared.limits, shared.started);
-                    mover.start();
-                    let mut worker = Worker::new(shared, number, space, mover);
-                    worker.work_with_others(meeting, &mut |_| {});
-                    let coverage = worker.mover.coverage();
+                    let mut generator =
+                        SuccessorGenerator::new(plan).expect("no mover is too large where another is not");
+                    generator.set_limits(&shared.limits, shared.started);
+                    generator.start();
+                    let mut worker = Worker::new(shared, number, plan, generator);
+                    worker.run_in_parallel(barrier, &mut |_| {});
+                    let coverage = worker.generator.coverage();
                     coverages.lock().expect("no thread panics with it").extend(coverage);
                 });
             }
-            main.work_with_others(&meeting, &mut |more| tell(alone + more))
+            main.run_in_parallel(&barrier, &mut |more| report_progress(sequential + more))
         });
     }
-    let mut coverage = main.mover.coverage().unwrap_or_else(|| Coverage::new(&space.model.program));
+    let mut coverage = main.generator.coverage().unwrap_or_else(|| Coverage::new(&plan.model.program));
     coverages.into_inner().expect("no thread panics with it").iter().for_each(|other| coverage.add(other));
     let bytes = main.bytes();
-    let (finding, limit) = std::mem::take(&mut *shared.found.lock().expect("no thread panics with it"));
+    let (violation, limit) = std::mem::take(&mut *shared.found.lock().expect("no thread panics with it"));
     let transitions = shared.transitions.load(Ordering::Relaxed) + main.transitions;
-    Ok(Searched { finding, limit, transitions, depth, bytes, coverage })
+    Ok(SearchOutcome { violation, limit, transitions, depth, bytes, coverage })
 }

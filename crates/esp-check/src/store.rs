@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 const CHUNK_WORDS: usize = 1 << 20;
-const MOST_CHUNKS: usize = 1 << 12;
+const MAX_CHUNKS: usize = 1 << 12;
 /// Words of the first chunk of a shard, and of the second, at least.
 const FIRST_CHUNK: usize = 1 << 14;
 const SECOND_CHUNK: usize = HUGE / 4;
@@ -47,7 +47,7 @@ pub(crate) struct Store {
     taken: AtomicUsize,
     words: AtomicUsize,
     /// Bytes that tables do not grow beyond.
-    most: usize,
+    max_bytes: usize,
     shards: Vec<Shard>,
 }
 
@@ -76,7 +76,7 @@ struct Table {
 
 /// States that are to be added, packed.
 #[derive(Debug, Default)]
-pub(crate) struct Bundle {
+pub(crate) struct PackedStates {
     /// 0 for a state without one.
     parents: Vec<StateRef>,
     signatures: Vec<u64>,
@@ -87,7 +87,7 @@ pub(crate) struct Bundle {
 
 /// What became of a state that was to be added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Added {
+pub(crate) enum Insertion {
     /// It is new.
     New(StateRef),
     /// It was there.
@@ -96,7 +96,7 @@ pub(crate) enum Added {
     Full,
 }
 
-impl Bundle {
+impl PackedStates {
     pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
@@ -178,7 +178,7 @@ impl Store {
     /// An empty store for states of so many numbers, in so many shards.
     pub(crate) fn new(width: usize, compaction: Compaction, shards: usize) -> Store {
         let mut chunks = Vec::new();
-        chunks.resize_with(MOST_CHUNKS, OnceLock::new);
+        chunks.resize_with(MAX_CHUNKS, OnceLock::new);
         let shard = || Shard {
             table: Mutex::new(Table {
                 slots: Pages::default(),
@@ -199,14 +199,17 @@ impl Store {
             chunks,
             taken: AtomicUsize::new(0),
             words: AtomicUsize::new(0),
-            most: usize::MAX,
+            max_bytes: usize::MAX,
             shards,
         }
     }
 
     /// The same store, full before a table makes it larger than this, in bytes.
-    pub(crate) fn limited(self, most: Option<u64>) -> Store {
-        Store { most: most.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX), ..self }
+    pub(crate) fn limited(self, max_bytes: Option<u64>) -> Store {
+        Store {
+            max_bytes: max_bytes.and_then(|max_bytes| usize::try_from(max_bytes).ok()).unwrap_or(usize::MAX),
+            ..self
+        }
     }
 
     /// How many states there are.
@@ -215,7 +218,7 @@ impl Store {
     }
 
     /// Whether its records can be read.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub(crate) fn keeps_full_states(&self) -> bool {
         self.compaction == Compaction::Off
     }
 
@@ -261,7 +264,7 @@ impl Store {
     /// The signatures of states.
     pub(crate) fn signatures(&self, states: &[StateRef]) -> Vec<u64> {
         let mut found: rustc_hash::FxHashMap<StateRef, u64> = states.iter().map(|state| (*state, 0)).collect();
-        if self.is_whole() {
+        if self.keeps_full_states() {
             let mut numbers = vec![0; self.width];
             for (state, found) in &mut found {
                 self.read(*state, &mut numbers);
@@ -281,48 +284,54 @@ impl Store {
     }
 
     /// Adds one state, by way of an empty bundle, unless it is there.
-    pub(crate) fn add(&self, bundle: &mut Bundle, parent: Option<StateRef>, numbers: &[u32], signature: u64) -> Added {
-        let mut added = Added::Full;
-        bundle.clear();
-        bundle.push(parent, numbers, signature);
-        self.add_all(self.shard(signature), bundle, &mut |_, found| added = found);
+    pub(crate) fn insert(
+        &self,
+        batch: &mut PackedStates,
+        parent: Option<StateRef>,
+        numbers: &[u32],
+        signature: u64,
+    ) -> Insertion {
+        let mut added = Insertion::Full;
+        batch.clear();
+        batch.push(parent, numbers, signature);
+        self.insert_all(self.shard(signature), batch, &mut |_, found| added = found);
         added
     }
 
     /// Adds the states of a bundle, which belong to this shard, unless they are there, and tells of each. Looks into all
     /// slots of a window, then at all records that could be theirs, before it goes on with the first: the memory that
     /// is far away is then waited for once.
-    pub(crate) fn add_all(&self, shard: usize, bundle: &Bundle, tell: &mut dyn FnMut(usize, Added)) {
+    pub(crate) fn insert_all(&self, shard: usize, batch: &PackedStates, on_inserted: &mut dyn FnMut(usize, Insertion)) {
         let mut table = self.table(shard);
-        for start in (0..bundle.len()).step_by(WINDOW) {
-            let window = start..bundle.len().min(start + WINDOW);
+        for start in (0..batch.len()).step_by(WINDOW) {
+            let window = start..batch.len().min(start + WINDOW);
             if let Some(bits) = table.wanted_bits() {
                 // While it is rebuilt, both are there.
-                if self.bytes() + (8 << bits) > self.most || table.grow(bits).is_err() {
-                    (start..bundle.len()).for_each(|index| tell(index, Added::Full));
+                if self.bytes() + (8 << bits) > self.max_bytes || table.grow(bits).is_err() {
+                    (start..batch.len()).for_each(|index| on_inserted(index, Insertion::Full));
                     break;
                 }
                 // Before another shard asks how many bytes there are.
                 self.shards[shard].slots.store(table.slots.len(), Ordering::Relaxed);
             }
-            self.look_ahead(&mut table, bundle, window.clone());
+            self.prefetch(&mut table, batch, window.clone());
             for index in window {
                 let first = table.first[index - start];
-                tell(index, self.add_one(&mut table, bundle, index, first));
+                on_inserted(index, self.insert_one(&mut table, batch, index, first));
             }
         }
         self.shards[shard].states.store(table.states, Ordering::Relaxed);
     }
 
-    fn look_ahead(&self, table: &mut Table, bundle: &Bundle, window: Range<usize>) {
+    fn prefetch(&self, table: &mut Table, batch: &PackedStates, window: Range<usize>) {
         let mut first = std::mem::take(&mut table.first);
         first.clear();
-        first.extend(bundle.signatures[window.clone()].iter().map(|signature| table.slots[table.position(*signature)]));
+        first.extend(batch.signatures[window.clone()].iter().map(|signature| table.slots[table.position(*signature)]));
         for (entry, index) in first.iter_mut().zip(window) {
-            let signature = bundle.signatures[index];
+            let signature = batch.signatures[index];
             let same = (*entry ^ signature) >> 32 == 0 && *entry != 0;
             // One whose first word differs is another state: with another signature, its slot is passed over.
-            if same && self.record(*entry as u32)[1].load(Ordering::Relaxed) != self.first_word(bundle, index) {
+            if same && self.record(*entry as u32)[1].load(Ordering::Relaxed) != self.first_word(batch, index) {
                 *entry = !signature | 1;
             }
         }
@@ -330,16 +339,16 @@ impl Store {
     }
 
     #[inline]
-    fn first_word(&self, bundle: &Bundle, index: usize) -> u32 {
+    fn first_word(&self, batch: &PackedStates, index: usize) -> u32 {
         match self.compaction {
-            Compaction::Off => bundle.words(index)[0],
-            Compaction::On => bundle.signatures[index] as u32,
+            Compaction::Off => batch.words(index)[0],
+            Compaction::On => batch.signatures[index] as u32,
         }
     }
 
     #[inline]
-    fn add_one(&self, table: &mut Table, bundle: &Bundle, index: usize, first: u64) -> Added {
-        let signature = bundle.signatures[index];
+    fn insert_one(&self, table: &mut Table, batch: &PackedStates, index: usize, first: u64) -> Insertion {
+        let signature = batch.signatures[index];
         let mask = table.slots.len() - 1;
         let mut at = table.position(signature);
         let mut entry = first;
@@ -349,13 +358,13 @@ impl Store {
                 entry = table.slots[at];
             }
             if entry == 0 {
-                let Some(state) = self.write(table, bundle, index) else { return Added::Full };
+                let Some(state) = self.write(table, batch, index) else { return Insertion::Full };
                 table.slots[at] = signature >> 32 << 32 | u64::from(state);
                 table.states += 1;
-                return Added::New(state);
+                return Insertion::New(state);
             }
-            if (entry ^ signature) >> 32 == 0 && self.is_same(entry as u32, bundle, index) {
-                return Added::Known(entry as u32);
+            if (entry ^ signature) >> 32 == 0 && self.is_same(entry as u32, batch, index) {
+                return Insertion::Known(entry as u32);
             }
             at = (at + 1) & mask;
             entry = table.slots[at];
@@ -364,21 +373,21 @@ impl Store {
 
     /// Whether a record is that of a state. No packed state is the beginning of another, so the words alone decide.
     #[inline]
-    fn is_same(&self, state: StateRef, bundle: &Bundle, index: usize) -> bool {
+    fn is_same(&self, state: StateRef, batch: &PackedStates, index: usize) -> bool {
         let record = &self.record(state)[1..];
         match self.compaction {
             Compaction::Off => {
-                let words = bundle.words(index);
+                let words = batch.words(index);
                 record.len() >= words.len()
                     && words.iter().zip(record).all(|(own, other)| *own == other.load(Ordering::Relaxed))
             }
-            Compaction::On => record[0].load(Ordering::Relaxed) == bundle.signatures[index] as u32,
+            Compaction::On => record[0].load(Ordering::Relaxed) == batch.signatures[index] as u32,
         }
     }
 
     /// Gives a shard its next chunk, in which there is room for so many words, unless all are taken or the system has no
     /// memory.
-    fn begin_chunk(&self, table: &mut Table, length: usize) -> Option<()> {
+    fn take_chunk(&self, table: &mut Table, length: usize) -> Option<()> {
         let least = if table.length == 0 { FIRST_CHUNK } else { SECOND_CHUNK.max(2 * table.length) };
         // Until it is there, and for good if it never is.
         table.length = 0;
@@ -396,16 +405,16 @@ impl Store {
     }
 
     /// Writes the record of a state.
-    fn write(&self, table: &mut Table, bundle: &Bundle, index: usize) -> Option<StateRef> {
-        let lower = [bundle.signatures[index] as u32];
-        let words = if self.is_whole() { bundle.words(index) } else { &lower };
+    fn write(&self, table: &mut Table, batch: &PackedStates, index: usize) -> Option<StateRef> {
+        let lower = [batch.signatures[index] as u32];
+        let words = if self.keeps_full_states() { batch.words(index) } else { &lower };
         let length = words.len() + 1;
         if table.next + length > table.length {
-            self.begin_chunk(table, length)?;
+            self.take_chunk(table, length)?;
         }
         let state = (table.chunk * CHUNK_WORDS + table.next) as StateRef;
         let record = self.record(state);
-        let parent = bundle.parents[index];
+        let parent = batch.parents[index];
         record[0].store(if parent == 0 { state } else { parent }, Ordering::Relaxed);
         for (word, slot) in words.iter().zip(&record[1..]) {
             slot.store(*word, Ordering::Relaxed);
@@ -446,7 +455,7 @@ pub(crate) fn pack(numbers: &[u32], words: &mut Vec<u32>) {
     let (mut pending, mut filled) = (0u64, 0);
     for number in numbers {
         // Less than a word is pending, so that the five bytes of the largest number fit.
-        let (bytes, bits) = if *number < 0x80 { (u64::from(*number), 8) } else { spread(*number) };
+        let (bytes, bits) = if *number < 0x80 { (u64::from(*number), 8) } else { encode_varint(*number) };
         pending |= bytes << filled;
         filled += bits;
         while filled >= 32 {
@@ -462,7 +471,7 @@ pub(crate) fn pack(numbers: &[u32], words: &mut Vec<u32>) {
 
 /// The bytes of one number, and how many bits they are.
 #[inline]
-fn spread(number: u32) -> (u64, u32) {
+fn encode_varint(number: u32) -> (u64, u32) {
     let (mut bytes, mut bits, mut rest) = (0u64, 0, number);
     while rest >= 0x80 {
         bytes |= u64::from(rest & 0x7f | 0x80) << bits;

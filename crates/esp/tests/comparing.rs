@@ -3,7 +3,10 @@
 
 use expect_test::expect;
 use quaject_esp::{Fast, File, Limits, Loader, Source, Subject, compared};
-use quaject_esp_check::{Forms, Limit, Limits as Search, Observed, Odd, Refinement, Refines, observe, refine};
+use quaject_esp_check::{
+    Limit, Limits as Search, Mismatch, ObserverOutcome, Refinement, RefinementInput, RefinementVerdict, build_observer,
+    refine,
+};
 use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela;
 use quaject_esp_ir::graph::successors;
@@ -109,21 +112,21 @@ fn formed(program: &str, paths: &str) -> (ModelProgram, Fast) {
 }
 
 fn compare(plain: &ModelProgram, cut: &Program, fast: &Program) -> Refinement {
-    let forms = Forms { plain, cut, fast };
-    refine(forms, &Search { states: Some(100_000), ..Search::default() }, &mut |_| {}).expect("it is small")
+    let input = RefinementInput { plain, cut, fast };
+    refine(input, &Search { states: Some(100_000), ..Search::default() }, &mut |_| {}).expect("it is small")
 }
 
 fn holds(program: &str, paths: &str) -> Refinement {
     let (plain, fast) = formed(program, paths);
     let report = compare(&plain, &fast.cut, &fast.program);
-    assert_eq!(report.refines, Refines::Holds, "{}", report.text(&plain));
+    assert_eq!(report.verdict, RefinementVerdict::Holds, "{}", report.text(&plain));
     report
 }
 
 #[test]
 fn figure_5_does_nothing_that_figure_2_does_not() {
     let report = holds(FIGURE_2, FIGURE_5);
-    assert!(report.paths.iter().all(|path| path.is_entered && path.left > 3), "{:?}", report.paths);
+    assert!(report.paths.iter().all(|path| path.is_entered && path.exits_taken > 3), "{:?}", report.paths);
     // Left before every iteration there is.
     for bound in 1..4 {
         holds(FIGURE_2, &FIGURE_5.replacen('{', &format!("{{ bound {bound};"), 1));
@@ -287,7 +290,8 @@ fn mutants(program: &Program, is_found: &dyn Fn(&Program) -> bool) -> Vec<(&'sta
 fn found(program: &str, paths: &str, every: usize) -> BTreeMap<&'static str, usize> {
     let (plain, fast) = formed(program, paths);
     let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
-    let is_found = |mutant: &Program| matches!(compare(&plain, &fast.cut, mutant).refines, Refines::Differs(_));
+    let is_found =
+        |mutant: &Program| matches!(compare(&plain, &fast.cut, mutant).verdict, RefinementVerdict::Violated(_));
     for (what, mutant) in mutants(&fast.program, &is_found) {
         let count = counts.entry(what).or_default();
         *count += 1;
@@ -295,7 +299,7 @@ fn found(program: &str, paths: &str, every: usize) -> BTreeMap<&'static str, usi
             continue;
         }
         let report = compare(&plain, &fast.cut, &mutant);
-        let Refines::Differs(difference) = &report.refines else {
+        let RefinementVerdict::Violated(difference) = &report.verdict else {
             panic!("{what}: {}\n{}", report.text(&plain), print(&mutant))
         };
         // What is shown says how it goes wrong.
@@ -320,8 +324,8 @@ fn wrong_paths_are_found() {
 /// What Spin finds beside what others see of the program without paths. Promela may say a little more than the program does:
 /// what Spin then finds nothing in is right all the more.
 fn beside(plain: &ModelProgram, cut: &Program, fast: &Program) -> Found {
-    let observed = observe(Forms { plain, cut, fast }, &Search::default()).expect("it is small");
-    let Observed::As(observer) = observed else { panic!("{observed:?}") };
+    let observed = build_observer(RefinementInput { plain, cut, fast }, &Search::default()).expect("it is small");
+    let ObserverOutcome::Automaton(observer) = observed else { panic!("{observed:?}") };
     let with = ModelProgram { program: fast.clone(), properties: Vec::new(), ..plain.clone() };
     let model = promela::generate(&with, Checks::On, Some(&observer)).expect("Promela can say it");
     let spin = Spin { compiler: Some(vec!["tcc".into()]), ..Spin::default() };
@@ -339,16 +343,21 @@ fn spin_says_so_of_both() {
     for (program, paths) in [(FIGURE_2, FIGURE_5), (FILTERS, FILTER_PATH)] {
         let (plain, fast) = formed(program, paths);
         assert_eq!(beside(&plain, &fast.cut, &fast.program), Found::Nothing);
-        let is_wrong = |mutant: &Program| matches!(compare(&plain, &fast.cut, mutant).refines, Refines::Differs(_));
+        let is_wrong =
+            |mutant: &Program| matches!(compare(&plain, &fast.cut, mutant).verdict, RefinementVerdict::Violated(_));
         let (mut seen, mut found) = (0, 0);
         for (what, mutant) in mutants(&fast.program, &is_wrong).into_iter().step_by(every) {
-            let Refines::Differs(difference) = compare(&plain, &fast.cut, &mutant).refines else { continue };
+            let RefinementVerdict::Violated(difference) = compare(&plain, &fast.cut, &mutant).verdict else { continue };
             // The model would be one of another program.
-            if matches!(difference.odd, Odd::Text | Odd::Start) {
+            if matches!(difference.mismatch, Mismatch::Code | Mismatch::InitialState) {
                 continue;
             }
             let is_found = beside(&plain, &fast.cut, &mutant) != Found::Nothing;
-            assert!(is_found || difference.odd != Odd::Seen, "Spin misses: {what}\n{}", print(&mutant));
+            assert!(
+                is_found || difference.mismatch != Mismatch::VisibleAction,
+                "Spin misses: {what}\n{}",
+                print(&mutant)
+            );
             seen += 1;
             found += usize::from(is_found);
         }
@@ -396,14 +405,15 @@ fn a_lost_count_is_told() {
 #[test]
 fn limits_hold() {
     let (plain, fast) = formed(FILTERS, FILTER_PATH);
-    let forms = Forms { plain: &plain, cut: &fast.cut, fast: &fast.program };
+    let input =
+        RefinementInput { specification: &plain, split_specification: &fast.cut, implementation: &fast.program };
     for (limits, expected) in [
         (Search { states: Some(50), ..Search::default() }, Limit::States),
         (Search { bytes: Some(100_000), ..Search::default() }, Limit::Memory),
         (Search { time: Some(Duration::ZERO), ..Search::default() }, Limit::Time),
     ] {
-        let report = refine(forms, &limits, &mut |_| {}).expect("it is small");
-        assert_eq!(report.refines, Refines::Unfinished(expected));
+        let report = refine(input, &limits, &mut |_| {}).expect("it is small");
+        assert_eq!(report.verdict, RefinementVerdict::Unfinished(expected));
         assert!(report.text(&plain).starts_with("NOT VERIFIED: "), "{}", report.text(&plain));
     }
 }
@@ -436,8 +446,8 @@ fn a_path_without_progress_is_found() {
     edge.arguments = vec![tries];
     assert_eq!(verify(&mutant), []);
     let report = compare(&plain, &fast.cut, &mutant);
-    let Refines::Differs(difference) = &report.refines else { panic!("{}", report.text(&plain)) };
-    assert_eq!(difference.odd, Odd::Turns, "{}", report.text(&plain));
+    let RefinementVerdict::Violated(difference) = &report.verdict else { panic!("{}", report.text(&plain)) };
+    assert_eq!(difference.mismatch, Mismatch::Divergence, "{}", report.text(&plain));
 }
 
 /// Two objects of a pool, of which a path brings others.
@@ -475,7 +485,7 @@ fn objects_are_told_apart_by_what_is_in_them() {
         for (process, block) in path_blocks(&fast.program) {
             let mut trap = fast.program.clone();
             trap.processes[process].body.blocks[block].terminator = Terminator::Fault(Fault::Assert);
-            if compare(&plain, &fast.cut, &trap).refines == Refines::Holds {
+            if compare(&plain, &fast.cut, &trap).verdict == RefinementVerdict::Holds {
                 continue;
             }
             let mut mutant = fast.program.clone();
@@ -498,7 +508,7 @@ fn objects_are_told_apart_by_what_is_in_them() {
             }
             assert_eq!(verify(&mutant), []);
             let report = compare(&plain, &fast.cut, &mutant);
-            let is_found = matches!(report.refines, Refines::Differs(_));
+            let is_found = matches!(report.verdict, RefinementVerdict::Violated(_));
             assert_eq!(is_found, is_seen, "{content}: {}\n{}", report.text(&plain), print(&mutant));
         }
         assert!(swapped > 0, "{}", print(&fast.program));

@@ -3,7 +3,7 @@
 
 use fastrand::Rng;
 use quaject_differential::talkative;
-use quaject_esp_check::{Confirmation, Limits, Options, Reduction, Verdict, check, confirm};
+use quaject_esp_check::{Limits, Options, Reduction, Spuriousness, Verdict, check, concretize};
 use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela;
 use quaject_esp_ir::model::ModelProgram;
@@ -80,17 +80,17 @@ fn no_fault_of_a_program_is_lost() {
         }
         compared += 1;
         let Verdict::Violated(found) = &report.verdict else { continue };
-        let label = confirm(&concrete, &abstracted, found, &options(Reduction::On).limits).expect("it was explored");
-        match label.confirmation {
-            Confirmation::Real => {
+        let label = concretize(&concrete, &abstracted, found, &options(Reduction::On).limits).expect("it was explored");
+        match label.spuriousness {
+            Spuriousness::Real => {
                 assert!(!matches!(itself.verdict, Verdict::Holds), "seed {seed}: not real\n{text}");
                 real += 1;
             }
-            Confirmation::Spurious | Confirmation::SpuriousRun(_) => {
+            Spuriousness::Spurious | Spuriousness::SpuriousRun(_) => {
                 assert!(!label.causes.is_empty(), "seed {seed}: spurious without a cause\n{text}");
                 spurious += 1;
             }
-            Confirmation::Unknown(_) | Confirmation::NotAsked => {}
+            Spuriousness::Unknown(_) | Spuriousness::NotChecked => {}
         }
     }
     println!("{compared} compared, {real} real, {spurious} spurious");

@@ -4,7 +4,9 @@
 use quaject_differential::generate::generate;
 use quaject_differential::modes::with_path;
 use quaject_differential::talkative;
-use quaject_esp_check::{Forms, Limits, Observed, Odd, Refines, observe, refine};
+use quaject_esp_check::{
+    Limits, Mismatch, ObserverOutcome, RefinementInput, RefinementVerdict, build_observer, refine,
+};
 use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela::{self, Reduction};
 use quaject_esp_ir::ir::{Block, BlockId, Leave, Program, Terminator};
@@ -43,9 +45,10 @@ fn limits() -> Limits {
 }
 
 /// What Spin finds beside what is seen without paths; none if the model is beyond it or does more than the program.
-fn beside(forms: Forms<'_>) -> Option<(Found, bool)> {
-    let Ok(Observed::As(observer)) = observe(forms, &limits()) else { return None };
-    let with = ModelProgram { program: forms.fast.clone(), properties: Vec::new(), ..forms.plain.clone() };
+fn beside(input: RefinementInput<'_>) -> Option<(Found, bool)> {
+    let Ok(ObserverOutcome::Automaton(observer)) = build_observer(input, &limits()) else { return None };
+    let with =
+        ModelProgram { program: input.implementation.clone(), properties: Vec::new(), ..input.specification.clone() };
     let model = promela::generate(&with, Checks::On, Some(&observer)).ok()?;
     if !model.approximations.is_empty() {
         return None;
@@ -58,7 +61,7 @@ fn beside(forms: Forms<'_>) -> Option<(Found, bool)> {
         reduction: Reduction::Unsound,
         interrupt: None,
     };
-    match spin.search(&model, forms.fast.instance_count(), Question::Beside) {
+    match spin.search(&model, input.implementation.instance_count(), Question::Beside) {
         Ok(search) => Some((search.found, !search.entered.is_empty())),
         // What was made wrong may run in a circle without a statement, which Spin refuses to read.
         Err(trouble) if trouble.to_string().contains("infinite goto loop") => None,
@@ -108,12 +111,16 @@ fn compare(seeds: impl IntoIterator<Item = u64>, sample: impl Fn(u64) -> String)
         let text = sample(seed);
         let Some(model) = model(text.clone()) else { continue };
         let Some(made) = with_path(seed, &model.program, Checks::On) else { continue };
-        let forms = Forms { plain: &model, cut: &made.without, fast: &made.program };
-        let report = refine(forms, &limits(), &mut |_| {}).expect("samples are small");
-        if report.refines != Refines::Holds {
+        let input = RefinementInput {
+            specification: &model,
+            split_specification: &made.without,
+            implementation: &made.program,
+        };
+        let report = refine(input, &limits(), &mut |_| {}).expect("samples are small");
+        if report.verdict != RefinementVerdict::Holds {
             continue;
         }
-        let Some((found, is_entered)) = beside(forms) else { continue };
+        let Some((found, is_entered)) = beside(input) else { continue };
         let whole = || format!("seed {seed}\n{text}\n{}", print(&made.program));
         match found {
             Found::Nothing => {}
@@ -124,13 +131,13 @@ fn compare(seeds: impl IntoIterator<Item = u64>, sample: impl Fn(u64) -> String)
         assert_eq!(is_entered, report.paths.iter().any(|path| path.is_entered), "{}", whole());
         entered += usize::from(is_entered);
         for mutant in mutants(&made.program).iter().take(3) {
-            let forms = Forms { fast: mutant, ..forms };
-            let report = refine(forms, &limits(), &mut |_| {}).expect("samples are small");
+            let input = RefinementInput { implementation: mutant, ..input };
+            let report = refine(input, &limits(), &mut |_| {}).expect("samples are small");
             // What only the state where a path is left tells, others need not see; some of it they do.
-            let Refines::Differs(difference) = &report.refines else { continue };
-            let Some((found, _)) = beside(forms) else { continue };
+            let RefinementVerdict::Violated(difference) = &report.verdict else { continue };
+            let Some((found, _)) = beside(input) else { continue };
             let is_found = !matches!(found, Found::Nothing | Found::NothingSoFar(_));
-            let must_be = difference.odd == Odd::Seen;
+            let must_be = difference.mismatch == Mismatch::VisibleAction;
             assert!(is_found || !must_be, "Spin misses: {}\n{}\n{}", report.text(&model), whole(), print(mutant));
             wrong += usize::from(is_found);
         }

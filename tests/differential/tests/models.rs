@@ -97,7 +97,7 @@ fn built_in(name: &str, program: &Program, faults: &[Fault]) -> Verdict {
             Checked::Holds => Verdict::Fine,
             Checked::Violated(found) => match found.problem {
                 Problem::Fault(report) => Verdict::Faults(report.fault),
-                Problem::Endless { .. }
+                Problem::NonTermination { .. }
                 | Problem::Property { .. }
                 | Problem::Starvation { .. }
                 | Problem::Leak { .. } => {

@@ -4,7 +4,7 @@
 use quaject_differential::generate::generate;
 use quaject_differential::modes::with_path;
 use quaject_differential::talkative;
-use quaject_esp_check::{Forms, Limits, Refines, refine};
+use quaject_esp_check::{Limits, RefinementInput, RefinementVerdict, refine};
 use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::model::{ModelProgram, Values};
 use quaject_esp_ir::text::print;
@@ -40,14 +40,18 @@ fn compare(seeds: impl IntoIterator<Item = u64>, sample: impl Fn(u64) -> String)
         let text = sample(seed);
         let Some(model) = model(text.clone()) else { continue };
         let Some(made) = with_path(seed, &model.program, Checks::On) else { continue };
-        let forms = Forms { plain: &model, cut: &made.without, fast: &made.program };
+        let input = RefinementInput {
+            specification: &model,
+            split_specification: &made.without,
+            implementation: &made.program,
+        };
         let time = Some(Duration::from_secs(1));
         let limits = Limits { states: Some(20_000), time, ..Limits::default() };
-        let report = refine(forms, &limits, &mut |_| {}).expect("samples are small");
-        match report.refines {
-            Refines::Holds => held += 1,
-            Refines::Unfinished(_) => {}
-            Refines::Differs(_) => panic!(
+        let report = refine(input, &limits, &mut |_| {}).expect("samples are small");
+        match report.verdict {
+            RefinementVerdict::Holds => held += 1,
+            RefinementVerdict::Unfinished(_) => {}
+            RefinementVerdict::Violated(_) => panic!(
                 "seed {seed}: {}\n{}\n{text}\n{}",
                 report.text(&model),
                 made.extractions[0].text(&model.program),
@@ -55,7 +59,7 @@ fn compare(seeds: impl IntoIterator<Item = u64>, sample: impl Fn(u64) -> String)
             ),
         }
         entered += usize::from(report.paths.iter().any(|path| path.is_entered));
-        left += report.paths.iter().map(|path| path.left).sum::<usize>();
+        left += report.paths.iter().map(|path| path.exits_taken).sum::<usize>();
     }
     println!(
         "of {programs} programs {held} were compared whole; {entered} paths were entered and left at {left} places"

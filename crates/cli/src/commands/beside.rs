@@ -5,7 +5,7 @@ use super::verify::told;
 use crate::arguments::Verify;
 use crate::terminal::{Status, Stop, Terminal, print_verdict};
 use quaject_esp::{Fast, Modelled};
-use quaject_esp_check::{Forms, Observed, Options, observe, restrictions, subject};
+use quaject_esp_check::{ObserverOutcome, Options, RefinementInput, build_observer, restrictions, subject};
 use quaject_esp_exec::observer::Observer;
 use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela::{Approximation, Model};
@@ -25,13 +25,13 @@ pub(crate) fn beside(
     options: &Options,
     arguments: &Verify,
 ) -> Result<Status, Stop> {
-    let forms = Forms { plain: model, cut: &fast.cut, fast: &fast.program };
-    let observed = observe(forms, &options.limits);
+    let input = RefinementInput { specification: model, split_specification: &fast.cut, implementation: &fast.program };
+    let observed = build_observer(input, &options.limits);
     let Some(observed) = told(terminal, modelled, model, observed)? else { return Ok(Status::Wrong) };
     let subject = subject(model);
     let observer = match observed {
-        Observed::As(observer) => observer,
-        Observed::Unfinished(limit) => {
+        ObserverOutcome::Automaton(observer) => observer,
+        ObserverOutcome::Unfinished(limit) => {
             let text = format!(
                 "NOT VERIFIED: what others see of {subject} takes more {} than the limit allows\n",
                 limit.name()
@@ -39,12 +39,12 @@ pub(crate) fn beside(
             print_verdict(text.as_bytes())?;
             return Ok(Status::Unfinished);
         }
-        Observed::Ends => {
+        ObserverOutcome::MayTerminate => {
             let trouble =
                 Trouble::new(format!("{subject} can end, fault or run on without end, which Spin does not compare"));
             return Err(Stop::at(trouble.help("the built-in engine does: leave out `--engine spin`")));
         }
-        Observed::Shared(channel) => {
+        ObserverOutcome::SharedChannel(channel) => {
             let name = &model.program.channels[channel.0 as usize].name;
             let trouble = Trouble::new(format!(
                 "at `{name}` {subject} meets its surroundings and itself, which Spin does not compare"

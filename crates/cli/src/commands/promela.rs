@@ -5,8 +5,8 @@ use crate::arguments::{Build, Verify};
 use crate::terminal::{Status, Stop, Terminal, deliver, print_verdict, say};
 use quaject_esp::{Modelled, Subject};
 use quaject_esp_check::{
-    Answer, Compaction, Deadlocks, Followed, Leaks, Limit, Options, Refusal, Report, Symmetry, Verdict, follow,
-    follow_property, restrictions,
+    Answer, Compaction, Deadlocks, Leaks, Limit, Options, Refusal, ReplayOutcome, Report, Symmetry, Verdict,
+    replay_external, replay_external_property, restrictions,
 };
 use quaject_esp_exec::observer::Observer;
 use quaject_esp_exec::step::Checks;
@@ -117,17 +117,19 @@ pub(crate) fn one(
         }
         Found::Property(trail) => {
             let number = broken.unwrap_or_default();
-            match follow_property(model, number, &trail.steps, trail.cycle, &options.limits).map_err(refused)? {
-                Followed::To(found) => Verdict::Violated(found),
-                Followed::Nowhere => doubted(Doubt::NoSuchRun),
-                Followed::Unknown => doubted(Doubt::NotTaken),
+            match replay_external_property(model, number, &trail.steps, trail.cycle, &options.limits)
+                .map_err(refused)?
+            {
+                ReplayOutcome::Reproduced(found) => Verdict::Violated(found),
+                ReplayOutcome::Infeasible => doubted(Doubt::NoSuchRun),
+                ReplayOutcome::Undecided => doubted(Doubt::NotTaken),
             }
         }
         Found::Deadlock(trail) | Found::Fault(trail) => {
-            match follow(model, &trail.steps, &options.limits).map_err(refused)? {
-                Followed::To(found) => Verdict::Violated(found),
-                Followed::Nowhere => doubted(Doubt::NoSuchRun),
-                Followed::Unknown => doubted(Doubt::NotTaken),
+            match replay_external(model, &trail.steps, &options.limits).map_err(refused)? {
+                ReplayOutcome::Reproduced(found) => Verdict::Violated(found),
+                ReplayOutcome::Infeasible => doubted(Doubt::NoSuchRun),
+                ReplayOutcome::Undecided => doubted(Doubt::NotTaken),
             }
         }
     };
@@ -142,8 +144,8 @@ pub(crate) fn one(
         restrictions: restrictions(model),
         properties,
         progress: None,
-        deadlocks: Deadlocks::where_nobody_moves(model),
-        leaks: Leaks::OfWholePools,
+        deadlocks: Deadlocks::of_engine_without_partial_deadlocks(model),
+        leaks: Leaks::ExhaustingPool,
     };
     let options = Options {
         reduction: match spin.reduction {

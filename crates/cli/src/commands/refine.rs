@@ -4,7 +4,9 @@ use super::verify::{json_of_run, no_such, options, told, watched};
 use crate::arguments::{Verify, VerifyEngine};
 use crate::terminal::{Status, Stop, Terminal, print_verdict, say};
 use quaject_esp::{Fast, Limits, Modelled, Subject, compared};
-use quaject_esp_check::{Forms, Odd, Options, PathUse, Refinement, Refines, refine as compare};
+use quaject_esp_check::{
+    Mismatch, Options, PathCoverage, Refinement, RefinementInput, RefinementVerdict, refine as compare,
+};
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_run::disk::open_program;
 use quaject_esp_run::{Interrupts, Trouble, die_of};
@@ -84,8 +86,8 @@ fn one(
     if arguments.engine == VerifyEngine::Spin {
         return super::beside::beside(terminal, modelled, model, fast, options, arguments);
     }
-    let forms = Forms { plain: model, cut: &fast.cut, fast: &fast.program };
-    let compared = watched(|progress| compare(forms, &options.limits, progress));
+    let input = RefinementInput { specification: model, split_specification: &fast.cut, implementation: &fast.program };
+    let compared = watched(|progress| compare(input, &options.limits, progress));
     let Some(report) = told(terminal, modelled, model, compared)? else { return Ok(Status::Wrong) };
     if arguments.json {
         let mut line = json_of(model, &report).to_string();
@@ -94,32 +96,38 @@ fn one(
     } else {
         print_verdict(report.text(model).as_bytes())?;
     }
-    Ok(match &report.refines {
-        Refines::Holds if report.paths.iter().all(|path| path.is_entered) => Status::Done,
+    Ok(match &report.verdict {
+        RefinementVerdict::Holds if report.paths.iter().all(|path| path.is_entered) => Status::Done,
         // Of a path that is never entered nothing is known.
-        Refines::Holds | Refines::Unfinished(_) => Status::Unfinished,
-        Refines::Differs(_) => Status::Wrong,
+        RefinementVerdict::Holds | RefinementVerdict::Unfinished(_) => Status::Unfinished,
+        RefinementVerdict::Violated(_) => Status::Wrong,
     })
 }
 
 /// The verdict for programs.
 fn json_of(model: &ModelProgram, report: &Refinement) -> serde_json::Value {
     let program = &model.program;
-    let (verdict, limit, difference) = match &report.refines {
-        Refines::Holds => ("holds", None, None),
-        Refines::Differs(difference) => ("violated", None, Some(difference)),
-        Refines::Unfinished(limit) => ("unfinished", Some(limit.name()), None),
+    let (verdict, limit, difference) = match &report.verdict {
+        RefinementVerdict::Holds => ("holds", None, None),
+        RefinementVerdict::Violated(difference) => ("violated", None, Some(difference)),
+        RefinementVerdict::Unfinished(limit) => ("unfinished", Some(limit.name()), None),
     };
-    let never = |odd: &Odd| match odd {
-        Odd::Left { never, .. } => never.iter().map(|instance| program.instance_name(*instance)).collect(),
-        Odd::Text | Odd::Start | Odd::Seen | Odd::End { .. } | Odd::Rest | Odd::Stuck | Odd::Turns => Vec::new(),
+    let never = |odd: &Mismatch| match odd {
+        Mismatch::ExitState { never, .. } => never.iter().map(|instance| program.instance_name(*instance)).collect(),
+        Mismatch::Code
+        | Mismatch::InitialState
+        | Mismatch::VisibleAction
+        | Mismatch::Termination { .. }
+        | Mismatch::Quiescence
+        | Mismatch::StuckOnPath
+        | Mismatch::Divergence => Vec::new(),
     };
-    let path = |path: &PathUse| {
+    let path = |path: &PathCoverage| {
         serde_json::json!({
             "name": path.name.as_str(),
             "entered": path.is_entered,
-            "left": path.left,
-            "ways_out": path.ways_out,
+            "left": path.exits_taken,
+            "ways_out": path.exits,
         })
     };
     serde_json::json!({
@@ -127,16 +135,16 @@ fn json_of(model: &ModelProgram, report: &Refinement) -> serde_json::Value {
         "verdict": verdict,
         "limit": limit,
         "states": report.states,
-        "plain_states": report.plain_states,
+        "plain_states": report.spec_states,
         "steps": report.transitions,
         "depth": report.depth,
         "seconds": report.elapsed.as_secs_f64(),
         "bytes": report.bytes,
         "restrictions": report.restrictions,
         "paths": report.paths.iter().map(path).collect::<Vec<_>>(),
-        "problem": difference.map(|difference| difference.odd.name()),
-        "explanation": difference.map(|difference| difference.odd.text(program)),
-        "never": difference.map(|difference| never(&difference.odd)),
+        "problem": difference.map(|difference| difference.mismatch.name()),
+        "explanation": difference.map(|difference| difference.mismatch.text(program)),
+        "never": difference.map(|difference| never(&difference.mismatch)),
         "run": difference.map(|difference| json_of_run(program, &difference.steps)),
     })
 }

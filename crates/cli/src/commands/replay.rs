@@ -4,7 +4,7 @@ use super::run::tell;
 use crate::arguments::Replay;
 use crate::terminal::{Status, Stop, Terminal};
 use quaject_esp::{Compiled, Emit, Options};
-use quaject_esp_check::script::Script;
+use quaject_esp_check::counterexample_file::CounterexampleFile;
 use quaject_esp_run::disk::open_recorded;
 use quaject_esp_run::files::read_text;
 use quaject_esp_run::{Ending, Recording, Settings};
@@ -14,7 +14,7 @@ use std::io::{self, BufWriter, Write};
 pub(crate) fn replay(terminal: &Terminal, arguments: Replay) -> Result<Status, Stop> {
     let name = arguments.file.display().to_string();
     let text = read_text(&arguments.file).map_err(Stop::at)?;
-    if Script::is_one(&text) {
+    if CounterexampleFile::is_one(&text) {
         return super::verify::replay(terminal, &name, &text);
     }
     let recording = Recording::parse(&name, &text).map_err(Stop::at)?;

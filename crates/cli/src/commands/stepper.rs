@@ -6,7 +6,7 @@ use crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
 };
 use crossterm::{cursor, execute, queue};
-use quaject_esp_check::{Awaited, Counterexample, Scene, Stood};
+use quaject_esp_check::{AwaitedEvent, Configuration, Counterexample, InstanceStatus};
 use quaject_esp_exec::step::{Control, Step};
 use quaject_esp_ir::ir::{Direction, Program};
 use quaject_esp_ir::model::ModelProgram;
@@ -20,16 +20,20 @@ struct Page {
     /// The step; empty before the first.
     line: String,
     actors: Vec<u32>,
-    scene: usize,
+    configuration: usize,
 }
 
 /// Shows a run until the user leaves.
-pub(crate) fn step_through(model: &ModelProgram, found: &Counterexample, scenes: &[Scene]) -> io::Result<()> {
-    let pages = pages(&model.program, found, scenes.len());
+pub(crate) fn step_through(
+    model: &ModelProgram,
+    found: &Counterexample,
+    configurations: &[Configuration],
+) -> io::Result<()> {
+    let pages = pages(&model.program, found, configurations.len());
     let mut out = io::stdout();
     enable_raw_mode()?;
     let shown = execute!(out, EnterAlternateScreen, cursor::Hide)
-        .and_then(|()| turn_pages(&mut out, model, found, scenes, &pages));
+        .and_then(|()| turn_pages(&mut out, model, found, configurations, &pages));
     // Whatever happened, the terminal is the user's again.
     let left = execute!(out, cursor::Show, LeaveAlternateScreen);
     disable_raw_mode()?;
@@ -40,13 +44,13 @@ fn turn_pages(
     out: &mut impl Write,
     model: &ModelProgram,
     found: &Counterexample,
-    scenes: &[Scene],
+    configurations: &[Configuration],
     pages: &[Page],
 ) -> io::Result<()> {
     let mut at = 0;
     loop {
         let (width, height) = size()?;
-        let text = page_text(model, found, scenes, pages, at, height.into());
+        let text = page_text(model, found, configurations, pages, at, height.into());
         queue!(out, cursor::MoveTo(0, 0), Clear(ClearType::All))?;
         for (row, line) in text.iter().take(height.into()).enumerate() {
             let line: String = line.chars().take(width.into()).collect();
@@ -74,11 +78,11 @@ fn turn_pages(
     }
 }
 
-fn pages(program: &Program, found: &Counterexample, scenes: usize) -> Vec<Page> {
-    let mut pages = vec![Page { line: String::new(), actors: Vec::new(), scene: 0 }];
+fn pages(program: &Program, found: &Counterexample, configurations: usize) -> Vec<Page> {
+    let mut pages = vec![Page { line: String::new(), actors: Vec::new(), configuration: 0 }];
     for (index, traced) in found.steps.iter().enumerate() {
         let last = index + 1 == found.steps.len();
-        let scene = (index + 1).min(scenes.saturating_sub(1));
+        let configuration = (index + 1).min(configurations.saturating_sub(1));
         match traced.text(program, last && found.problem.is_step()) {
             Some(mut line) => {
                 if found.cycle.is_some_and(|cycle| cycle == index) {
@@ -92,10 +96,10 @@ fn pages(program: &Program, found: &Counterexample, scenes: usize) -> Vec<Page> 
                     | Step::After { instance, .. }
                     | Step::Else { instance } => vec![instance],
                 };
-                pages.push(Page { line, actors, scene });
+                pages.push(Page { line, actors, configuration });
             }
             // Nobody else sees it: part of the step before.
-            None => pages.last_mut().expect("there is a first page").scene = scene,
+            None => pages.last_mut().expect("there is a first page").configuration = configuration,
         }
     }
     pages
@@ -104,7 +108,7 @@ fn pages(program: &Program, found: &Counterexample, scenes: usize) -> Vec<Page> 
 fn page_text(
     model: &ModelProgram,
     found: &Counterexample,
-    scenes: &[Scene],
+    configurations: &[Configuration],
     pages: &[Page],
     at: usize,
     height: usize,
@@ -119,17 +123,17 @@ fn page_text(
         lines.push(format!("{mark}{number:>4}  {}", page.line));
     }
     lines.push(String::new());
-    let Some(scene) = scenes.get(pages[at].scene) else { return lines };
-    for (instance, stood) in scene.instances.iter().enumerate() {
+    let Some(configuration) = configurations.get(pages[at].configuration) else { return lines };
+    for (instance, status) in configuration.instances.iter().enumerate() {
         // What was left out, or has never done anything, says nothing.
-        if stood.control == Control::Ended && stood.variables.is_empty() {
+        if status.control == Control::Ended && status.variables.is_empty() {
             continue;
         }
         let mark = if pages[at].actors.contains(&(instance as u32)) { '*' } else { ' ' };
-        lines.push(format!("{mark}{}  {}", program.instance_name(instance as u32), where_text(program, stood)));
-        if !stood.variables.is_empty() {
+        lines.push(format!("{mark}{}  {}", program.instance_name(instance as u32), where_text(program, status)));
+        if !status.variables.is_empty() {
             let variables: Vec<String> =
-                stood.variables.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+                status.variables.iter().map(|(name, value)| format!("{name} = {value}")).collect();
             lines.push(format!("     {}", variables.join(", ")));
         }
     }
@@ -141,16 +145,16 @@ fn page_text(
 }
 
 /// Where an instance stands and whom it waits for.
-fn where_text(program: &Program, stood: &Stood) -> String {
-    let at = location_text(program, stood.location);
-    match stood.control {
+fn where_text(program: &Program, status: &InstanceStatus) -> String {
+    let at = location_text(program, status.location);
+    match status.control {
         Control::Ended => "has ended".into(),
-        Control::Running { .. } if stood.location.line == 0 => "has its own code to run".into(),
+        Control::Running { .. } if status.location.line == 0 => "has its own code to run".into(),
         Control::Running { .. } => format!("runs at {at}"),
         Control::Lent { .. } => format!("at {at} is on a fast path"),
         Control::Waiting { .. } => {
             let mut waits: Vec<String> = Vec::new();
-            for wait in stood.waits.iter().map(|wait| awaited_text(program, wait)) {
+            for wait in status.waits.iter().map(|wait| awaited_text(program, wait)) {
                 if !waits.contains(&wait) {
                     waits.push(wait);
                 }
@@ -161,9 +165,9 @@ fn where_text(program: &Program, stood: &Stood) -> String {
     }
 }
 
-fn awaited_text(program: &Program, awaited: &Awaited) -> String {
+fn awaited_text(program: &Program, awaited: &AwaitedEvent) -> String {
     match awaited {
-        Awaited::Partner(channel, direction, partners) => {
+        AwaitedEvent::Partner(channel, direction, partners) => {
             let verb = match direction {
                 Direction::In => "write",
                 Direction::Out => "read",
@@ -172,7 +176,7 @@ fn awaited_text(program: &Program, awaited: &Awaited) -> String {
             let whom = if names.is_empty() { "nobody".to_string() } else { names.join(" or ") };
             format!("{whom} to {verb} {}", program.channels[channel.0 as usize].name)
         }
-        Awaited::World(channel) => format!("the world at {}", program.channels[channel.0 as usize].name),
-        Awaited::Time => "a time".into(),
+        AwaitedEvent::World(channel) => format!("the world at {}", program.channels[channel.0 as usize].name),
+        AwaitedEvent::Time => "a time".into(),
     }
 }

@@ -4,8 +4,8 @@ use crate::arguments::{Verify, VerifyEngine};
 use crate::terminal::{Status, Stop, Terminal, print_verdict, say};
 use quaject_esp::{Modelled, NoSuch, Part, Subject};
 use quaject_esp_check::{
-    Answer, Compaction, Counterexample, Interrupt, Label, Limits, Liveness, Options, Progress, Reduction, Refusal,
-    Report, Symmetry, Traced, Verdict, script,
+    Answer, Compaction, Concretization, Counterexample, Interrupt, Limits, Liveness, Options, Progress, Reduction,
+    Refusal, Report, Symmetry, TraceStep, Verdict, counterexample_file,
 };
 use quaject_esp_exec::datum::print_message;
 use quaject_esp_ir::ir::Program;
@@ -97,14 +97,19 @@ pub(crate) fn open(terminal: &Terminal, file: &Path, subject: &Subject) -> Resul
 const CONFIRMING: (u64, u64) = (10, 1_000_000_000);
 
 /// Whether the program itself goes wrong in the same way as a model that does more; nothing for other models.
-fn label(modelled: &Modelled, model: &ModelProgram, found: &Counterexample, options: &Options) -> Option<Label> {
+fn label(
+    modelled: &Modelled,
+    model: &ModelProgram,
+    found: &Counterexample,
+    options: &Options,
+) -> Option<Concretization> {
     let whole = quaject_esp::whole(modelled, model)?;
     let (seconds, bytes) = CONFIRMING;
     let interrupt = options.limits.interrupt.clone();
     let limits = Limits { states: None, bytes: Some(bytes), time: Some(Duration::from_secs(seconds)), interrupt };
-    let label = quaject_esp_check::confirm(&whole, model, found, &limits);
+    let label = quaject_esp_check::concretize(&whole, model, found, &limits);
     // What comes from outside can need ranges there.
-    Some(label.unwrap_or_else(|_| Label::not_asked(model, found)))
+    Some(label.unwrap_or_else(|_| Concretization::unchecked(model, found)))
 }
 
 /// How long `qj check --verify` takes at most, in milliseconds.
@@ -143,7 +148,7 @@ fn keep(arguments: &Verify, modelled: &Modelled, model: &ModelProgram, found: &C
     if let Some(path) = &arguments.trace {
         let files: Vec<(String, String)> =
             modelled.sources.files().iter().map(|file| (file.name.clone(), file.text.clone())).collect();
-        write_file(path, script::write(model, &files, found).as_bytes()).map_err(Stop::at)?;
+        write_file(path, counterexample_file::write(model, &files, found).as_bytes()).map_err(Stop::at)?;
     }
     if let Some(path) = &arguments.chart {
         write_file(path, quaject_esp_check::chart(model, found).as_bytes()).map_err(Stop::at)?;
@@ -153,29 +158,29 @@ fn keep(arguments: &Verify, modelled: &Modelled, model: &ModelProgram, found: &C
 
 /// Takes a run that `qj verify` found again, and tells it.
 pub(crate) fn replay(terminal: &Terminal, name: &str, text: &str) -> Result<Status, Stop> {
-    let bad = |error: script::BadScript| {
+    let bad = |error: counterexample_file::ParseError| {
         Stop::at(
             Trouble::new(format!("{name}:{}: {}", error.line, error.message))
                 .help("counterexamples are made by `qj verify --trace FILE`; make this one again"),
         )
     };
-    let script = script::Script::parse(text).map_err(bad)?;
-    let (source, mut disk) = open_recorded(&script.files).expect("a counterexample without files is refused");
-    let scope = script.part.as_ref().map(|part| match part {
-        script::Part::Process(process) => Part::Process(process.clone()),
-        script::Part::Slice(processes) => Part::Slice(processes.clone()),
+    let file = counterexample_file::CounterexampleFile::parse(text).map_err(bad)?;
+    let (source, mut disk) = open_recorded(&file.files).expect("a counterexample without files is refused");
+    let scope = file.part.as_ref().map(|part| match part {
+        counterexample_file::Part::Process(process) => Part::Process(process.clone()),
+        counterexample_file::Part::Slice(processes) => Part::Slice(processes.clone()),
     });
-    let subject = Subject { model: script.model.clone(), scope };
+    let subject = Subject { model: file.model.clone(), scope };
     let modelled = quaject_esp::models_with_variables(source, &mut disk, &subject).map_err(no_such)?;
     let Some(models) = &modelled.models else {
         terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
         return Ok(Status::Wrong);
     };
     let Some(model) = models.first() else { return Ok(Status::Wrong) };
-    let followed = script.scenes(model).map_err(|error| Stop::at(Trouble::new(error.to_string())))?;
-    let (followed, scenes) = followed.map_err(bad)?;
+    let followed = file.configurations(model).map_err(|error| Stop::at(Trouble::new(error.to_string())))?;
+    let (followed, configurations) = followed.map_err(bad)?;
     if io::stdin().is_terminal() && io::stdout().is_terminal() {
-        let shown = super::stepper::step_through(model, &followed, &scenes);
+        let shown = super::stepper::step_through(model, &followed, &configurations);
         shown.map_err(|error| Stop::at(Trouble::new(format!("the terminal cannot be used: {error}"))))?;
     }
     print_verdict(followed.text(model).as_bytes())?;
@@ -275,7 +280,7 @@ pub(crate) fn told<T>(
 
 /// Of more instances than that, runs that go on for ever are not looked for.
 pub(crate) fn too_many(instances: u32) -> Trouble {
-    let most = quaject_esp_check::MOST_FAIR;
+    let most = quaject_esp_check::MAX_FAIR_INSTANCES;
     Trouble::new(format!("properties and `--progress` are for {most} instances at most, and there are {instances}"))
         .help("a `model` with fewer replicas, or with `slice`, explores a smaller part")
 }
@@ -320,8 +325,8 @@ pub(crate) fn tell(
 }
 
 /// The steps of a run for programs.
-pub(crate) fn json_of_run(program: &Program, steps: &[Traced]) -> Vec<serde_json::Value> {
-    let step = |traced: &Traced| {
+pub(crate) fn json_of_run(program: &Program, steps: &[TraceStep]) -> Vec<serde_json::Value> {
+    let step = |traced: &TraceStep| {
         let message = traced.message.as_ref().map(|(channel, message)| {
             let channel = &program.channels[channel.0 as usize];
             let text = print_message(program, &channel.payload, message);
@@ -338,7 +343,7 @@ pub(crate) fn json_of(
     model: &ModelProgram,
     options: &Options,
     report: &Report,
-    label: Option<&Label>,
+    label: Option<&Concretization>,
 ) -> serde_json::Value {
     let program = &model.program;
     let (verdict, counterexample) = match &report.verdict {
@@ -367,11 +372,11 @@ pub(crate) fn json_of(
         "bytes": report.bytes,
         "omission": report.omission(options),
         "restrictions": report.restrictions,
-        "unreached": report.unreached.iter().map(|at| quaject_esp_check::place_text(program, *at)).collect::<Vec<_>>(),
+        "unreached": report.unreached.iter().map(|at| quaject_esp_check::line_or_place(program, *at)).collect::<Vec<_>>(),
         "problem": counterexample.map(|found| found.problem.name()),
         "explanation": counterexample.map(|found| found.problem.text(program)),
         "cycle": counterexample.and_then(|found| found.cycle),
-        "label": label.map(|label| label.confirmation.name()),
+        "label": label.map(|label| label.spuriousness.name()),
         "causes": label.map(|label| &label.causes),
         "run": counterexample.map(|found| json_of_run(program, &found.steps)),
     })

@@ -68,7 +68,7 @@ impl Written {
         };
         match self {
             Written::Constant(value) => vec![*value; run.moments.len()],
-            Written::Atom(label) => run.moments.iter().map(|moment| moment >> label & 1 == 1).collect(),
+            Written::Atom(label) => run.moments.iter().map(|expansion| expansion >> label & 1 == 1).collect(),
             Written::Unary("!", inner) => inner.holds(run).into_iter().map(|holds| !holds).collect(),
             Written::Unary("<>", inner) => run.until(&vec![true; run.moments.len()], &inner.holds(run)),
             Written::Unary(_, inner) => run.weak_until(&inner.holds(run), &vec![false; run.moments.len()]),
@@ -101,11 +101,11 @@ impl Run {
     }
 
     /// At each moment, what comes first of what follows: none of `way`, or one of `goal`; `never` if there is neither.
-    fn first(&self, way: &[bool], goal: &[bool], never: bool) -> Vec<bool> {
+    fn first(&self, run: &[bool], goal: &[bool], never: bool) -> Vec<bool> {
         let from = |start: usize| {
             let mut at = start;
             for _ in 0..=self.moments.len() {
-                if goal[at] || !way[at] {
+                if goal[at] || !run[at] {
                     return goal[at];
                 }
                 at = self.next(at);
@@ -115,12 +115,12 @@ impl Run {
         (0..self.moments.len()).map(from).collect()
     }
 
-    fn until(&self, way: &[bool], goal: &[bool]) -> Vec<bool> {
-        self.first(way, goal, false)
+    fn until(&self, run: &[bool], goal: &[bool]) -> Vec<bool> {
+        self.first(run, goal, false)
     }
 
-    fn weak_until(&self, way: &[bool], goal: &[bool]) -> Vec<bool> {
-        self.first(way, goal, true)
+    fn weak_until(&self, run: &[bool], goal: &[bool]) -> Vec<bool> {
+        self.first(run, goal, true)
     }
 }
 
@@ -140,7 +140,7 @@ fn accepts(automaton: &mut Automaton, labels: &[u32], run: &Run) -> bool {
             if number == nodes.len() {
                 nodes.push(to);
             }
-            own.push((number, automaton.delayed(step.delay).to_vec()));
+            own.push((number, automaton.postponed(step.postponed_set).to_vec()));
         }
         edges.push(own);
     }
@@ -161,8 +161,8 @@ fn accepts(automaton: &mut Automaton, labels: &[u32], run: &Run) -> bool {
     (0..count).filter(|node| reaches[*node][*node]).any(|node| {
         let around = |other: usize| reaches[node][other] && reaches[other][node];
         let inside = (0..count).filter(|from| around(*from)).flat_map(|from| &edges[from]);
-        let delays: Vec<_> = inside.filter(|(to, _)| around(*to)).map(|(_, delayed)| delayed).collect();
-        delays[0].iter().all(|goal| delays.iter().any(|delayed| !delayed.contains(goal)))
+        let postponed_sets: Vec<_> = inside.filter(|(to, _)| around(*to)).map(|(_, postponed)| postponed).collect();
+        postponed_sets[0].iter().all(|goal| postponed_sets.iter().any(|postponed| !postponed.contains(goal)))
     })
 }
 
@@ -204,8 +204,8 @@ fn size(property: &str) -> (usize, usize) {
     let (mut automaton, atoms) = negated(&program(), &[], 0, property).expect("the property is right");
     let (mut at, mut steps) = (0, 0);
     while at < automaton.states.sets.len() {
-        for moment in 0..1 << atoms.len() {
-            steps += automaton.steps(at as u32, moment, &mut |_| Ok(())).expect("there is no limit").len();
+        for expansion in 0..1 << atoms.len() {
+            steps += automaton.steps(at as u32, expansion, &mut |_| Ok(())).expect("there is no limit").len();
         }
         at += 1;
     }
@@ -238,12 +238,12 @@ fn a_limit_ends_the_work_on_a_step() {
     let pairs: Vec<String> = (0..20).map(|number| format!("(<> {number} == 0 || [] {number} == 1)")).collect();
     let (mut automaton, _) = negated(&program(), &[], 0, &format!("!({})", pairs.join(" && "))).expect("it is right");
     let mut asked = 0;
-    let mut patience = |bytes: u64| {
+    let mut limit_check = |bytes: u64| {
         asked += 1;
         if bytes > 1 << 18 { Err(Limit::Memory) } else { Ok(()) }
     };
     let atoms = (0..20).fold(0, |all, number| all | 2 << (2 * number));
-    assert_eq!(automaton.steps(0, atoms, &mut patience), Err(Limit::Memory));
+    assert_eq!(automaton.steps(0, atoms, &mut limit_check), Err(Limit::Memory));
     assert!(asked > 10);
 }
 

@@ -18,28 +18,27 @@
 //! Also compared: faults, ends, and rest. A deadlock is then one of the program without; and no path goes on and on
 //! without a step of it.
 
-mod cut;
+mod block_splits;
+mod divergence;
+mod location_map;
 mod observer;
-mod places;
-mod plain;
 mod report;
-mod seen;
-mod turns;
+mod spec_lts;
+mod visible;
 
-pub use observer::{Observed, observe};
-pub use report::{Difference, Odd, PathUse, Refinement, Refines};
+pub use observer::{ObserverOutcome, build_observer};
+pub use report::{Mismatch, PathCoverage, Refinement, RefinementCounterexample, RefinementVerdict};
 
 use crate::Refusal;
-use crate::moves::{MoveEnd, Mover};
-use crate::options::{Limit, Limits, Progress};
-use crate::reduce::actors;
+use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
+use crate::instance_set::{MAX_SET_INSTANCES, instance_bit, participant_set};
+use crate::options::{Limit, Limits, Progress, Symmetry};
+use crate::reconstruct::{ResolvedStep, annotate};
 use crate::report::restrictions;
-use crate::retrace::{Chosen, narrate};
 use crate::search::BETWEEN_PROGRESS;
-use crate::space::{MOST_IN_SETS, Space, Stepping, bit};
 use crate::store::hash;
-use places::{Places, places};
-use plain::{Plain, PlainId, Reached};
+use crate::successors::{SuccessorGenerator, TransitionOutcome};
+use location_map::{LocationMap, location_map};
 use quaject_esp_exec::adopt::Matters;
 use quaject_esp_exec::footprint::data_bytes;
 use quaject_esp_exec::report::Outcome;
@@ -47,18 +46,19 @@ use quaject_esp_exec::step::{Step, TooLarge};
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_ir::model::ModelProgram;
 use rustc_hash::FxHashMap;
-use seen::Sights;
+use spec_lts::{Reached, SpecLts, SpecState};
 use std::time::Instant;
+use visible::Alphabet;
 
 /// A model's program in the forms that are compared.
 #[derive(Clone, Copy, Debug)]
-pub struct Forms<'p> {
+pub struct RefinementInput<'p> {
     /// The program as it is lowered.
-    pub plain: &'p ModelProgram,
+    pub specification: &'p ModelProgram,
     /// The same, its blocks cut where paths may be left: block b of `fast` is block b here.
-    pub cut: &'p Program,
+    pub split_specification: &'p Program,
     /// The program with fast paths.
-    pub fast: &'p Program,
+    pub implementation: &'p Program,
 }
 
 /// Explores a program with fast paths beside the program without. `progress` is told from time to time how far it is.
@@ -66,44 +66,49 @@ pub struct Forms<'p> {
 /// # Errors
 ///
 /// The program is too large, has too many instances, or lacks ranges.
-pub fn refine(forms: Forms<'_>, limits: &Limits, progress: &mut dyn FnMut(Progress)) -> Result<Refinement, Refusal> {
+pub fn refine(
+    input: RefinementInput<'_>,
+    limits: &Limits,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Refinement, Refusal> {
     let started = Instant::now();
-    let bytes = data_bytes(forms.fast).saturating_add(data_bytes(forms.cut));
+    let bytes = data_bytes(input.implementation).saturating_add(data_bytes(input.split_specification));
     if let Some(most) = limits.bytes.map(|most| most as usize).filter(|most| bytes > *most) {
         return Err(Refusal::TooLarge(TooLarge { bytes, most }));
     }
-    let (without, places) = places(forms.cut, forms.fast);
-    let of = |program: &Program| ModelProgram { program: program.clone(), ..forms.plain.clone() };
-    let (fast, without) = (of(forms.fast), of(&without));
-    let space = Space::new(&fast, Stepping::Whole, false).map_err(Refusal::Unbounded)?;
-    let beside = Space::new(&without, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
-    if space.instances > MOST_IN_SETS {
-        return Err(Refusal::TooMany(space.instances as u32));
+    let (corresponding_state, location_map) = location_map(input.split_specification, input.implementation);
+    let of = |program: &Program| ModelProgram { program: program.clone(), ..input.specification.clone() };
+    let (fast, corresponding_state) = (of(input.implementation), of(&corresponding_state));
+    let plan = ExplorationPlan::new(&fast, SuccessorMode::Monolithic, Symmetry::Off).map_err(Refusal::Unbounded)?;
+    let beside = ExplorationPlan::new(&corresponding_state, SuccessorMode::SingleStep, Symmetry::Off)
+        .map_err(Refusal::Unbounded)?;
+    if plan.instances > MAX_SET_INSTANCES {
+        return Err(Refusal::TooMany(plan.instances as u32));
     }
-    let mut search = Search::new(&space, &beside, places, limits, started)?;
-    let refines = match cut::is_cut(&forms.plain.program, forms.cut) {
-        false => Refines::Differs(Difference { odd: Odd::Text, steps: Vec::new() }),
+    let mut search = Search::new(&plan, &beside, location_map, limits, started)?;
+    let verdict = match block_splits::is_block_split(&input.specification.program, input.split_specification) {
+        false => RefinementVerdict::Violated(RefinementCounterexample { mismatch: Mismatch::Code, steps: Vec::new() }),
         true => match search.run(progress) {
-            Ok(None) => Refines::Holds,
-            Ok(Some((node, last, odd))) => {
-                let way = search.way(node, last);
-                let mut steps = narrate(&space, &way)?;
+            Ok(None) => RefinementVerdict::Holds,
+            Ok(Some((node, last, mismatch))) => {
+                let run = search.run_to_node(node, last);
+                let mut steps = annotate(&plan, &run)?;
                 // Own code of which nothing is seen belongs to the step before it.
-                steps.truncate(way.len());
-                Refines::Differs(Difference { odd, steps })
+                steps.truncate(run.len());
+                RefinementVerdict::Violated(RefinementCounterexample { mismatch, steps })
             }
-            Err(limit) => Refines::Unfinished(limit),
+            Err(limit) => RefinementVerdict::Unfinished(limit),
         },
     };
     Ok(Refinement {
-        refines,
+        verdict,
         states: search.nodes.len() as u64,
-        plain_states: search.plain.count() as u64,
+        spec_states: search.spec.count() as u64,
         transitions: search.transitions,
         depth: search.nodes.last().map_or(0, |node| node.depth),
         bytes: search.bytes() as u64,
         elapsed: started.elapsed(),
-        paths: search.uses(),
+        paths: search.path_coverage(),
         restrictions: restrictions(&fast),
     })
 }
@@ -114,29 +119,29 @@ struct Node {
     /// A set of states, by number.
     beside: u32,
     /// Where the program without settles when no path is under way; while one is, where it did before.
-    base: PlainId,
+    base: SpecState,
     /// Whether no path is under way.
-    is_settled: bool,
+    is_off_path: bool,
     parent: u32,
     /// The step that led here.
-    chosen: Option<Chosen>,
+    chosen: Option<ResolvedStep>,
     depth: u32,
 }
 
 struct Search<'m> {
-    mover: Mover<'m>,
+    generator: SuccessorGenerator<'m>,
     matters: Matters,
-    places: Places,
-    plain: Plain<'m>,
-    sights: Sights,
+    location_map: LocationMap,
+    spec: SpecLts<'m>,
+    alphabet: Alphabet,
     nodes: Vec<Node>,
-    known: FxHashMap<(Box<[u32]>, u32, PlainId), u32>,
-    sets: Vec<Box<[PlainId]>>,
-    numbers_of_sets: FxHashMap<Box<[PlainId]>, u32>,
+    known: FxHashMap<(Box<[u32]>, u32, SpecState), u32>,
+    sets: Vec<Box<[SpecState]>>,
+    numbers_of_sets: FxHashMap<Box<[SpecState]>, u32>,
     /// Steps of which nothing is seen, and after which the program without may still be where it was.
-    idle: Vec<(u32, u32)>,
+    invisible_edges: Vec<(u32, u32)>,
     /// Per instance: it and the members of its paths, if it has any.
-    companies: Vec<u128>,
+    path_participants: Vec<u128>,
     /// Those who can be on a path.
     members: u128,
     limits: Limits,
@@ -146,40 +151,40 @@ struct Search<'m> {
 }
 
 /// Where the search ends: at a node, perhaps with one more step, and why.
-type Found = (u32, Option<Chosen>, Odd);
+type Found = (u32, Option<ResolvedStep>, Mismatch);
 
 impl<'m> Search<'m> {
     fn new(
-        space: &'m Space<'m>,
-        beside: &'m Space<'m>,
-        places: Places,
+        plan: &'m ExplorationPlan<'m>,
+        beside: &'m ExplorationPlan<'m>,
+        location_map: LocationMap,
         limits: &Limits,
         started: Instant,
     ) -> Result<Search<'m>, TooLarge> {
-        let (mut mover, mut other) = (Mover::new(space)?, Mover::new(beside)?);
-        mover.limit(limits, started);
-        mover.world.listen();
-        other.limit(limits, started);
-        let matters = mover.scene().0.matters();
-        let mut companies: Vec<u128> = (0..space.instances).map(bit).collect();
+        let (mut generator, mut other) = (SuccessorGenerator::new(plan)?, SuccessorGenerator::new(beside)?);
+        generator.set_limits(limits, started);
+        generator.environment.listen();
+        other.set_limits(limits, started);
+        let matters = generator.execution().0.matters();
+        let mut path_participants: Vec<u128> = (0..plan.instances).map(instance_bit).collect();
         let mut members = 0;
-        for path in &space.model.program.paths {
-            let others = path.members.iter().fold(0, |all, member| all | bit(member.instance as usize));
-            companies[path.trigger as usize] |= others;
-            members |= others | bit(path.trigger as usize);
+        for path in &plan.model.program.paths {
+            let others = path.members.iter().fold(0, |all, member| all | instance_bit(member.instance as usize));
+            path_participants[path.trigger as usize] |= others;
+            members |= others | instance_bit(path.trigger as usize);
         }
         Ok(Search {
-            mover,
+            generator,
             matters,
-            places,
-            plain: Plain::new(other, members),
-            sights: Sights::default(),
+            location_map,
+            spec: SpecLts::new(other, members),
+            alphabet: Alphabet::default(),
             nodes: Vec::new(),
             known: FxHashMap::default(),
             sets: Vec::new(),
             numbers_of_sets: FxHashMap::default(),
-            idle: Vec::new(),
-            companies,
+            invisible_edges: Vec::new(),
+            path_participants,
             members,
             limits: limits.clone(),
             started,
@@ -190,13 +195,13 @@ impl<'m> Search<'m> {
 
     /// Explores everything; what is odd, if something is.
     fn run(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<Option<Found>, Limit> {
-        let start = self.mover.start();
-        let first = self.plain.mover.start();
-        let first = self.plain.number(&first);
-        let base = self.plain.settled(first, &mut self.sights)?;
-        let Some(same) = self.without(&start) else { return Ok(Some((0, None, Odd::Start))) };
-        if self.plain.settled(same, &mut self.sights)? != base {
-            return Ok(Some((0, None, Odd::Start)));
+        let start = self.generator.start();
+        let first = self.spec.generator.start();
+        let first = self.spec.number(&first);
+        let base = self.spec.normal_form(first, &mut self.alphabet)?;
+        let Some(same) = self.corresponding_state(&start) else { return Ok(Some((0, None, Mismatch::InitialState))) };
+        if self.spec.normal_form(same, &mut self.alphabet)? != base {
+            return Ok(Some((0, None, Mismatch::InitialState)));
         }
         self.add(&start, &[first], base, true, None);
         let (mut next, mut told) = (0, Instant::now());
@@ -216,172 +221,186 @@ impl<'m> Search<'m> {
                 });
             }
         }
-        self.find_turn()
+        self.find_divergence()
     }
 
     /// Takes every step of a node.
     fn expand(&mut self, number: u32) -> Result<Option<Found>, Limit> {
-        let Node { state, beside, base, is_settled, .. } = &self.nodes[number as usize];
-        let (state, base, is_settled) = (state.clone(), *base, *is_settled);
+        let Node { state, beside, base, is_off_path, .. } = &self.nodes[number as usize];
+        let (state, base, is_off_path) = (state.clone(), *base, *is_off_path);
         let beside = self.sets[*beside as usize].clone();
-        self.mover.find(&state);
-        if let Some(limit) = self.mover.cut {
+        self.generator.find_enabled(&state);
+        if let Some(limit) = self.generator.limit_reached {
             return Err(limit);
         }
-        if self.mover.rests()
-            && let Some(odd) = self.rests_otherwise(&state, &beside, is_settled)?
+        if self.generator.is_quiescent()
+            && let Some(mismatch) = self.quiescence_mismatch(&state, &beside, is_off_path)?
         {
-            return Ok(Some((number, None, odd)));
+            return Ok(Some((number, None, mismatch)));
         }
-        self.mover.find(&state);
-        let (first, count) = self.enough();
+        self.generator.find_enabled(&state);
+        let (first, count) = self.ample_transitions();
         let base_hash = hash(&state);
         let mut to = vec![0; state.len()];
-        let moves: Vec<(Chosen, bool, Box<[u32]>)> = (first..first + count)
+        let moves: Vec<(ResolvedStep, bool, Box<[u32]>)> = (first..first + count)
             .map(|index| {
-                let found = self.mover.found[index];
-                let goes = matches!(self.mover.get(found).end, MoveEnd::Goes);
-                let chosen = Chosen::of(self.mover.get(found));
+                let found = self.generator.enabled[index];
+                let goes = matches!(self.generator.get(found).outcome, TransitionOutcome::Continues);
+                let chosen = ResolvedStep::of(self.generator.get(found));
                 to.copy_from_slice(&state);
                 if goes {
-                    self.mover.apply(found, &state, base_hash, &mut to);
+                    self.generator.apply(found, &state, base_hash, &mut to);
                 }
                 (chosen, goes, to.as_slice().into())
             })
             .collect();
         for (chosen, goes, to) in moves {
             self.transitions += 1;
-            let seen = self.sights.of_step(&mut self.mover, &state, &chosen);
-            let fault = self.sights.fault.take();
-            let among = self.company(chosen.step);
-            let wanted = if goes { self.without(&to) } else { None };
-            let reached = self.after(&beside, among, &seen, wanted)?;
+            let actions = self.alphabet.actions_of_step(&mut self.generator, &state, &chosen);
+            let fault = self.alphabet.fault.take();
+            let among = self.may_answer(chosen.step);
+            let wanted = if goes { self.corresponding_state(&to) } else { None };
+            let reached = self.after(&beside, among, &actions, wanted)?;
             let (set, next_base) = match (goes, wanted) {
                 (false, _) if reached.is_over => continue,
                 (true, Some(wanted)) if !reached.found.is_empty() => {
-                    (reached.found, self.plain.settled(wanted, &mut self.sights)?)
+                    (reached.found, self.spec.normal_form(wanted, &mut self.alphabet)?)
                 }
                 (true, None) if !reached.states.is_empty() => (reached.states, base),
                 (_, _) => {
-                    let odd = if goes { self.odd(&to, wanted, reached)? } else { Odd::End { fault } };
-                    return Ok(Some((number, Some(chosen), odd)));
+                    let mismatch =
+                        if goes { self.mismatch(&to, wanted, reached)? } else { Mismatch::Termination { fault } };
+                    return Ok(Some((number, Some(chosen), mismatch)));
                 }
             };
             let next = self.add(&to, &set, next_base, wanted.is_some(), Some((number, chosen)));
-            if seen.is_empty() && next_base == base {
-                self.idle.push((number, next));
+            if actions.is_empty() && next_base == base {
+                self.invisible_edges.push((number, next));
             }
         }
         Ok(None)
     }
 
     /// What is odd about a step that has no answer.
-    fn odd(&mut self, to: &[u32], wanted: Option<PlainId>, reached: Reached) -> Result<Odd, Limit> {
-        let Some(wanted) = wanted.filter(|_| !reached.states.is_empty()) else { return Ok(Odd::Seen) };
-        let wanted = self.plain.settled(wanted, &mut self.sights)?;
-        let instances = self.mover.space.instances;
+    fn mismatch(&mut self, to: &[u32], wanted: Option<SpecState>, reached: Reached) -> Result<Mismatch, Limit> {
+        let Some(wanted) = wanted.filter(|_| !reached.states.is_empty()) else { return Ok(Mismatch::VisibleAction) };
+        let wanted = self.spec.normal_form(wanted, &mut self.alphabet)?;
+        let instances = self.generator.plan.instances;
         let mut is_possible = vec![false; instances];
         for state in reached.states {
-            let state = self.plain.settled(state, &mut self.sights)?;
-            let parts = self.plain.state(state).iter().zip(self.plain.state(wanted));
-            is_possible.iter_mut().zip(parts).for_each(|(is_possible, (part, wanted))| *is_possible |= part == wanted);
+            let state = self.spec.normal_form(state, &mut self.alphabet)?;
+            let components = self.spec.state(state).iter().zip(self.spec.state(wanted));
+            is_possible
+                .iter_mut()
+                .zip(components)
+                .for_each(|(is_possible, (component, wanted))| *is_possible |= component == wanted);
         }
         let never = (0..instances as u32).filter(|instance| !is_possible[*instance as usize]).collect();
-        self.mover.load_all(to);
-        let (machine, state, _) = self.mover.scene();
+        self.generator.load_all(to);
+        let (machine, state, _) = self.generator.execution();
         let at: Vec<(u32, Location)> =
             (0..instances as u32).map(|instance| (instance, machine.location(state, instance))).collect();
-        Ok(Odd::Left { at, never })
+        Ok(Mismatch::ExitState { at, never })
     }
 
     /// Whether one rests and the other does not, or otherwise.
-    fn rests_otherwise(&mut self, state: &[u32], beside: &[PlainId], is_settled: bool) -> Result<Option<Odd>, Limit> {
-        let outcome = self.mover.rest(state);
-        let Some(other) = beside.first().filter(|_| is_settled) else { return Ok(Some(Odd::Stuck)) };
-        let other = self.plain.settled(*other, &mut self.sights)?;
+    fn quiescence_mismatch(
+        &mut self,
+        state: &[u32],
+        beside: &[SpecState],
+        is_off_path: bool,
+    ) -> Result<Option<Mismatch>, Limit> {
+        let outcome = self.generator.quiescence(state);
+        let Some(other) = beside.first().filter(|_| is_off_path) else { return Ok(Some(Mismatch::StuckOnPath)) };
+        let other = self.spec.normal_form(*other, &mut self.alphabet)?;
         let waiting = |outcome: &Outcome| match outcome {
             Outcome::Faulted(report) => report.waits.iter().map(|wait| wait.instance).collect(),
             Outcome::Budget | Outcome::Resting(_) | Outcome::Ended(_) => Vec::new(),
         };
-        let is_same = match (&outcome, self.plain.rest(other)) {
+        let is_same = match (&outcome, self.spec.rest(other)) {
             (Outcome::Faulted(_), Some(other @ Outcome::Faulted(_))) => waiting(&outcome) == waiting(&other),
             (Outcome::Ended(status), Some(Outcome::Ended(other))) => *status == other,
             (Outcome::Resting(_), Some(Outcome::Resting(_))) => true,
             (_, _) => false,
         };
-        Ok((!is_same).then_some(Odd::Rest))
+        Ok((!is_same).then_some(Mismatch::Quiescence))
     }
 
     /// The moves that are enough: own code of somebody on no path, which nobody can tell from other orders; else all.
-    fn enough(&mut self) -> (usize, usize) {
-        for index in 0..self.mover.found.len() {
-            let found = self.mover.get(self.mover.found[index]);
-            let (Step::Local { instance }, MoveEnd::Goes, []) = (found.step, &found.end, &found.choices[..]) else {
+    fn ample_transitions(&mut self) -> (usize, usize) {
+        for index in 0..self.generator.enabled.len() {
+            let found = self.generator.get(self.generator.enabled[index]);
+            let (Step::Local { instance }, TransitionOutcome::Continues, []) =
+                (found.step, &found.outcome, &found.choices[..])
+            else {
                 continue;
             };
-            let [(slot, part)] = found.changes[..] else { continue };
-            let is_apart = self.members & bit(instance as usize) == 0 && self.mover.space.is_alone(instance);
-            if slot == instance && is_apart && self.mover.comes_to_rest(slot, part) {
+            let [(slot, component)] = found.changes[..] else { continue };
+            let is_apart =
+                self.members & instance_bit(instance as usize) == 0 && self.generator.plan.is_independent(instance);
+            if slot == instance && is_apart && self.generator.is_blocked_in(slot, component) {
                 return (index, 1);
             }
         }
-        (0, self.mover.found.len())
+        (0, self.generator.enabled.len())
     }
 
     /// Who may move to answer a step.
-    fn company(&self, step: Step) -> u128 {
-        let own = actors(step);
-        (0..self.companies.len()).filter(|one| own & bit(*one) != 0).fold(own, |all, one| all | self.companies[one])
+    fn may_answer(&self, step: Step) -> u128 {
+        let own = participant_set(step);
+        (0..self.path_participants.len())
+            .filter(|one| own & instance_bit(*one) != 0)
+            .fold(own, |all, one| all | self.path_participants[one])
     }
 
     fn after(
         &mut self,
-        from: &[PlainId],
+        from: &[SpecState],
         among: u128,
-        seen: &[u32],
-        wanted: Option<PlainId>,
+        actions: &[u32],
+        wanted: Option<SpecState>,
     ) -> Result<Reached, Limit> {
         let (limits, started, nodes) = (&self.limits, self.started, self.nodes.len());
         let held = self.held;
-        let mut may_go_on = |plain: &Plain<'_>| within(limits, started, nodes + plain.count(), held + plain.bytes());
-        self.plain.after(from, among, seen, wanted, &mut self.sights, &mut may_go_on)
+        let mut may_go_on = |spec: &SpecLts<'_>| within(limits, started, nodes + spec.count(), held + spec.bytes());
+        self.spec.after(from, among, actions, wanted, &mut self.alphabet, &mut may_go_on)
     }
 
     /// The state of the program without paths that is the same; nothing if a path is under way.
-    fn without(&mut self, numbers: &[u32]) -> Option<PlainId> {
-        self.mover.load_all(numbers);
-        let space = self.mover.space;
-        let (machine, state, _) = self.mover.scene();
-        let (other, beside, _) = self.plain.mover.scene();
+    fn corresponding_state(&mut self, numbers: &[u32]) -> Option<SpecState> {
+        self.generator.load_all(numbers);
+        let plan = self.generator.plan;
+        let (machine, state, _) = self.generator.execution();
+        let (other, beside, _) = self.spec.generator.execution();
         let mut is_adopted = true;
-        for instance in 0..space.instances as u32 {
+        for instance in 0..plan.instances as u32 {
             let place = machine.place(state, instance, &self.matters);
-            let place = self.places.without(space.process(instance).0 as usize, place);
-            is_adopted &= place.is_some_and(|place| other.adopt(beside, state, instance, place, &self.plain.matters));
+            let place = self.location_map.corresponding_state(plan.process(instance).0 as usize, place);
+            is_adopted &= place.is_some_and(|place| other.adopt(beside, state, instance, place, &self.spec.matters));
         }
         if !is_adopted {
             return None;
         }
         let mut same = numbers.to_vec();
-        if space.shared.is_some() {
+        if plan.shared.is_some() {
             let mut bytes = Vec::new();
             state.save_shared(&mut bytes);
             other.load_shared(beside, &bytes);
         }
-        for slot in 0..space.instances as u32 + u32::from(space.shared.is_some()) {
-            same[slot as usize] = self.plain.mover.save(slot);
+        for slot in 0..plan.instances as u32 + u32::from(plan.shared.is_some()) {
+            same[slot as usize] = self.spec.generator.save(slot);
         }
-        Some(self.plain.number(&same))
+        Some(self.spec.number(&same))
     }
 
     /// The node of a state and a set, new or known.
     fn add(
         &mut self,
         state: &[u32],
-        set: &[PlainId],
-        base: PlainId,
-        is_settled: bool,
-        from: Option<(u32, Chosen)>,
+        set: &[SpecState],
+        base: SpecState,
+        is_off_path: bool,
+        from: Option<(u32, ResolvedStep)>,
     ) -> u32 {
         let next = self.sets.len() as u32;
         let beside = *self.numbers_of_sets.entry(set.into()).or_insert(next);
@@ -400,28 +419,28 @@ impl<'m> Search<'m> {
             Some((parent, chosen)) => (parent, Some(chosen), self.nodes[parent as usize].depth + 1),
             None => (0, None, 0),
         };
-        self.nodes.push(Node { state: state.into(), beside, base, is_settled, parent, chosen, depth });
+        self.nodes.push(Node { state: state.into(), beside, base, is_off_path, parent, chosen, depth });
         number
     }
 
     /// The steps that lead to a node, and one more.
-    fn way(&self, node: u32, last: Option<Chosen>) -> Vec<Chosen> {
-        let mut way: Vec<Chosen> = last.into_iter().collect();
+    fn run_to_node(&self, node: u32, last: Option<ResolvedStep>) -> Vec<ResolvedStep> {
+        let mut run: Vec<ResolvedStep> = last.into_iter().collect();
         let mut at = node;
         while let Some(Node { parent, chosen: Some(chosen), .. }) = self.nodes.get(at as usize) {
-            way.push(chosen.clone());
+            run.push(chosen.clone());
             at = *parent;
         }
-        way.reverse();
-        way
+        run.reverse();
+        run
     }
 
     fn bytes(&self) -> usize {
-        self.held + self.mover.bytes() + self.mover.space.parts.bytes() + self.plain.bytes()
+        self.held + self.generator.bytes() + self.generator.plan.components.bytes() + self.spec.bytes()
     }
 
     fn check_limits(&self) -> Result<(), Limit> {
-        within(&self.limits, self.started, self.nodes.len() + self.plain.count(), self.bytes())
+        within(&self.limits, self.started, self.nodes.len() + self.spec.count(), self.bytes())
     }
 }
 

@@ -1,14 +1,14 @@
 //! What others see of the program without fast paths, as an automaton that says after each sight what can be seen next.
 //! Another engine runs it beside the program with paths.
 
-use super::Forms;
-use super::places::places;
-use super::plain::{Plain, PlainId};
-use super::seen::{Seen, Sights};
+use super::RefinementInput;
+use super::location_map::location_map;
+use super::spec_lts::{SpecLts, SpecState};
+use super::visible::{Alphabet, VisibleAction};
 use crate::Refusal;
-use crate::moves::Mover;
-use crate::options::{Limit, Limits};
-use crate::space::{Space, Stepping};
+use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
+use crate::options::{Limit, Limits, Symmetry};
+use crate::successors::SuccessorGenerator;
 use quaject_esp_exec::observer::{Event, Observer};
 use quaject_esp_ir::ir::{Boundary, ChannelId, Program};
 use quaject_esp_ir::model::{ModelProgram, Role};
@@ -17,23 +17,23 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// Most states and edges of an automaton before like states are made one.
-const MOST: usize = 1 << 20;
+const MAX_SIZE: usize = 1 << 20;
 
 /// What is seen of a program, or why it cannot be said.
 #[derive(Clone, Debug)]
-pub enum Observed {
+pub enum ObserverOutcome {
     /// This.
-    As(Observer),
+    Automaton(Observer),
     /// A limit was reached.
     Unfinished(Limit),
     /// It can end, fault, or run on without end: that is to be looked at by itself first.
-    Ends,
+    MayTerminate,
     /// Processes that a path may concern meet at a channel that others use too.
-    Shared(ChannelId),
+    SharedChannel(ChannelId),
 }
 
 /// Where the program can be: in a state, or within a step of which so much has been seen.
-type Item = (PlainId, u32, u32);
+type Item = (SpecState, u32, u32);
 
 /// No step.
 const NONE: u32 = u32::MAX;
@@ -44,45 +44,47 @@ const NONE: u32 = u32::MAX;
 /// # Errors
 ///
 /// The program is too large, has too many instances, or lacks ranges.
-pub fn observe(forms: Forms<'_>, limits: &Limits) -> Result<Observed, Refusal> {
+pub fn build_observer(input: RefinementInput<'_>, limits: &Limits) -> Result<ObserverOutcome, Refusal> {
     let started = Instant::now();
-    let (without, _) = places(forms.cut, forms.fast);
-    let model = ModelProgram { program: without, ..forms.plain.clone() };
-    let channels = match watched(&model) {
+    let (corresponding_state, _) = location_map(input.split_specification, input.implementation);
+    let model = ModelProgram { program: corresponding_state, ..input.specification.clone() };
+    let channels = match observed_channels(&model) {
         Ok(channels) => channels,
-        Err(shared) => return Ok(Observed::Shared(shared)),
+        Err(shared) => return Ok(ObserverOutcome::SharedChannel(shared)),
     };
-    let space = Space::new(&model, Stepping::Plain, false).map_err(Refusal::Unbounded)?;
-    let mut mover = Mover::new(&space)?;
-    mover.limit(limits, started);
-    let mut sights = Sights::default();
-    sights.met.clone_from(&channels);
-    let found = Builder { plain: Plain::new(mover, 0), limits, started }.run(&mut sights);
+    let plan = ExplorationPlan::new(&model, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
+    let mut generator = SuccessorGenerator::new(&plan)?;
+    generator.set_limits(limits, started);
+    let mut alphabet = Alphabet::default();
+    alphabet.process_channels.clone_from(&channels);
+    let found = ObserverBuilder { spec: SpecLts::new(generator, 0), limits, started }.run(&mut alphabet);
     Ok(match found {
-        Err(limit) => Observed::Unfinished(limit),
-        Ok(None) => Observed::Ends,
+        Err(limit) => ObserverOutcome::Unfinished(limit),
+        Ok(None) => ObserverOutcome::MayTerminate,
         Ok(Some(rough)) => {
-            let event = |seen: &Seen| match seen {
-                Seen::Message(channel, message) => Event::Message(*channel, message.clone()),
-                Seen::Call(function, given, result) => Event::Call(*function, given.clone(), result.clone()),
-                Seen::Exited(_) | Seen::Faulted(..) | Seen::Endless(_) => unreachable!("then it ends"),
+            let event = |actions: &VisibleAction| match actions {
+                VisibleAction::Message(channel, message) => Event::Message(*channel, message.clone()),
+                VisibleAction::Call(function, given, result) => Event::Call(*function, given.clone(), result.clone()),
+                VisibleAction::Exited(_) | VisibleAction::Faulted(..) | VisibleAction::NonTermination(_) => {
+                    unreachable!("then it ends")
+                }
             };
-            let events = sights.all().iter().map(event).collect();
-            let (edges, stands) = smallest(rough);
-            Observed::As(Observer { channels: channels.into_iter().collect(), events, edges, stands })
+            let events = alphabet.all().iter().map(event).collect();
+            let (edges, stands) = minimized(rough);
+            ObserverOutcome::Automaton(Observer { channels: channels.into_iter().collect(), events, edges, stands })
         }
     })
 }
 
 /// The channels at which the program meets others.
-fn watched(model: &ModelProgram) -> Result<BTreeSet<ChannelId>, ChannelId> {
+fn observed_channels(model: &ModelProgram) -> Result<BTreeSet<ChannelId>, ChannelId> {
     let program = &model.program;
     let users = |channel: ChannelId, wanted: &dyn Fn(Role) -> bool| {
         let processes = program.processes.iter().zip(&model.roles).filter(|(_, role)| wanted(**role));
         let sites = processes.flat_map(|(process, _)| &process.sites).filter(|site| site.channel == channel);
         sites.map(|site| site.direction).collect::<Vec<_>>()
     };
-    let mut watched = BTreeSet::new();
+    let mut observed_channels = BTreeSet::new();
     for channel in (0..program.channels.len() as u32).map(ChannelId) {
         let outside = users(channel, &|role| matches!(role, Role::Environment | Role::Outside));
         if is_internal(program, channel) && outside.is_empty() {
@@ -92,9 +94,9 @@ fn watched(model: &ModelProgram) -> Result<BTreeSet<ChannelId>, ChannelId> {
         if inside.iter().any(|direction| *direction != inside[0]) {
             return Err(channel);
         }
-        watched.insert(channel);
+        observed_channels.insert(channel);
     }
-    Ok(watched)
+    Ok(observed_channels)
 }
 
 fn is_internal(program: &Program, channel: ChannelId) -> bool {
@@ -104,19 +106,19 @@ fn is_internal(program: &Program, channel: ChannelId) -> bool {
 /// Edges by state, and whether everything can have come to a stand there.
 type Rough = (Vec<Vec<(u32, u32)>>, Vec<bool>);
 
-struct Builder<'m, 'l> {
-    plain: Plain<'m>,
+struct ObserverBuilder<'m, 'l> {
+    spec: SpecLts<'m>,
     limits: &'l Limits,
     started: Instant,
 }
 
-impl Builder<'_, '_> {
+impl ObserverBuilder<'_, '_> {
     /// The sets of places where the program can be, by what has been seen; nothing if it can be over.
-    fn run(mut self, sights: &mut Sights) -> Result<Option<Rough>, Limit> {
-        let start = self.plain.mover.start();
-        let start = self.plain.number(&start);
+    fn run(mut self, alphabet: &mut Alphabet) -> Result<Option<Rough>, Limit> {
+        let start = self.spec.generator.start();
+        let start = self.spec.number(&start);
         let (mut numbers, mut sets) = (FxHashMap::default(), Vec::new());
-        let Some(first) = self.closed(vec![(start, NONE, 0)], sights)? else { return Ok(None) };
+        let Some(first) = self.tau_closure(vec![(start, NONE, 0)], alphabet)? else { return Ok(None) };
         numbers.insert(first.clone(), 0_u32);
         sets.push(first);
         let (mut edges, mut stands, mut total) = (Vec::new(), Vec::new(), 0);
@@ -125,31 +127,31 @@ impl Builder<'_, '_> {
             let mut next: FxHashMap<u32, Vec<Item>> = FxHashMap::default();
             let mut is_standing = false;
             for (state, step, count) in set {
-                let all = self.plain.steps(state, sights)?;
+                let all = self.spec.steps(state, alphabet)?;
                 is_standing |= all.is_empty();
-                for (number, (seen, to)) in all.iter().enumerate() {
+                for (number, (actions, to)) in all.iter().enumerate() {
                     let number = number as u32;
                     if step != NONE && step != number {
                         continue;
                     }
                     let count = if step == NONE { 0 } else { count };
-                    let Some(sight) = seen.get(count as usize) else { continue };
+                    let Some(action) = actions.get(count as usize) else { continue };
                     let Some(to) = to else { return Ok(None) };
-                    let is_last = count as usize + 1 == seen.len();
+                    let is_last = count as usize + 1 == actions.len();
                     let item = if is_last { (*to, NONE, 0) } else { (state, number, count + 1) };
-                    next.entry(*sight).or_default().push(item);
+                    next.entry(*action).or_default().push(item);
                 }
             }
             let mut next: Vec<(u32, Vec<Item>)> = next.into_iter().collect();
             next.sort_unstable();
             let mut own = Vec::new();
-            for (sight, items) in next {
-                let Some(set) = self.closed(items, sights)? else { return Ok(None) };
+            for (action, items) in next {
+                let Some(set) = self.tau_closure(items, alphabet)? else { return Ok(None) };
                 let number = *numbers.entry(set.clone()).or_insert_with(|| {
                     sets.push(set);
                     sets.len() as u32 - 1
                 });
-                own.push((sight, number));
+                own.push((action, number));
             }
             total += own.len() + sets[edges.len()].len();
             edges.push(own);
@@ -160,16 +162,16 @@ impl Builder<'_, '_> {
     }
 
     /// With all to which steps lead that nobody sees; nothing if the program can be over.
-    fn closed(&mut self, items: Vec<Item>, sights: &mut Sights) -> Result<Option<Vec<Item>>, Limit> {
+    fn tau_closure(&mut self, items: Vec<Item>, alphabet: &mut Alphabet) -> Result<Option<Vec<Item>>, Limit> {
         let mut all: BTreeSet<Item> = items.iter().copied().collect();
         let mut work = items;
         while let Some((state, step, _)) = work.pop() {
             if step != NONE {
                 continue;
             }
-            for (seen, to) in self.plain.steps(state, sights)? {
+            for (actions, to) in self.spec.steps(state, alphabet)? {
                 let Some(to) = to else { return Ok(None) };
-                if seen.is_empty() && all.insert((to, NONE, 0)) {
+                if actions.is_empty() && all.insert((to, NONE, 0)) {
                     work.push((to, NONE, 0));
                 }
             }
@@ -185,18 +187,18 @@ impl Builder<'_, '_> {
         if self.limits.time.is_some_and(|time| self.started.elapsed() >= time) {
             return Err(Limit::Time);
         }
-        if size > MOST || self.limits.bytes.is_some_and(|most| self.plain.bytes() as u64 > most) {
+        if size > MAX_SIZE || self.limits.bytes.is_some_and(|most| self.spec.bytes() as u64 > most) {
             return Err(Limit::Memory);
         }
         match self.limits.states {
-            Some(most) if self.plain.count() as u64 > most => Err(Limit::States),
+            Some(most) if self.spec.count() as u64 > most => Err(Limit::States),
             Some(_) | None => Ok(()),
         }
     }
 }
 
 /// The smallest automaton that does the same: states that nobody can tell apart become one (Moore's algorithm).
-fn smallest((edges, stands): Rough) -> Rough {
+fn minimized((edges, stands): Rough) -> Rough {
     let mut class: Vec<u32> = stands.iter().map(|stands| u32::from(*stands)).collect();
     let mut count = 0;
     loop {
@@ -205,7 +207,7 @@ fn smallest((edges, stands): Rough) -> Rough {
             .iter()
             .zip(&class)
             .map(|(edges, own)| {
-                let edges = edges.iter().map(|(sight, to)| (*sight, class[*to as usize])).collect();
+                let edges = edges.iter().map(|(action, to)| (*action, class[*to as usize])).collect();
                 let number = numbers.len() as u32;
                 *numbers.entry((*own, edges)).or_insert(number)
             })
@@ -221,7 +223,7 @@ fn smallest((edges, stands): Rough) -> Rough {
     let mut small = (vec![Vec::new(); count], vec![false; count]);
     for (state, own) in class.iter().enumerate() {
         small.0[*own as usize] =
-            edges[state].iter().map(|(sight, to)| (*sight, class[*to as usize])).collect::<Vec<_>>();
+            edges[state].iter().map(|(action, to)| (*action, class[*to as usize])).collect::<Vec<_>>();
         small.1[*own as usize] = stands[state];
     }
     small

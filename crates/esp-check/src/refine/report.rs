@@ -1,7 +1,7 @@
 //! What a comparison has come to: the verdict, the run that differs, and how far the paths were gone.
 
 use super::Search;
-use crate::counterexample::Traced;
+use crate::counterexample::TraceStep;
 use crate::options::Limit;
 use crate::report::subject;
 use quaject_esp_exec::report::FaultReport;
@@ -16,11 +16,11 @@ use std::time::Duration;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Refinement {
     /// The verdict.
-    pub refines: Refines,
+    pub verdict: RefinementVerdict,
     /// States of the program with fast paths, each with what the one without can be in.
     pub states: u64,
     /// States of the program without.
-    pub plain_states: u64,
+    pub spec_states: u64,
     /// Steps of the program with fast paths.
     pub transitions: u64,
     /// Steps from the start to the farthest.
@@ -30,80 +30,80 @@ pub struct Refinement {
     /// Time used.
     pub elapsed: Duration,
     /// How far each path was gone.
-    pub paths: Vec<PathUse>,
+    pub paths: Vec<PathCoverage>,
     /// What the environment was held to: what the verdict does not speak of.
     pub restrictions: Vec<String>,
 }
 
 /// The verdict.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Refines {
+pub enum RefinementVerdict {
     /// Whatever the program does with fast paths, it does without.
     Holds,
     /// Not so.
-    Differs(Difference),
+    Violated(RefinementCounterexample),
     /// No difference was found before the limit, which says nothing of the rest.
     Unfinished(Limit),
 }
 
 /// A run of the program with fast paths that differs.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Difference {
+pub struct RefinementCounterexample {
     /// How its end differs.
-    pub odd: Odd,
+    pub mismatch: Mismatch,
     /// Its steps.
-    pub steps: Vec<Traced>,
+    pub steps: Vec<TraceStep>,
 }
 
 /// How a run of the program with fast paths differs from those of the program without.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Odd {
+pub enum Mismatch {
     /// The code of the processes is not that of the program.
-    Text,
+    Code,
     /// It begins otherwise.
-    Start,
+    InitialState,
     /// Its last step shows what is not seen there.
-    Seen,
+    VisibleAction,
     /// It ends in another way.
-    End {
+    Termination {
         /// With this fault, if it is one.
         fault: Option<Box<FaultReport>>,
     },
     /// Its last step leaves everybody as they never are there together.
-    Left {
+    ExitState {
         /// Where everybody stands.
         at: Vec<(u32, Location)>,
         /// Those who never stand so there, whatever others do.
         never: Vec<u32>,
     },
     /// One of the two can go on, or is deadlocked, where the other is not.
-    Rest,
+    Quiescence,
     /// Nobody can go on while a path is under way.
-    Stuck,
+    StuckOnPath,
     /// A path is entered and left again and again, while the program would go on.
-    Turns,
+    Divergence,
 }
 
 /// How far a path was gone.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct PathUse {
+pub struct PathCoverage {
     /// Its name.
     pub name: SmolStr,
     /// Whether it was ever entered.
     pub is_entered: bool,
     /// At how many of the places where it can be left it was left.
-    pub left: usize,
+    pub exits_taken: usize,
     /// How many there are.
-    pub ways_out: usize,
+    pub exits: usize,
 }
 
 impl Search<'_> {
     /// How far each path was gone.
-    pub(super) fn uses(&mut self) -> Vec<PathUse> {
-        let program = &self.mover.space.model.program;
-        let coverage = self.mover.coverage().expect("a mover watches what is executed");
+    pub(super) fn path_coverage(&mut self) -> Vec<PathCoverage> {
+        let program = &self.generator.plan.model.program;
+        let coverage = self.generator.coverage().expect("a mover watches what is executed");
         let of = |(number, path): (usize, &quaject_esp_ir::ir::FastPath)| {
-            let mut usage = PathUse { name: path.name.clone(), is_entered: false, left: 0, ways_out: 0 };
+            let mut usage = PathCoverage { name: path.name.clone(), is_entered: false, exits_taken: 0, exits: 0 };
             let Some((process, _)) = program.process_of(path.trigger) else { return usage };
             let body = &program.processes[process.0 as usize].body;
             let mut starts = Vec::new();
@@ -122,8 +122,8 @@ impl Search<'_> {
                         usage.is_entered |= is_reached(enter.then);
                     }
                     Terminator::Leave(leave) if leave.path == PathId(number as u32) => {
-                        usage.ways_out += 1;
-                        usage.left += usize::from(is_reached(BlockId(index as u32)));
+                        usage.exits += 1;
+                        usage.exits_taken += usize::from(is_reached(BlockId(index as u32)));
                     }
                     _ => {}
                 }
@@ -134,30 +134,30 @@ impl Search<'_> {
     }
 }
 
-impl PathUse {
+impl PathCoverage {
     /// How far it was gone, in words.
     pub fn text(&self) -> String {
-        let PathUse { name, left, ways_out, .. } = self;
+        let PathCoverage { name, exits_taken, exits, .. } = self;
         if self.is_entered {
-            format!("fast path `{name}`: entered, left at {left} of {ways_out} places where it can be left")
+            format!("fast path `{name}`: entered, left at {exits_taken} of {exits} places where it can be left")
         } else {
             format!("fast path `{name}`: NEVER ENTERED in these surroundings, so that nothing is said of it")
         }
     }
 }
 
-impl Odd {
+impl Mismatch {
     /// A word for it, for programs.
     pub fn name(&self) -> &'static str {
         match self {
-            Odd::Text => "text",
-            Odd::Start => "start",
-            Odd::Seen => "seen",
-            Odd::End { .. } => "end",
-            Odd::Left { .. } => "left",
-            Odd::Rest => "rest",
-            Odd::Stuck => "stuck",
-            Odd::Turns => "turns",
+            Mismatch::Code => "text",
+            Mismatch::InitialState => "start",
+            Mismatch::VisibleAction => "seen",
+            Mismatch::Termination { .. } => "end",
+            Mismatch::ExitState { .. } => "left",
+            Mismatch::Quiescence => "rest",
+            Mismatch::StuckOnPath => "stuck",
+            Mismatch::Divergence => "turns",
         }
     }
 
@@ -165,14 +165,14 @@ impl Odd {
     pub fn text(&self, program: &Program) -> String {
         let name = |instance: u32| format!("`{}`", program.instance_name(instance));
         match self {
-            Odd::Text => "the processes behind the fast paths are not those of the program".to_string(),
-            Odd::Start => "it begins in another state than without fast paths".to_string(),
-            Odd::Seen => "others never see this after the same run without fast paths".to_string(),
-            Odd::End { fault } => {
+            Mismatch::Code => "the processes behind the fast paths are not those of the program".to_string(),
+            Mismatch::InitialState => "it begins in another state than without fast paths".to_string(),
+            Mismatch::VisibleAction => "others never see this after the same run without fast paths".to_string(),
+            Mismatch::Termination { fault } => {
                 let how = fault.as_ref().map_or_else(String::new, |fault| format!("{}\n", fault.text(program)));
                 how + "the program never ends like this after the same run without fast paths"
             }
-            Odd::Left { at, never } => {
+            Mismatch::ExitState { at, never } => {
                 let stands = |(instance, location): &(u32, Location)| match location.line {
                     0 => format!("{} at its end", name(*instance)),
                     _ => format!("{} at {}", name(*instance), location_text(program, *location)),
@@ -192,11 +192,11 @@ impl Odd {
                 }
                 text
             }
-            Odd::Rest => "without fast paths it does not rest like this after the same run".to_string(),
-            Odd::Stuck => "nobody can go on while a fast path is under way".to_string(),
-            Odd::Turns => {
+            Mismatch::Quiescence => "without fast paths it does not rest like this after the same run".to_string(),
+            Mismatch::StuckOnPath => "nobody can go on while a fast path is under way".to_string(),
+            Mismatch::Divergence => {
                 "the last steps can be repeated for ever, and the program does nothing by them: a fast path is entered \
-                 and left without progress"
+                 and left corresponding_state progress"
                     .to_string()
             }
         }
@@ -209,33 +209,35 @@ impl Refinement {
         let mut text = String::new();
         let mut line = |line: String| writeln!(text, "{line}").expect("writing to a string does not fail");
         let subject = subject(model);
-        match &self.refines {
-            Refines::Holds => line(format!("with fast paths, {subject} does nothing that it does not without")),
-            Refines::Differs(difference) => {
-                line(format!("error `fastpath`: with fast paths, {subject} does what it does not without"));
+        match &self.verdict {
+            RefinementVerdict::Holds => {
+                line(format!("with fast paths, {subject} does nothing that it does not corresponding_state"))
+            }
+            RefinementVerdict::Violated(difference) => {
+                line(format!("error `fastpath`: with fast paths, {subject} does what it does not corresponding_state"));
                 line(difference.text(model));
             }
-            Refines::Unfinished(Limit::Interrupted) => {
+            RefinementVerdict::Unfinished(Limit::Interrupted) => {
                 line(format!("NOT VERIFIED: interrupted before all states of {subject} were compared"));
             }
-            Refines::Unfinished(limit) => {
+            RefinementVerdict::Unfinished(limit) => {
                 line(format!("NOT VERIFIED: {subject} takes more {} than the limit allows", limit.name()));
             }
         }
         line(format!(
-            "{} states beside {} without fast paths, {} steps, depth {}, {:.3} s, {:.1} MB",
+            "{} states beside {} corresponding_state fast paths, {} steps, depth {}, {:.3} s, {:.1} MB",
             self.states,
-            self.plain_states,
+            self.spec_states,
             self.transitions,
             self.depth,
             self.elapsed.as_secs_f64(),
             self.bytes as f64 / 1e6
         ));
         self.paths.iter().for_each(|path| line(path.text()));
-        let covered = match &self.refines {
-            Refines::Holds => "covered",
-            Refines::Differs(_) => "looked for",
-            Refines::Unfinished(_) => "covered, within the states visited",
+        let covered = match &self.verdict {
+            RefinementVerdict::Holds => "covered",
+            RefinementVerdict::Violated(_) => "looked for",
+            RefinementVerdict::Unfinished(_) => "covered, within the states visited",
         };
         line(format!(
             "{covered}: every message, call, fault and end; the state in which each path is left; deadlock; progress"
@@ -247,7 +249,7 @@ impl Refinement {
     }
 }
 
-impl Difference {
+impl RefinementCounterexample {
     fn text(&self, model: &ModelProgram) -> String {
         let mut text = String::new();
         let last = self.steps.len().wrapping_sub(1);
@@ -256,6 +258,6 @@ impl Difference {
         for (number, line) in lines.enumerate() {
             writeln!(text, "{:>4}  {line}", number + 1).expect("writing to a string does not fail");
         }
-        text + &self.odd.text(&model.program)
+        text + &self.mismatch.text(&model.program)
     }
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn add(store: &Store, parent: Option<StateRef>, numbers: &[u32]) -> Added {
-    store.add(&mut Bundle::default(), parent, numbers, signature(hash(numbers)))
+fn add(store: &Store, parent: Option<StateRef>, numbers: &[u32]) -> Insertion {
+    store.insert(&mut PackedStates::default(), parent, numbers, signature(hash(numbers)))
 }
 
 /// Numbers of every length at every place of a word, beside each other.
@@ -30,7 +30,7 @@ fn states_and_parents(compaction: Compaction, shards: usize) {
     for number in 0..100_000u32 {
         let parent = added.last().copied();
         match add(&store, parent, &numbers_of(number)) {
-            Added::New(state) => added.push(state),
+            Insertion::New(state) => added.push(state),
             other => panic!("{number} {other:?}"),
         }
     }
@@ -38,12 +38,12 @@ fn states_and_parents(compaction: Compaction, shards: usize) {
     let signatures = store.signatures(&added);
     for (number, state) in added.iter().enumerate() {
         let numbers = numbers_of(number as u32);
-        if store.is_whole() {
+        if store.keeps_full_states() {
             store.read(*state, &mut read);
             assert_eq!(read, numbers);
         }
         assert_eq!(signatures[number], signature(hash(&numbers)));
-        assert_eq!(add(&store, None, &numbers), Added::Known(*state));
+        assert_eq!(add(&store, None, &numbers), Insertion::Known(*state));
         assert_eq!(store.parent(*state), added[number.saturating_sub(1)]);
     }
     assert_eq!(store.count(), 100_000);
@@ -66,12 +66,12 @@ fn states_are_found_again_by_their_signatures() {
 #[test]
 fn the_same_state_twice_in_a_bundle_is_added_once() {
     let store = Store::new(1, Compaction::Off, 1);
-    let (mut bundle, mut found) = (Bundle::default(), Vec::new());
+    let (mut batch, mut found) = (PackedStates::default(), Vec::new());
     for number in [5, 6, 5] {
-        bundle.push(None, &[number], signature(hash(&[number])));
+        batch.push(None, &[number], signature(hash(&[number])));
     }
-    store.add_all(0, &bundle, &mut |_, added| found.push(added));
-    let [Added::New(five), Added::New(_), Added::Known(known)] = found[..] else { panic!("{found:?}") };
+    store.insert_all(0, &batch, &mut |_, added| found.push(added));
+    let [Insertion::New(five), Insertion::New(_), Insertion::Known(known)] = found[..] else { panic!("{found:?}") };
     assert_eq!(five, known);
 }
 
@@ -83,7 +83,7 @@ fn threads_agree_on_who_was_first() {
         for _ in 0..4 {
             scope.spawn(|| {
                 for number in 0..20_000u32 {
-                    if let Added::New(_) = add(&store, None, &[number / 3, number * 5]) {
+                    if let Insertion::New(_) = add(&store, None, &[number / 3, number * 5]) {
                         new.fetch_add(1, Ordering::Relaxed);
                     }
                 }
@@ -96,11 +96,11 @@ fn threads_agree_on_who_was_first() {
 /// A first table of 2^15 slots is rebuilt once it is three quarters full, unless both would take more than the limit.
 #[test]
 fn tables_do_not_grow_beyond_the_limit() {
-    for (most, states) in [(None, 100_000), (Some(900_000), 24_576), (Some(0), 0)] {
-        let store = Store::new(1, Compaction::Off, 1).limited(most);
-        let new = (0..100_000).filter(|number| matches!(add(&store, None, &[*number]), Added::New(_))).count();
+    for (max_bytes, states) in [(None, 100_000), (Some(900_000), 24_576), (Some(0), 0)] {
+        let store = Store::new(1, Compaction::Off, 1).limited(max_bytes);
+        let new = (0..100_000).filter(|number| matches!(add(&store, None, &[*number]), Insertion::New(_))).count();
         // Room is made for a whole window.
-        assert!(new <= states && new + WINDOW > states, "{new} states in {most:?} bytes");
+        assert!(new <= states && new + WINDOW > states, "{new} states in {max_bytes:?} bytes");
         assert_eq!(store.count(), new);
     }
 }

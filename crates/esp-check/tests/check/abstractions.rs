@@ -2,7 +2,7 @@
 
 use crate::support::{concrete, explore, model};
 use expect_test::{Expect, expect};
-use quaject_esp_check::{Confirmation, Limits, Options, Refusal, Verdict, check, confirm};
+use quaject_esp_check::{Limits, Options, Refusal, Spuriousness, Verdict, check, concretize};
 use quaject_esp_ir::verify::verify;
 
 /// The verdict on a program's model, and the run that goes wrong with its label.
@@ -15,7 +15,7 @@ fn labelled(text: &str, expected: Expect) {
         Verdict::Holds => format!("holds, {} states\n", report.states),
         Verdict::Violated(found) => {
             let limits = Limits { states: Some(2_000), ..Limits::default() };
-            let label = confirm(&concrete(text), &model, found, &limits).expect("the program can be explored");
+            let label = concretize(&concrete(text), &model, found, &limits).expect("the program can be explored");
             format!("{}{}\n", found.text(&model), label.text())
         }
         Verdict::Unfinished(limit) => format!("unfinished {limit:?}\n"),
@@ -205,6 +205,6 @@ fn a_run_of_the_program_itself_is_real() {
         process q { out(c, 1); out(c, 2); } model m { abstract forget p.n; }";
     let part = model(text, None);
     let Verdict::Violated(found) = explore(&part, &Options::default()).verdict else { panic!("it goes wrong") };
-    let label = confirm(&concrete(text), &part, &found, &limits(1)).expect("a small program");
-    assert_eq!((label.confirmation, label.causes), (Confirmation::Real, Vec::new()));
+    let label = concretize(&concrete(text), &part, &found, &limits(1)).expect("a small program");
+    assert_eq!((label.spuriousness, label.causes), (Spuriousness::Real, Vec::new()));
 }

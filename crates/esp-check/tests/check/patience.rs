@@ -19,7 +19,7 @@ fn briefly(text: &str) -> Verdict {
 #[test]
 fn a_computation_without_end_is_found_or_cut_short() {
     let Verdict::Violated(found) = within(ENDLESS, Limits::default()).verdict else { panic!("it does not end") };
-    assert!(matches!(found.problem, Problem::Endless { instance: 0, .. }), "{:?}", found.problem);
+    assert!(matches!(found.problem, Problem::NonTermination { instance: 0, .. }), "{:?}", found.problem);
     assert_eq!(briefly(ENDLESS), Verdict::Unfinished(Limit::Time));
 }
 
@@ -30,7 +30,7 @@ fn a_condition_without_end_is_found_or_cut_short() {
     for reduction in [Reduction::On, Reduction::Communications, Reduction::Off] {
         let options = Options { reduction, ..Options::default() };
         let Verdict::Violated(found) = explore(&model(text, None), &options).verdict else { panic!("it does not end") };
-        assert!(matches!(found.problem, Problem::Endless { .. }), "{:?}", found.problem);
+        assert!(matches!(found.problem, Problem::NonTermination { .. }), "{:?}", found.problem);
     }
     assert_eq!(briefly(text), Verdict::Unfinished(Limit::Time));
 }

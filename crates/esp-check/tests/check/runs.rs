@@ -2,8 +2,8 @@
 
 use crate::support::{explore, model, slice_of};
 use expect_test::expect;
-use quaject_esp_check::script::{Script, write};
-use quaject_esp_check::{Confirmation, Counterexample, Limits, Options, Verdict, chart, confirm};
+use quaject_esp_check::counterexample_file::{CounterexampleFile, write};
+use quaject_esp_check::{Counterexample, Limits, Options, Spuriousness, Verdict, chart, concretize};
 use quaject_esp_ir::model::ModelProgram;
 
 fn wrong(model: &ModelProgram) -> Counterexample {
@@ -42,9 +42,9 @@ fn a_run_is_written_down_and_taken_again() {
         end assert
     "#]]
     .assert_eq(run);
-    let script = Script::parse(&text).expect("it has just been written");
-    assert_eq!(script.files[0].1, PROGRAM);
-    assert_eq!(script.follow(&model).expect("a small program"), Ok(found));
+    let file = CounterexampleFile::parse(&text).expect("it has just been written");
+    assert_eq!(file.files[0].1, PROGRAM);
+    assert_eq!(file.replay(&model).expect("a small program"), Ok(found));
 }
 
 #[test]
@@ -54,10 +54,10 @@ fn a_script_that_does_not_fit_says_where() {
     for (from, to) in
         [("r 1\n", "c 0 0 0 7\n"), ("message 1\n", "message true\n"), ("call f true\n", ""), ("end", "ned")]
     {
-        let script = Script::parse(&text.replace(from, to));
-        let bad = match script {
+        let file = CounterexampleFile::parse(&text.replace(from, to));
+        let bad = match file {
             Err(bad) => bad,
-            Ok(script) => script.follow(&model).expect("a small program").expect_err(to),
+            Ok(file) => file.replay(&model).expect("a small program").expect_err(to),
         };
         assert!(bad.line > 1 && !bad.message.is_empty(), "{bad:?}");
     }
@@ -74,22 +74,22 @@ fn a_run_is_drawn() {
 }
 
 /// A run of a slice, and what the whole program has to do with it.
-fn confirmed(text: &str, slice: &str) -> Confirmation {
+fn confirmed(text: &str, slice: &str) -> Spuriousness {
     let part = slice_of(text, slice);
     let Verdict::Violated(found) = explore(&part, &Options::default()).verdict else { panic!("the slice goes wrong") };
-    confirm(&model(text, None), &part, &found, &Limits::default()).expect("the program can be explored").confirmation
+    concretize(&model(text, None), &part, &found, &Limits::default()).expect("the program can be explored").spuriousness
 }
 
 #[test]
 fn what_only_a_slice_can_do_is_spurious() {
     let server = "channel c(u8); process server { while { idle in(c, $x); assert(x < 3); } } process client";
-    assert_eq!(confirmed(&format!("{server} {{ out(c, 1); out(c, 2); }}"), "server"), Confirmation::Spurious);
-    assert_eq!(confirmed(&format!("{server} {{ out(c, 1); out(c, 3); }}"), "server"), Confirmation::Real);
+    assert_eq!(confirmed(&format!("{server} {{ out(c, 1); out(c, 2); }}"), "server"), Spuriousness::Spurious);
+    assert_eq!(confirmed(&format!("{server} {{ out(c, 1); out(c, 3); }}"), "server"), Spuriousness::Real);
 }
 
 #[test]
 fn another_problem_of_the_whole_program_does_not_confirm_a_run() {
     let text = "channel c(u8); channel d(); process server { while { idle in(c, $x); assert(x < 3); } }
         process client { out(c, 1); in(d); }  process other { var n = 1; assert(n == 2); out(d); }";
-    assert_eq!(confirmed(text, "server"), Confirmation::Spurious);
+    assert_eq!(confirmed(text, "server"), Spuriousness::Spurious);
 }

@@ -1,7 +1,7 @@
 //! One check function: a program in, the verdict and the run that goes wrong out.
 
 use expect_test::Expect;
-use quaject_esp_check::script::{Script, write};
+use quaject_esp_check::counterexample_file::{CounterexampleFile, write};
 use quaject_esp_check::{Compaction, Options, Reduction, Report, Symmetry, Verdict, check};
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_lower::{lower_concrete, lower_model};
@@ -80,8 +80,8 @@ pub(crate) fn told(model: &ModelProgram) -> String {
     // What is shown of a run can be taken, step by step, and ends as is said.
     for found in [&all, &reduced, &symmetric] {
         if let Verdict::Violated(found) = &found.verdict {
-            let script = Script::parse(&write(model, &[("p.esp".into(), String::new())], found));
-            let followed = script.expect("it has just been written").follow(model).expect("the program is small");
+            let file = CounterexampleFile::parse(&write(model, &[("p.esp".into(), String::new())], found));
+            let followed = file.expect("it has just been written").replay(model).expect("the program is small");
             let followed = followed.expect("the run can be taken");
             assert_eq!(found.text(model), followed.text(model));
         }

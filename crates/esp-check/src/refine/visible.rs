@@ -1,8 +1,8 @@
 //! What others can see of a step: messages that pass between the program and its surroundings, calls of extern functions
 //! with what they are given and return, faults and ends. Each by number, so that sequences of them are short.
 
-use crate::moves::Mover;
-use crate::retrace::Chosen;
+use crate::reconstruct::ResolvedStep;
+use crate::successors::SuccessorGenerator;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::report::FaultReport;
 use quaject_esp_exec::step::{Effect, Step};
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 /// One thing that others can see.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Seen {
+pub(super) enum VisibleAction {
     /// A message from the world or to it.
     Message(ChannelId, Vec<Datum>),
     /// A call, what it was given, and what it returned.
@@ -23,61 +23,69 @@ pub(super) enum Seen {
     /// A fault of an instance stops it.
     Faulted(Fault, u32, Location, Option<SmolStr>),
     /// An instance runs without end.
-    Endless(u32),
+    NonTermination(u32),
 }
 
-impl Seen {
-    fn fault(report: &FaultReport) -> Seen {
-        Seen::Faulted(report.fault, report.instance, report.location, report.name.clone())
+impl VisibleAction {
+    fn fault(report: &FaultReport) -> VisibleAction {
+        VisibleAction::Faulted(report.fault, report.instance, report.location, report.name.clone())
     }
 }
 
 /// Everything that has been seen so far, by number.
 #[derive(Default)]
-pub(super) struct Sights {
-    numbers: FxHashMap<Seen, u32>,
+pub(super) struct Alphabet {
+    numbers: FxHashMap<VisibleAction, u32>,
     /// Channels inside the program where what passes is seen as well.
-    pub(super) met: BTreeSet<ChannelId>,
+    pub(super) process_channels: BTreeSet<ChannelId>,
     /// The fault that the last step ended with.
     pub(super) fault: Option<Box<FaultReport>>,
 }
 
-impl Sights {
+impl Alphabet {
     /// All of it, by number.
-    pub(super) fn all(&self) -> Vec<Seen> {
-        let mut all: Vec<(u32, &Seen)> = self.numbers.iter().map(|(seen, number)| (*number, seen)).collect();
+    pub(super) fn all(&self) -> Vec<VisibleAction> {
+        let mut all: Vec<(u32, &VisibleAction)> =
+            self.numbers.iter().map(|(actions, number)| (*number, actions)).collect();
         all.sort_unstable_by_key(|(number, _)| *number);
-        all.into_iter().map(|(_, seen)| seen.clone()).collect()
+        all.into_iter().map(|(_, actions)| actions.clone()).collect()
     }
 
-    fn number(&mut self, seen: Seen) -> u32 {
+    fn number(&mut self, actions: VisibleAction) -> u32 {
         let next = self.numbers.len() as u32;
-        *self.numbers.entry(seen).or_insert(next)
+        *self.numbers.entry(actions).or_insert(next)
     }
 
     /// Takes a step that is possible in a state, and tells what is seen of it. The state that it leads to is at hand then.
-    pub(super) fn of_step(&mut self, mover: &mut Mover<'_>, numbers: &[u32], chosen: &Chosen) -> Vec<u32> {
-        mover.load_all(numbers);
-        let (machine, state, world) = mover.scene();
-        let (message, effect) = chosen.take(machine, state, world);
+    pub(super) fn actions_of_step(
+        &mut self,
+        generator: &mut SuccessorGenerator<'_>,
+        numbers: &[u32],
+        chosen: &ResolvedStep,
+    ) -> Vec<u32> {
+        generator.load_all(numbers);
+        let (machine, state, environment) = generator.execution();
+        let (message, effect) = chosen.take(machine, state, environment);
         // What passes inside is nobody's business, unless the surroundings are processes too.
         let is_inside = matches!(chosen.step, Step::Communicate { .. });
-        let message = message.filter(|(channel, _)| !is_inside || self.met.contains(channel));
-        let mut seen: Vec<Seen> =
-            message.into_iter().map(|(channel, message)| Seen::Message(channel, message)).collect();
-        let calls = world.calls().iter().zip(world.given());
-        seen.extend(calls.map(|((function, result), given)| Seen::Call(*function, given.clone(), result.clone())));
+        let message = message.filter(|(channel, _)| !is_inside || self.process_channels.contains(channel));
+        let mut actions: Vec<VisibleAction> =
+            message.into_iter().map(|(channel, message)| VisibleAction::Message(channel, message)).collect();
+        let calls = environment.calls().iter().zip(environment.arguments_log());
+        actions.extend(
+            calls.map(|((function, result), given)| VisibleAction::Call(*function, given.clone(), result.clone())),
+        );
         self.fault = None;
         match effect {
             Effect::Done => {}
-            Effect::Exited(status) => seen.push(Seen::Exited(status)),
+            Effect::Exited(status) => actions.push(VisibleAction::Exited(status)),
             Effect::Faulted(report) => {
-                seen.push(Seen::fault(&report));
+                actions.push(VisibleAction::fault(&report));
                 self.fault = Some(report);
             }
-            Effect::Unfinished => seen.push(Seen::Endless(actor(chosen.step))),
+            Effect::Unfinished => actions.push(VisibleAction::NonTermination(actor(chosen.step))),
         }
-        seen.into_iter().map(|seen| self.number(seen)).collect()
+        actions.into_iter().map(|actions| self.number(actions)).collect()
     }
 }
 

@@ -9,27 +9,27 @@ use quaject_esp_ir::ir::{ChannelId, Direction, Location, Program};
 
 /// Everybody at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Scene {
+pub struct Configuration {
     /// Every instance, in order.
-    pub instances: Vec<Stood>,
+    pub instances: Vec<InstanceStatus>,
 }
 
 /// One instance at one moment.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Stood {
+pub struct InstanceStatus {
     /// Whether it runs, waits or has ended.
     pub control: Control,
     /// Where in the text.
     pub location: Location,
     /// What it waits for.
-    pub waits: Vec<Awaited>,
+    pub waits: Vec<AwaitedEvent>,
     /// Variables and their values as text, where it last waited.
     pub variables: Vec<(String, String)>,
 }
 
 /// One thing that an instance waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Awaited {
+pub enum AwaitedEvent {
     /// To send or receive, with those who could be its partner and have not ended.
     Partner(ChannelId, Direction, Vec<u32>),
     /// The world, at this channel.
@@ -38,30 +38,32 @@ pub enum Awaited {
     Time,
 }
 
-impl Scene {
+impl Configuration {
     pub(crate) fn of(
         machine: &mut Machine<'_>,
         state: &mut State,
-        world: &mut dyn World,
-        before: Option<&Scene>,
-    ) -> Scene {
+        environment: &mut dyn World,
+        before: Option<&Configuration>,
+    ) -> Configuration {
         let processes: Vec<usize> = machine.instance_processes().map(|process| process.0 as usize).collect();
         let one = |instance: usize| {
-            let variables = before.and_then(|scene| scene.instances.get(instance)).map(|stood| &stood.variables[..]);
-            stood(machine, state, world, &processes, instance as u32, variables.unwrap_or_default())
+            let variables = before
+                .and_then(|execution| execution.instances.get(instance))
+                .map(|instance_status| &instance_status.variables[..]);
+            instance_status(machine, state, environment, &processes, instance as u32, variables.unwrap_or_default())
         };
-        Scene { instances: (0..processes.len()).map(one).collect() }
+        Configuration { instances: (0..processes.len()).map(one).collect() }
     }
 }
 
-fn stood(
+fn instance_status(
     machine: &mut Machine<'_>,
     state: &mut State,
-    world: &mut dyn World,
+    environment: &mut dyn World,
     processes: &[usize],
     instance: u32,
     before: &[(String, String)],
-) -> Stood {
+) -> InstanceStatus {
     let standing = machine.standing(state, instance);
     let mut waits = Vec::new();
     for (branch, offered) in standing.branches.iter().enumerate() {
@@ -69,10 +71,10 @@ fn stood(
             Some(Offered::In(channel)) => {
                 let program = machine.program();
                 let writes = |other: &u32| uses(program, processes[*other as usize], *channel, Direction::Out);
-                Some(Awaited::Partner(*channel, Direction::In, others(state, processes, instance, &writes)))
+                Some(AwaitedEvent::Partner(*channel, Direction::In, others(state, processes, instance, &writes)))
             }
             Some(Offered::Out(channel)) => {
-                let message = machine.message(state, world, instance, branch as u32);
+                let message = machine.message(state, environment, instance, branch as u32);
                 let program = machine.program();
                 let reads = |other: &u32| {
                     let process = processes[*other as usize];
@@ -80,10 +82,10 @@ fn stood(
                         |(_, message): &(_, Vec<_>)| can_take(&program.processes[process], *other, *channel, message);
                     uses(program, process, *channel, Direction::In) && message.as_ref().is_none_or(takes)
                 };
-                Some(Awaited::Partner(*channel, Direction::Out, others(state, processes, instance, &reads)))
+                Some(AwaitedEvent::Partner(*channel, Direction::Out, others(state, processes, instance, &reads)))
             }
-            Some(Offered::FromWorld(channel) | Offered::ToWorld(channel)) => Some(Awaited::World(*channel)),
-            Some(Offered::After) => Some(Awaited::Time),
+            Some(Offered::FromWorld(channel) | Offered::ToWorld(channel)) => Some(AwaitedEvent::World(*channel)),
+            Some(Offered::After) => Some(AwaitedEvent::Time),
             None => None,
         });
     }
@@ -99,7 +101,7 @@ fn stood(
         }
         Control::Running { .. } | Control::Lent { .. } | Control::Ended => before.to_vec(),
     };
-    Stood { control: standing.control, location: machine.location(state, instance), waits, variables }
+    InstanceStatus { control: standing.control, location: machine.location(state, instance), waits, variables }
 }
 
 fn others(state: &State, processes: &[usize], instance: u32, can: &dyn Fn(&u32) -> bool) -> Vec<u32> {

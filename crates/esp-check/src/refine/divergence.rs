@@ -1,13 +1,13 @@
 //! Paths that go on and on while the program without them would not move: entered, left at once, entered again.
 
-use super::{Found, Odd, Search};
+use super::{Found, Mismatch, Search};
 use crate::options::Limit;
 
 impl Search<'_> {
     /// A circle of steps after which the program without is where it was, though it could not go in a circle itself.
-    pub(super) fn find_turn(&mut self) -> Result<Option<Found>, Limit> {
+    pub(super) fn find_divergence(&mut self) -> Result<Option<Found>, Limit> {
         let mut next: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
-        for (from, to) in std::mem::take(&mut self.idle) {
+        for (from, to) in std::mem::take(&mut self.invisible_edges) {
             next[from as usize].push(to);
         }
         #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,8 +36,8 @@ impl Search<'_> {
                     }
                     Mark::Open => {
                         let base = self.nodes[to as usize].base;
-                        if !self.turns(base)? {
-                            return Ok(Some((node, None, Odd::Turns)));
+                        if !self.can_diverge(base)? {
+                            return Ok(Some((node, None, Mismatch::Divergence)));
                         }
                     }
                     Mark::Done => {}
@@ -47,10 +47,10 @@ impl Search<'_> {
         Ok(None)
     }
 
-    fn turns(&mut self, base: u32) -> Result<bool, Limit> {
+    fn can_diverge(&mut self, base: u32) -> Result<bool, Limit> {
         let (limits, started, nodes, held) = (&self.limits, self.started, self.nodes.len(), self.held);
         let mut may_go_on =
-            |plain: &super::Plain<'_>| super::within(limits, started, nodes + plain.count(), held + plain.bytes());
-        self.plain.turns(base, &mut self.sights, &mut may_go_on)
+            |spec: &super::SpecLts<'_>| super::within(limits, started, nodes + spec.count(), held + spec.bytes());
+        self.spec.can_diverge(base, &mut self.alphabet, &mut may_go_on)
     }
 }

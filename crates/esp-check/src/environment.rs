@@ -11,16 +11,16 @@ use std::sync::Arc;
 
 /// Everything that can come from outside.
 #[derive(Debug)]
-pub(crate) struct Outside {
+pub(crate) struct EnvironmentValues {
     /// Per channel: the messages that the world may send; none at others.
     pub(crate) messages: Vec<Vec<Vec<Datum>>>,
     /// Per extern function: what it may return.
     pub(crate) results: Vec<Vec<Option<Datum>>>,
 }
 
-impl Outside {
+impl EnvironmentValues {
     /// Lists it, or tells what all there is too much of.
-    pub(crate) fn new(model: &ModelProgram) -> Result<Outside, Vec<Unbounded>> {
+    pub(crate) fn new(model: &ModelProgram) -> Result<EnvironmentValues, Vec<Unbounded>> {
         let mut missing = Vec::new();
         let mut messages = Vec::new();
         for (index, channel) in model.program.channels.iter().enumerate() {
@@ -46,7 +46,7 @@ impl Outside {
                 Vec::new()
             });
         }
-        if missing.is_empty() { Ok(Outside { messages, results }) } else { Err(missing) }
+        if missing.is_empty() { Ok(EnvironmentValues { messages, results }) } else { Err(missing) }
     }
 }
 
@@ -69,19 +69,19 @@ fn called_functions(model: &ModelProgram) -> FxHashSet<ExternId> {
 
 /// Whether the program rests, and it is asked whom the world could wake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Resting {
+pub(crate) enum QuiescenceProbe {
     Yes,
     No,
 }
 
 /// The world as one step sees it.
 #[derive(Debug)]
-pub(crate) struct Surroundings {
-    outside: Arc<Outside>,
+pub(crate) struct Environment {
+    environment_values: Arc<EnvironmentValues>,
     /// The message on offer: channel and number.
     offered: Option<(ChannelId, usize)>,
     /// Whether every channel offers its first message, to see who could take one.
-    resting: Resting,
+    probe: QuiescenceProbe,
     /// The results of the calls to come, by number, and how many have been used.
     choices: Vec<u32>,
     used: usize,
@@ -90,35 +90,35 @@ pub(crate) struct Surroundings {
     /// What was called and what it returned, since the choices were made.
     calls: Vec<(ExternId, Option<Datum>)>,
     /// What each of those calls was given, if somebody wants to know.
-    given: Option<Vec<Vec<Datum>>>,
+    arguments_log: Option<Vec<Vec<Datum>>>,
 }
 
-impl Surroundings {
-    pub(crate) fn new(outside: Arc<Outside>) -> Surroundings {
-        Surroundings {
-            outside,
+impl Environment {
+    pub(crate) fn new(environment_values: Arc<EnvironmentValues>) -> Environment {
+        Environment {
+            environment_values,
             offered: None,
-            resting: Resting::No,
+            probe: QuiescenceProbe::No,
             choices: Vec::new(),
             used: 0,
             widths: Vec::new(),
             calls: Vec::new(),
-            given: None,
+            arguments_log: None,
         }
     }
 
     /// Notes from now on what calls are given.
     pub(crate) fn listen(&mut self) {
-        self.given = Some(Vec::new());
+        self.arguments_log = Some(Vec::new());
     }
 
     /// What each call was given since the choices were made; nothing if nobody listens.
-    pub(crate) fn given(&self) -> &[Vec<Datum>] {
-        self.given.as_deref().unwrap_or_default()
+    pub(crate) fn arguments_log(&self) -> &[Vec<Datum>] {
+        self.arguments_log.as_deref().unwrap_or_default()
     }
 
-    pub(crate) fn outside(&self) -> &Outside {
-        &self.outside
+    pub(crate) fn environment_values(&self) -> &EnvironmentValues {
+        &self.environment_values
     }
 
     /// Offers this message, or none.
@@ -127,8 +127,8 @@ impl Surroundings {
     }
 
     /// Offers every channel's first message, or no longer.
-    pub(crate) fn rest(&mut self, resting: Resting) {
-        self.resting = resting;
+    pub(crate) fn set_quiescence_probe(&mut self, probe: QuiescenceProbe) {
+        self.probe = probe;
     }
 
     /// Calls will return this, and after that their first result.
@@ -143,7 +143,7 @@ impl Surroundings {
         self.used = 0;
         self.widths.clear();
         self.calls.clear();
-        self.given.iter_mut().for_each(Vec::clear);
+        self.arguments_log.iter_mut().for_each(Vec::clear);
     }
 
     /// What was called since the choices were made, and what it returned.
@@ -157,7 +157,7 @@ impl Surroundings {
     }
 
     /// The next choice, of so many.
-    fn next(&mut self, width: u32) -> u32 {
+    fn next_choice(&mut self, width: u32) -> u32 {
         if self.used == self.choices.len() {
             self.choices.push(0);
         }
@@ -166,7 +166,7 @@ impl Surroundings {
         self.choices[self.used - 1]
     }
 
-    /// Goes on to the next choices; false when all have been made.
+    /// Continuation on to the next choices; false when all have been made.
     pub(crate) fn advance(&mut self) -> bool {
         self.choices.truncate(self.used);
         while let (Some(last), Some(width)) = (self.choices.last_mut(), self.widths.get(self.used.wrapping_sub(1))) {
@@ -182,15 +182,15 @@ impl Surroundings {
     }
 }
 
-impl World for Surroundings {
+impl World for Environment {
     fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
         match self.offered {
             Some((offered, number)) if offered == channel => {
-                Offer::Message(&self.outside.messages[channel.0 as usize][number])
+                Offer::Message(&self.environment_values.messages[channel.0 as usize][number])
             }
-            Some(_) | None => match (self.resting, self.outside.messages[channel.0 as usize].first()) {
-                (Resting::Yes, Some(message)) => Offer::Message(message),
-                (Resting::Yes, None) | (Resting::No, _) => Offer::Pending,
+            Some(_) | None => match (self.probe, self.environment_values.messages[channel.0 as usize].first()) {
+                (QuiescenceProbe::Yes, Some(message)) => Offer::Message(message),
+                (QuiescenceProbe::Yes, None) | (QuiescenceProbe::No, _) => Offer::Pending,
             },
         }
     }
@@ -208,16 +208,16 @@ impl World for Surroundings {
     }
 
     fn declines(&mut self) -> bool {
-        self.next(2) == 1
+        self.next_choice(2) == 1
     }
 
     fn call(&mut self, function: ExternId, arguments: &mut [Datum]) -> Reply {
-        let width = self.outside.results[function.0 as usize].len() as u32;
-        let choice = if width < 2 { 0 } else { self.next(width) };
-        match self.outside.results[function.0 as usize].get(choice as usize) {
+        let width = self.environment_values.results[function.0 as usize].len() as u32;
+        let choice = if width < 2 { 0 } else { self.next_choice(width) };
+        match self.environment_values.results[function.0 as usize].get(choice as usize) {
             Some(result) => {
                 self.calls.push((function, result.clone()));
-                self.given.iter_mut().for_each(|given| given.push(arguments.to_vec()));
+                self.arguments_log.iter_mut().for_each(|arguments_log| arguments_log.push(arguments.to_vec()));
                 Reply::Returned(result.clone())
             }
             None => Reply::Unresolved,

@@ -5,14 +5,14 @@ use crate::store::{StateRef, Store, unpack};
 
 /// The states of one level.
 #[derive(Debug, Default)]
-pub(crate) struct Level {
+pub(crate) struct Frontier {
     states: Vec<StateRef>,
     /// With compaction: the packed numbers, and where each state's end.
     words: Vec<u32>,
     ends: Vec<usize>,
 }
 
-impl Level {
+impl Frontier {
     pub(crate) fn len(&self) -> usize {
         self.states.len()
     }
@@ -27,7 +27,7 @@ impl Level {
     /// Adds a state with these packed numbers.
     pub(crate) fn push(&mut self, store: &Store, state: StateRef, words: &[u32]) {
         self.states.push(state);
-        if !store.is_whole() {
+        if !store.keeps_full_states() {
             self.words.extend_from_slice(words);
             self.ends.push(self.words.len());
         }
@@ -36,7 +36,7 @@ impl Level {
     /// A state by its place here, its numbers read.
     pub(crate) fn read(&self, store: &Store, index: usize, numbers: &mut [u32]) -> StateRef {
         let state = self.states[index];
-        if store.is_whole() {
+        if store.keeps_full_states() {
             store.read(state, numbers);
         } else {
             let start = if index == 0 { 0 } else { self.ends[index - 1] };

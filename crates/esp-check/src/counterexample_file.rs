@@ -13,9 +13,9 @@
 //!                                   `leak` the instance and the pool
 //! ```
 
-use crate::counterexample::{Counterexample, Problem, Traced};
-use crate::learn::MOST_FUEL;
-use crate::scene::Scene;
+use crate::configuration::Configuration;
+use crate::counterexample::{Counterexample, Problem, TraceStep};
+use crate::successors::MAX_FUEL;
 use quaject_esp_exec::datum::{self, Datum};
 use quaject_esp_exec::explore::Offered;
 use quaject_esp_exec::report::Outcome;
@@ -31,7 +31,7 @@ const FIRST_LINE: &str = "quaject counterexample 1";
 
 /// A run that was kept.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Script {
+pub struct CounterexampleFile {
     /// Name and text of every source file, the root first.
     pub files: Vec<(String, String)>,
     /// The model.
@@ -52,7 +52,7 @@ pub enum Part {
 
 /// Why a script is none, or does not fit its program.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct BadScript {
+pub struct ParseError {
     /// The line, from 1.
     pub line: usize,
     /// What is wrong.
@@ -104,7 +104,7 @@ pub fn write(model: &ModelProgram, files: &[(String, String)], found: &Counterex
         line("cycle".into());
     }
     let details = match &found.problem {
-        Problem::Fault(_) | Problem::Endless { .. } => String::new(),
+        Problem::Fault(_) | Problem::NonTermination { .. } => String::new(),
         Problem::Property { property } => format!(" {property}"),
         Problem::Starvation { instance, .. } => format!(" {instance}"),
         Problem::Leak { pool, instance } => format!(" {instance} {pool}"),
@@ -114,11 +114,16 @@ pub fn write(model: &ModelProgram, files: &[(String, String)], found: &Counterex
 }
 
 /// What is wrong, as the last line tells it of a run that was taken to its end.
-fn ended(ending: &str, machine: &mut Machine<'_>, state: &mut State, world: &mut dyn World) -> Option<Problem> {
+fn problem_at_end(
+    ending: &str,
+    machine: &mut Machine<'_>,
+    state: &mut State,
+    environment: &mut dyn World,
+) -> Option<Problem> {
     let (name, details) = ending.split_once(' ').unwrap_or((ending, ""));
     let instance = |number: &str| number.parse().ok().filter(|instance| *instance < state.instances());
     match name {
-        "deadlock" => match machine.rest(state, world) {
+        "deadlock" => match machine.rest(state, environment) {
             Outcome::Faulted(report) => Some(Problem::Fault(report)),
             Outcome::Ended(_) | Outcome::Resting(_) | Outcome::Budget => None,
         },
@@ -135,16 +140,16 @@ fn ended(ending: &str, machine: &mut Machine<'_>, state: &mut State, world: &mut
     }
 }
 
-impl Script {
+impl CounterexampleFile {
     /// Whether a text is meant to be one.
-    pub fn is_one(text: &str) -> bool {
+    pub fn has_header(text: &str) -> bool {
         text.starts_with(FIRST_LINE)
     }
 
     /// Reads one.
-    pub fn parse(text: &str) -> Result<Script, BadScript> {
-        let bad = |line, message: &str| BadScript { line, message: message.to_string() };
-        let mut script = Script::default();
+    pub fn parse(text: &str) -> Result<CounterexampleFile, ParseError> {
+        let bad = |line, message: &str| ParseError { line, message: message.to_string() };
+        let mut file_contents = CounterexampleFile::default();
         let mut lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
         if lines.next().is_none_or(|(_, line)| line != FIRST_LINE) {
             return Err(bad(1, "a counterexample begins with `quaject counterexample 1`"));
@@ -161,66 +166,70 @@ impl Script {
                         let (text, rest) = datum::parse_string(rest.strip_prefix(' ')?)?;
                         rest.is_empty().then_some((name, text))
                     });
-                    script.files.push(file.ok_or_else(|| bad(number, "a file is its name and its text"))?);
+                    file_contents.files.push(file.ok_or_else(|| bad(number, "a file is its name and its text"))?);
                 }
-                "model" => script.model = Some(rest.to_string()),
-                "process" => script.part = Some(Part::Process(rest.to_string())),
-                "slice" => script.part = Some(Part::Slice(rest.split(' ').map(str::to_string).collect())),
+                "model" => file_contents.model = Some(rest.to_string()),
+                "process" => file_contents.part = Some(Part::Process(rest.to_string())),
+                "slice" => file_contents.part = Some(Part::Slice(rest.split(' ').map(str::to_string).collect())),
                 _ => return Err(bad(number, "neither `file`, `model`, `process`, `slice` nor `run`")),
             }
         }
-        if script.files.is_empty() {
+        if file_contents.files.is_empty() {
             return Err(bad(last, "it holds no program"));
         }
-        script.lines = lines.map(|(number, line)| (number, line.to_string())).collect();
-        match script.lines.last() {
-            Some((_, line)) if line.starts_with("end ") => Ok(script),
+        file_contents.lines = lines.map(|(number, line)| (number, line.to_string())).collect();
+        match file_contents.lines.last() {
+            Some((_, line)) if line.starts_with("end ") => Ok(file_contents),
             Some(_) | None => Err(bad(last, "it was cut off: it does not say what is wrong")),
         }
     }
 
     /// Takes the steps again on the program they were found in.
-    pub fn follow(&self, model: &ModelProgram) -> Result<Result<Counterexample, BadScript>, TooLarge> {
-        self.follow_and(model, &mut |_, _, _| {})
+    pub fn replay(&self, model: &ModelProgram) -> Result<Result<Counterexample, ParseError>, TooLarge> {
+        self.replay_with(model, &mut |_, _, _| {})
     }
 
     /// Likewise, and looks at everybody before the first step and after each one.
-    pub fn scenes(&self, model: &ModelProgram) -> Result<Result<(Counterexample, Vec<Scene>), BadScript>, TooLarge> {
-        let mut scenes = Vec::new();
-        let followed = self.follow_and(model, &mut |machine, state, world| {
-            let scene = Scene::of(machine, state, world, scenes.last());
-            scenes.push(scene);
-        })?;
-        Ok(followed.map(|found| (found, scenes)))
-    }
-
-    fn follow_and(
+    pub fn configurations(
         &self,
         model: &ModelProgram,
-        look: &mut dyn FnMut(&mut Machine<'_>, &mut State, &mut dyn World),
-    ) -> Result<Result<Counterexample, BadScript>, TooLarge> {
+    ) -> Result<Result<(Counterexample, Vec<Configuration>), ParseError>, TooLarge> {
+        let mut configurations = Vec::new();
+        let followed = self.replay_with(model, &mut |machine, state, environment| {
+            let execution = Configuration::of(machine, state, environment, configurations.last());
+            configurations.push(execution);
+        })?;
+        Ok(followed.map(|found| (found, configurations)))
+    }
+
+    fn replay_with(
+        &self,
+        model: &ModelProgram,
+        observe: &mut dyn FnMut(&mut Machine<'_>, &mut State, &mut dyn World),
+    ) -> Result<Result<Counterexample, ParseError>, TooLarge> {
         let mut machine = Machine::new(&model.program, Checks::On)?;
-        machine.be_patient(MOST_FUEL);
+        machine.be_patient(MAX_FUEL);
         let mut state = machine.start();
         for instance in 0..state.instances() {
             if model.role(instance) == Role::LeftOut {
                 state.leave_out(instance);
             }
         }
-        let mut world = Told { model, message: None, results: VecDeque::new(), calls: Vec::new(), missing: None };
+        let mut environment =
+            RecordedEnvironment { model, message: None, results: VecDeque::new(), calls: Vec::new(), missing: None };
         let mut found =
             Counterexample { problem: Problem::Property { property: String::new() }, steps: Vec::new(), cycle: None };
         let mut lines = self.lines.iter().peekable();
-        look(&mut machine, &mut state, &mut world);
+        observe(&mut machine, &mut state, &mut environment);
         while let Some((number, line)) = lines.next() {
-            let bad = |message: String| Ok(Err(BadScript { line: *number, message }));
+            let bad = |message: String| Ok(Err(ParseError { line: *number, message }));
             if line == "cycle" {
                 found.cycle = Some(found.steps.len());
                 continue;
             }
             if let Some(ending) = line.strip_prefix("end ") {
-                world.message = None;
-                match ended(ending, &mut machine, &mut state, &mut world) {
+                environment.message = None;
+                match problem_at_end(ending, &mut machine, &mut state, &mut environment) {
                     Some(problem) => found.problem = problem,
                     None => return bad(format!("the run does not end in `{ending}`")),
                 }
@@ -242,26 +251,26 @@ impl Script {
             while let Some((number, line)) =
                 lines.next_if(|(_, line)| line.starts_with("message") || line.starts_with("call "))
             {
-                if let Err(message) = world.hear(line, channel) {
-                    return Ok(Err(BadScript { line: *number, message }));
+                if let Err(message) = environment.read_line(line, channel) {
+                    return Ok(Err(ParseError { line: *number, message }));
                 }
             }
-            if !machine.is_possible(step, &mut state, &mut world, Outside::AsTraced) {
+            if !machine.is_possible(step, &mut state, &mut environment, Outside::AsTraced) {
                 return bad(format!("step `{step}` is not possible here"));
             }
-            found.steps.push(trace(&mut machine, &mut state, &mut world, step));
-            let mut effect = machine.step(step, &mut state, &mut world, &mut { MOST_FUEL });
+            found.steps.push(trace_step(&mut machine, &mut state, &mut environment, step));
+            let mut effect = machine.step(step, &mut state, &mut environment, &mut { MAX_FUEL });
             if machine.is_impatient() {
                 effect = Effect::Unfinished;
             }
-            if let Some(name) = world.missing.take() {
+            if let Some(name) = environment.missing.take() {
                 return bad(format!("`{name}` is called, which the run does not tell of"));
             }
             let last = found.steps.last_mut().expect("one has just been added");
-            last.calls = std::mem::take(&mut world.calls);
+            last.calls = std::mem::take(&mut environment.calls);
             let location = last.locations.first().copied().unwrap_or_default();
-            world.message = None;
-            look(&mut machine, &mut state, &mut world);
+            environment.message = None;
+            observe(&mut machine, &mut state, &mut environment);
             match effect {
                 Effect::Done => {}
                 Effect::Exited(_) => {}
@@ -278,7 +287,7 @@ impl Script {
                         | Step::After { instance, .. }
                         | Step::Else { instance } => instance,
                     };
-                    found.problem = Problem::Endless { instance, location };
+                    found.problem = Problem::NonTermination { instance, location };
                     break;
                 }
             }
@@ -288,12 +297,12 @@ impl Script {
 }
 
 /// What a step that is about to be taken says, and where its actors stand.
-fn trace(
+fn trace_step(
     machine: &mut Machine<'_>,
     state: &mut quaject_esp_exec::step::State,
-    world: &mut Told<'_>,
+    environment: &mut RecordedEnvironment<'_>,
     step: Step,
-) -> Traced {
+) -> TraceStep {
     let branch = |instance, branch| machine.branch_location(state, instance, branch);
     let locations: Vec<Location> = match step {
         Step::Local { instance } | Step::Else { instance } => vec![machine.location(state, instance)],
@@ -305,16 +314,16 @@ fn trace(
         | Step::After { instance, branch: number } => vec![branch(instance, number)],
     };
     let message = match step {
-        Step::Communicate { sender, sender_branch, .. } => machine.message(state, world, sender, sender_branch),
-        Step::ToWorld { instance, branch } => machine.message(state, world, instance, branch),
-        Step::FromWorld { .. } => world.message.clone(),
+        Step::Communicate { sender, sender_branch, .. } => machine.message(state, environment, sender, sender_branch),
+        Step::ToWorld { instance, branch } => machine.message(state, environment, instance, branch),
+        Step::FromWorld { .. } => environment.message.clone(),
         Step::Local { .. } | Step::After { .. } | Step::Else { .. } => None,
     };
-    Traced { step, message, calls: Vec::new(), locations }
+    TraceStep { step, message, calls: Vec::new(), locations }
 }
 
 /// The world as the script tells of it.
-struct Told<'m> {
+struct RecordedEnvironment<'m> {
     model: &'m ModelProgram,
     message: Option<(ChannelId, Vec<Datum>)>,
     results: VecDeque<(ExternId, Option<Datum>)>,
@@ -322,8 +331,8 @@ struct Told<'m> {
     missing: Option<String>,
 }
 
-impl Told<'_> {
-    fn hear(&mut self, line: &str, channel: Option<ChannelId>) -> Result<(), String> {
+impl RecordedEnvironment<'_> {
+    fn read_line(&mut self, line: &str, channel: Option<ChannelId>) -> Result<(), String> {
         let program = &self.model.program;
         if let Some(values) = line.strip_prefix("message") {
             let channel = channel.ok_or("nobody takes a message of the world here")?;
@@ -342,7 +351,7 @@ impl Told<'_> {
     }
 }
 
-impl World for Told<'_> {
+impl World for RecordedEnvironment<'_> {
     fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
         match &self.message {
             Some((offered, message)) if *offered == channel => Offer::Message(message),

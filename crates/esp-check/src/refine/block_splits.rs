@@ -3,15 +3,15 @@
 use quaject_esp_ir::ir::{Body, Program, Terminator};
 
 /// Whether `cut` is `program` with blocks cut: each block of it goes on as the block of the same number.
-pub(super) fn is_cut(program: &Program, cut: &Program) -> bool {
+pub(super) fn is_block_split(program: &Program, cut: &Program) -> bool {
     program.processes.len() == cut.processes.len()
         && program.processes.iter().zip(&cut.processes).all(|(process, cut)| {
             (process.replicas, format!("{:?}", process.sites)) == (cut.replicas, format!("{:?}", cut.sites))
-                && is_cut_body(&process.body, &cut.body)
+                && is_split_body(&process.body, &cut.body)
         })
 }
 
-fn is_cut_body(body: &Body, cut: &Body) -> bool {
+fn is_split_body(body: &Body, cut: &Body) -> bool {
     let of = |body: &Body| format!("{:?} {:?}", body.values, body.slots);
     of(body) == of(cut)
         && body.blocks.iter().enumerate().all(|(index, block)| {

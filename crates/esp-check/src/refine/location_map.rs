@@ -17,20 +17,20 @@ use quaject_esp_ir::ir::{Block, BlockId, Body, Edge, Enter, Program, Terminator}
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where instances stand in the program without paths, by process and block of the program with.
-pub(super) struct Places {
-    processes: Vec<OfProcess>,
+pub(super) struct LocationMap {
+    processes: Vec<ProcessLocations>,
 }
 
 /// By block of the program with paths.
 #[derive(Default)]
-struct OfProcess {
+struct ProcessLocations {
     before: BTreeMap<u32, BlockId>,
     at: BTreeMap<u32, BlockId>,
 }
 
-impl Places {
+impl LocationMap {
     /// Where an instance of this process stands without paths; nothing if it does so only with them.
-    pub(super) fn without(&self, process: usize, place: Place) -> Option<Place> {
+    pub(super) fn corresponding_state(&self, process: usize, place: Place) -> Option<Place> {
         let of = &self.processes[process];
         match place {
             Place::Before(BlockId(block)) => of.before.get(&block).copied().map(Place::Before),
@@ -42,15 +42,15 @@ impl Places {
 }
 
 /// Makes the program without paths one that may be interrupted where those of `fast` are left.
-pub(super) fn places(without: &Program, fast: &Program) -> (Program, Places) {
-    let mut program = without.clone();
+pub(super) fn location_map(corresponding_state: &Program, fast: &Program) -> (Program, LocationMap) {
+    let mut program = corresponding_state.clone();
     let resumed = resumed(fast);
     let mut processes = Vec::new();
     for (index, process) in fast.processes.iter().enumerate() {
         let body = &mut program.processes[index].body;
         let count = body.blocks.len() as u32;
         let is_wait = |block: &u32| matches!(process.body.blocks[*block as usize].terminator, Terminator::Wait(_));
-        let mut of = OfProcess {
+        let mut of = ProcessLocations {
             before: (0..count).map(|block| (block, BlockId(block))).collect(),
             at: (0..count).filter(is_wait).map(|block| (block, BlockId(block))).collect(),
         };
@@ -75,7 +75,7 @@ pub(super) fn places(without: &Program, fast: &Program) -> (Program, Places) {
         }
         processes.push(of);
     }
-    (program, Places { processes })
+    (program, LocationMap { processes })
 }
 
 /// Where instances go on after paths: processes and blocks.
@@ -104,9 +104,9 @@ fn tests(body: &Body, block: u32, count: u32) -> Vec<u32> {
     let is_new = |block: &BlockId| block.0 >= count;
     let mut work: Vec<BlockId> = successors(&body.blocks[block as usize].terminator);
     work.retain(is_new);
-    let mut seen = BTreeSet::new();
+    let mut actions = BTreeSet::new();
     while let Some(block) = work.pop() {
-        if !seen.insert(block.0) {
+        if !actions.insert(block.0) {
             continue;
         }
         let next = match &body.blocks[block.0 as usize].terminator {
@@ -115,7 +115,7 @@ fn tests(body: &Body, block: u32, count: u32) -> Vec<u32> {
         };
         work.extend(next.into_iter().filter(is_new));
     }
-    seen.into_iter().collect()
+    actions.into_iter().collect()
 }
 
 /// Has a block yield before its instruction of this number; where it goes on.

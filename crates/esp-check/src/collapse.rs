@@ -1,4 +1,4 @@
-//! Parts of states by number: what one instance is in, what all share. A state is then a few numbers, one per slot,
+//! ComponentTables of states by number: what one instance is in, what all share. A state is then a few numbers, one per slot,
 //! and what a step does to a part is worked out once. Shared by the threads of a search.
 
 use quaject_esp_ir::ir::ProcessId;
@@ -7,11 +7,11 @@ use std::hash::Hasher;
 use std::sync::RwLock;
 
 /// The number of a part within its table.
-pub(crate) type PartId = u32;
+pub(crate) type ComponentId = u32;
 
 /// All parts seen so far, one table per kind of slot.
 #[derive(Debug)]
-pub(crate) struct Parts {
+pub(crate) struct ComponentTables {
     tables: Vec<RwLock<Table>>,
 }
 
@@ -25,17 +25,17 @@ struct Table {
 }
 
 impl Table {
-    fn get(&self, id: PartId) -> &[u8] {
+    fn get(&self, id: ComponentId) -> &[u8] {
         let id = id as usize;
         let start = if id == 0 { 0 } else { self.ends[id - 1] };
         &self.bytes[start as usize..self.ends[id] as usize]
     }
 
-    fn find(&self, part: &[u8]) -> Result<PartId, usize> {
+    fn find(&self, component: &[u8]) -> Result<ComponentId, usize> {
         let mask = self.slots.len().wrapping_sub(1);
-        let mut at = hash(part) as usize & mask;
+        let mut at = hash(component) as usize & mask;
         while let Some(slot) = self.slots.get(at).copied().filter(|slot| *slot != 0) {
-            if self.get(slot - 1) == part {
+            if self.get(slot - 1) == component {
                 return Ok(slot - 1);
             }
             at = (at + 1) & mask;
@@ -43,7 +43,7 @@ impl Table {
         Err(at)
     }
 
-    fn add(&mut self, part: &[u8]) -> PartId {
+    fn add(&mut self, component: &[u8]) -> ComponentId {
         if self.ends.len() * 4 >= self.slots.len() * 3 {
             self.slots = vec![0; (self.slots.len() * 2).max(16)];
             for id in 0..self.ends.len() as u32 {
@@ -55,10 +55,10 @@ impl Table {
                 self.slots[at] = id + 1;
             }
         }
-        match self.find(part) {
+        match self.find(component) {
             Ok(id) => id,
             Err(at) => {
-                self.bytes.extend_from_slice(part);
+                self.bytes.extend_from_slice(component);
                 self.ends.push(self.bytes.len() as u32);
                 self.slots[at] = self.ends.len() as u32;
                 self.ends.len() as u32 - 1
@@ -67,31 +67,31 @@ impl Table {
     }
 }
 
-fn hash(part: &[u8]) -> u64 {
+fn hash(component: &[u8]) -> u64 {
     let mut hasher = FxHasher::default();
-    hasher.write(part);
+    hasher.write(component);
     hasher.finish().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20
 }
 
-impl Parts {
+impl ComponentTables {
     /// Tables for as many kinds of slots.
-    pub(crate) fn new(kinds: usize) -> Parts {
-        Parts { tables: (0..kinds).map(|_| RwLock::default()).collect() }
+    pub(crate) fn new(tables: usize) -> ComponentTables {
+        ComponentTables { tables: (0..tables).map(|_| RwLock::default()).collect() }
     }
 
     /// The number of a part, new or known.
-    pub(crate) fn number(&self, kind: usize, part: &[u8]) -> PartId {
-        let table = &self.tables[kind];
-        let known = table.read().expect("no thread panics with a table").find(part);
+    pub(crate) fn number(&self, table: usize, component: &[u8]) -> ComponentId {
+        let table = &self.tables[table];
+        let known = table.read().expect("no thread panics with a table").find(component);
         match known {
             Ok(id) => id,
-            Err(_) => table.write().expect("no thread panics with a table").add(part),
+            Err(_) => table.write().expect("no thread panics with a table").add(component),
         }
     }
 
     /// Appends the part of this number.
-    pub(crate) fn read(&self, kind: usize, id: PartId, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.tables[kind].read().expect("no thread panics with a table").get(id));
+    pub(crate) fn read(&self, table: usize, id: ComponentId, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.tables[table].read().expect("no thread panics with a table").get(id));
     }
 
     /// How much memory all parts take.
@@ -105,6 +105,6 @@ impl Parts {
 }
 
 /// Which table each instance's parts are in: replicas share one.
-pub(crate) fn kinds_of(processes: impl Iterator<Item = ProcessId>) -> Vec<usize> {
+pub(crate) fn table_of_instances(processes: impl Iterator<Item = ProcessId>) -> Vec<usize> {
     processes.map(|process| process.0 as usize).collect()
 }

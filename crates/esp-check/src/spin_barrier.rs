@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 
 /// How often a thread looks before it sleeps: some hundred microseconds.
-const LOOKS: u32 = 8_000;
+const SPIN_ITERATIONS: u32 = 8_000;
 
 /// A place where so many threads meet, again and again.
 #[derive(Debug)]
-pub(crate) struct Meeting {
+pub(crate) struct SpinBarrier {
     threads: usize,
     arrived: AtomicUsize,
     /// How many times all have met.
@@ -19,9 +19,9 @@ pub(crate) struct Meeting {
     bell: Condvar,
 }
 
-impl Meeting {
-    pub(crate) fn new(threads: usize) -> Meeting {
-        Meeting {
+impl SpinBarrier {
+    pub(crate) fn new(threads: usize) -> SpinBarrier {
+        SpinBarrier {
             threads,
             arrived: AtomicUsize::new(0),
             times: AtomicUsize::new(0),
@@ -48,7 +48,7 @@ impl Meeting {
             }
             return;
         }
-        for _ in 0..LOOKS {
+        for _ in 0..SPIN_ITERATIONS {
             // Pairs with the store above, as does the next one.
             if self.times.load(Ordering::Acquire) != times {
                 return;
@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn nobody_goes_on_before_all_are_there() {
         for threads in [1, 2, 3, 7] {
-            let (meeting, count) = (Meeting::new(threads), AtomicUsize::new(0));
+            let (meeting, count) = (SpinBarrier::new(threads), AtomicUsize::new(0));
             std::thread::scope(|scope| {
                 for _ in 0..threads {
                     scope.spawn(|| {

@@ -5,11 +5,14 @@
 //!   slots of a state:   one per instance | what all share, if there are pools | one per bounded channel
 //! ```
 
+use crate::collapse::{ComponentTables, table_of_instances};
 use crate::dispatch::can_take;
 use crate::domain::Unbounded;
+use crate::environment::EnvironmentValues;
+use crate::instance_set::{MAX_SET_INSTANCES, instance_bit};
 use crate::ltl::{Atom, Term};
-use crate::parts::{Parts, kinds_of};
-use crate::surroundings::Outside;
+use crate::options::Symmetry;
+use crate::waits::waits;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::explore::{Offered, Standing};
 use quaject_esp_exec::step::Control;
@@ -22,25 +25,23 @@ use std::sync::Arc;
 
 /// How steps are put together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Stepping {
-    /// Each step of the flow IR alone, its effect remembered.
-    Plain,
-    /// After a step, those who took it run their own code at once if nobody can tell when they do.
-    Settled,
-    /// Each step alone, always worked out on the whole state: one can change other instances than its own.
-    Whole,
+pub(crate) enum SuccessorMode {
+    /// Each step of the flow IR is a transition; its effect on component states is cached.
+    SingleStep,
+    /// As `SingleStep`; after a transition its participants also take their local step at once if its time is
+    /// unobservable (a tau-confluent step: it commutes with every step of the other instances).
+    EagerLocal,
+    /// Each step is a transition, recomputed on the complete state: it can change other instances than its participants.
+    Monolithic,
 }
 
-/// Most instances of which sets are kept.
-pub(crate) const MOST_IN_SETS: usize = 128;
-
 /// A program to be explored.
-pub(crate) struct Space<'m> {
+pub(crate) struct ExplorationPlan<'m> {
     pub(crate) model: &'m ModelProgram,
-    pub(crate) outside: Arc<Outside>,
-    pub(crate) parts: Parts,
+    pub(crate) environment_values: Arc<EnvironmentValues>,
+    pub(crate) components: ComponentTables,
     /// Per slot with parts: its table.
-    pub(crate) kinds: Vec<usize>,
+    pub(crate) table_of_slot: Vec<usize>,
     pub(crate) instances: usize,
     /// The slot of what all share.
     pub(crate) shared: Option<u32>,
@@ -48,7 +49,7 @@ pub(crate) struct Space<'m> {
     counters: Vec<(ChannelId, u32, u64)>,
     /// Slots of a state.
     pub(crate) width: usize,
-    pub(crate) stepping: Stepping,
+    pub(crate) successor_mode: SuccessorMode,
     /// Per instance: those that read a channel inside which it writes.
     pub(crate) receivers: Vec<Vec<u32>>,
     /// Groups of slots whose order does not matter.
@@ -57,57 +58,56 @@ pub(crate) struct Space<'m> {
     pub(crate) atoms: Vec<Atom>,
     /// Per instance: the atoms of the property that ask for its labels, at most 8, each with the label's position in its
     /// code.
-    pub(crate) watched: Vec<Vec<(usize, usize)>>,
-    pub(crate) watches: bool,
+    pub(crate) label_atoms: Vec<Vec<(usize, usize)>>,
+    pub(crate) records_labels: bool,
     /// Per instance: its variables that the property asks for.
-    pub(crate) observed: Vec<Vec<SmolStr>>,
-    texts: Vec<ProcessText>,
+    pub(crate) tracked_variables: Vec<Vec<SmolStr>>,
+    summaries: Vec<ProcessSummary>,
     processes: Vec<ProcessId>,
     /// Per channel: the instances that read it, and those that write it.
     users: Vec<(u128, u128)>,
 }
 
 /// What a process's text says.
-struct ProcessText {
+struct ProcessSummary {
     /// Whether it can end the program.
     exits: bool,
     /// Whether somebody's choice can depend on when it arrives at an operation.
-    noticed: bool,
+    timing_is_observable: bool,
     /// Whom its steps can matter to wherever it is.
-    coupled: u128,
+    always_dependent: u128,
     /// Whether its own code asks no more of pools than what is in objects that it holds, and gives objects back.
-    undemanding: bool,
-}
-
-/// The waits of a process.
-pub(crate) fn waits(process: &quaject_esp_ir::ir::Process) -> impl Iterator<Item = &Wait> {
-    process.body.blocks.iter().filter_map(|block| block.terminator.as_wait())
+    is_pool_independent: bool,
 }
 
 /// The operations that a process may have to choose from by what others do: of a `pri alt`, or beside an `else`.
-fn chosen_operations(process: &quaject_esp_ir::ir::Process) -> Vec<(ChannelId, Direction)> {
-    let choosy =
+fn prioritized_operations(process: &quaject_esp_ir::ir::Process) -> Vec<(ChannelId, Direction)> {
+    let has_choice =
         |wait: &&Wait| wait.otherwise.is_some() || (wait.order == AltOrder::Priority && wait.branches.len() > 1);
     waits(process)
-        .filter(choosy)
+        .filter(has_choice)
         .flat_map(|wait| &wait.branches)
         .filter_map(|branch| branch.operation.channel_end())
         .collect()
 }
 
-impl<'m> Space<'m> {
-    pub(crate) fn new(model: &'m ModelProgram, stepping: Stepping, alike: bool) -> Result<Space<'m>, Vec<Unbounded>> {
-        let outside = Arc::new(Outside::new(model)?);
+impl<'m> ExplorationPlan<'m> {
+    pub(crate) fn new(
+        model: &'m ModelProgram,
+        successor_mode: SuccessorMode,
+        symmetry: Symmetry,
+    ) -> Result<ExplorationPlan<'m>, Vec<Unbounded>> {
+        let environment_values = Arc::new(EnvironmentValues::new(model)?);
         let program = &model.program;
         let replicas = program.processes.iter().enumerate();
         let processes: Vec<ProcessId> =
             replicas.flat_map(|(index, process)| (0..process.replicas).map(move |_| ProcessId(index as u32))).collect();
         let instances = processes.len();
-        let mut kinds = kinds_of(processes.iter().copied());
+        let mut table_of_slot = table_of_instances(processes.iter().copied());
         let pools = !program.types.pools().is_empty();
         let shared = pools.then_some(instances as u32);
         if pools {
-            kinds.push(kinds.last().map_or(0, |last| last + 1));
+            table_of_slot.push(table_of_slot.last().map_or(0, |last| last + 1));
         }
         let first = instances + usize::from(pools);
         let bounds = model.bounds.iter().enumerate().filter_map(|(channel, bound)| Some((channel, (*bound)?)));
@@ -118,29 +118,32 @@ impl<'m> Space<'m> {
             .map(|(number, (channel, bound))| (ChannelId(channel as u32), (first + number) as u32, bound))
             .collect();
         let wide = program.processes.iter().flat_map(waits).any(|wait| wait.branches.len() > 63);
-        let mut space = Space {
+        let mut plan = ExplorationPlan {
             model,
-            outside,
-            parts: Parts::new(kinds.last().map_or(0, |last| last + 1)),
-            kinds,
+            environment_values,
+            components: ComponentTables::new(table_of_slot.last().map_or(0, |last| last + 1)),
+            table_of_slot,
             instances,
             shared,
             width: first + counters.len(),
             counters,
-            stepping: if pools || wide { Stepping::Whole } else { stepping },
+            successor_mode: if pools || wide { SuccessorMode::Monolithic } else { successor_mode },
             receivers: Vec::new(),
-            groups: if alike { interchangeable(model, &processes) } else { Vec::new() },
+            groups: match symmetry {
+                Symmetry::On => interchangeable(model, &processes),
+                Symmetry::Off => Vec::new(),
+            },
             atoms: Vec::new(),
-            watched: vec![Vec::new(); instances],
-            watches: false,
-            observed: vec![Vec::new(); instances],
-            texts: Vec::new(),
+            label_atoms: vec![Vec::new(); instances],
+            records_labels: false,
+            tracked_variables: vec![Vec::new(); instances],
+            summaries: Vec::new(),
             users: users(model, &processes),
             processes,
         };
-        space.receivers = (0..instances as u32).map(|instance| space.receivers_of(instance)).collect();
-        space.texts = program.processes.iter().enumerate().map(|(index, _)| space.text_of(index)).collect();
-        Ok(space)
+        plan.receivers = (0..instances as u32).map(|instance| plan.receivers_of(instance)).collect();
+        plan.summaries = program.processes.iter().enumerate().map(|(index, _)| plan.summarize(index)).collect();
+        Ok(plan)
     }
 
     fn receivers_of(&self, instance: u32) -> Vec<u32> {
@@ -155,39 +158,44 @@ impl<'m> Space<'m> {
         (0..self.instances as u32).filter(|receiver| *receiver != instance && reads(receiver)).collect()
     }
 
-    fn text_of(&self, index: usize) -> ProcessText {
+    fn summarize(&self, index: usize) -> ProcessSummary {
         let program = &self.model.program;
         let process = &program.processes[index];
         let exits = process.body.blocks.iter().any(|block| matches!(block.terminator, Terminator::Exit(_)));
-        let mut coupled = 0;
-        let mut noticed = false;
+        let mut always_dependent = 0;
+        let mut timing_is_observable = false;
         for (other, process_id) in self.processes.iter().enumerate() {
-            let chosen = chosen_operations(&program.processes[process_id.0 as usize]);
+            let chosen = prioritized_operations(&program.processes[process_id.0 as usize]);
             let meets = |site: &quaject_esp_ir::ir::Site| {
                 chosen.iter().any(|(channel, direction)| *channel == site.channel && *direction != site.direction)
             };
             if process.sites.iter().any(meets) {
-                noticed = true;
-                coupled |= bit(other);
+                timing_is_observable = true;
+                always_dependent |= instance_bit(other);
             }
         }
         for (channel, _, _) in &self.counters {
             if process.sites.iter().any(|site| site.channel == *channel) {
-                coupled |= self.users[channel.0 as usize].0;
+                always_dependent |= self.users[channel.0 as usize].0;
             }
         }
-        ProcessText { exits, noticed, coupled, undemanding: is_undemanding(program, process) }
+        ProcessSummary {
+            exits,
+            timing_is_observable,
+            always_dependent,
+            is_pool_independent: uses_only_held_objects(program, process),
+        }
     }
 
     /// Keeps in every state what these atoms ask for; false if that is too much.
-    pub(crate) fn watch(&mut self, atoms: Vec<Atom>) -> bool {
+    pub(crate) fn track_atoms(&mut self, atoms: Vec<Atom>) -> bool {
         for (number, atom) in atoms.iter().enumerate() {
             let fits = number < 64
                 && match atom {
-                    Atom::Passed { instance, label } => self.watch_label(number, *instance, *label),
+                    Atom::Passed { instance, label } => self.track_label(number, *instance, *label),
                     Atom::Compares(left, _, right) => {
-                        self.observe(left);
-                        self.observe(right);
+                        self.track_variable(left);
+                        self.track_variable(right);
                         true
                     }
                 };
@@ -197,12 +205,12 @@ impl<'m> Space<'m> {
         }
         self.atoms = atoms;
         // Replicas of which different things are asked for cannot share a table.
-        self.kinds = (0..self.kinds.len()).collect();
-        self.parts = Parts::new(self.kinds.len());
+        self.table_of_slot = (0..self.table_of_slot.len()).collect();
+        self.components = ComponentTables::new(self.table_of_slot.len());
         true
     }
 
-    fn watch_label(&mut self, number: usize, instance: u32, label: LabelId) -> bool {
+    fn track_label(&mut self, number: usize, instance: u32, label: LabelId) -> bool {
         let process = &self.model.program.processes[self.process(instance).0 as usize];
         let mut position = 0;
         let mut found = None;
@@ -217,17 +225,17 @@ impl<'m> Space<'m> {
         }
         // A label that no run can reach is never passed.
         let Some(position) = found else { return true };
-        let watched = &mut self.watched[instance as usize];
-        watched.push((number, position));
-        self.watches = true;
-        watched.len() <= 8
+        let label_atoms = &mut self.label_atoms[instance as usize];
+        label_atoms.push((number, position));
+        self.records_labels = true;
+        label_atoms.len() <= 8
     }
 
-    fn observe(&mut self, term: &Term) {
+    fn track_variable(&mut self, term: &Term) {
         if let Term::Variable { instance, name } = term
-            && !self.observed[*instance as usize].contains(name)
+            && !self.tracked_variables[*instance as usize].contains(name)
         {
-            self.observed[*instance as usize].push(name.clone());
+            self.tracked_variables[*instance as usize].push(name.clone());
         }
     }
 
@@ -250,17 +258,18 @@ impl<'m> Space<'m> {
     }
 
     /// Whether nobody can tell when an instance runs its own code.
-    pub(crate) fn is_quiet(&self, instance: u32) -> bool {
-        self.stepping == Stepping::Settled && !self.texts[self.processes[instance as usize].0 as usize].noticed
+    pub(crate) fn has_unobservable_timing(&self, instance: u32) -> bool {
+        self.successor_mode == SuccessorMode::EagerLocal
+            && !self.summaries[self.processes[instance as usize].0 as usize].timing_is_observable
     }
 
     /// Whether nobody can tell when an instance runs its own code, if it leaves pools as they are.
     ///
     /// It neither takes objects, which can fail by what others took, nor asks how many are free or refer to one. What
     /// objects hold does not change as long as it refers to them: in automatic memory only their single holder writes.
-    pub(crate) fn is_alone(&self, instance: u32) -> bool {
-        let text = &self.texts[self.processes[instance as usize].0 as usize];
-        !text.noticed && text.undemanding
+    pub(crate) fn is_independent(&self, instance: u32) -> bool {
+        let text = &self.summaries[self.processes[instance as usize].0 as usize];
+        !text.timing_is_observable && text.is_pool_independent
     }
 
     /// The instances that can take this message of an instance, or any if it is not known, by their text.
@@ -270,34 +279,37 @@ impl<'m> Space<'m> {
             let process = &self.model.program.processes[self.processes[**receiver as usize].0 as usize];
             can_take(process, **receiver, channel, message)
         };
-        self.receivers[instance as usize].iter().filter(takes).fold(0, |all, receiver| all | bit(*receiver as usize))
+        self.receivers[instance as usize]
+            .iter()
+            .filter(takes)
+            .fold(0, |all, receiver| all | instance_bit(*receiver as usize))
     }
 
     /// Whether an instance is in a set, or such that no set tells.
     pub(crate) fn is_among(&self, instance: u32, set: u128) -> bool {
-        instance as usize >= MOST_IN_SETS || set & bit(instance as usize) != 0
+        instance as usize >= MAX_SET_INSTANCES || set & instance_bit(instance as usize) != 0
     }
 
     /// The instances with which one that stands so can have to do, if only these can take what it sends.
-    pub(crate) fn concerns(&self, instance: u32, standing: &Standing, receivers: u128) -> u128 {
-        let text = &self.texts[self.processes[instance as usize].0 as usize];
-        let mut concerned = text.coupled;
+    pub(crate) fn dependents(&self, instance: u32, standing: &Standing, receivers: u128) -> u128 {
+        let text = &self.summaries[self.processes[instance as usize].0 as usize];
+        let mut dependents = text.always_dependent;
         match standing.control {
             Control::Running { .. } if text.exits => return u128::MAX,
             Control::Running { .. } | Control::Waiting { .. } | Control::Lent { .. } | Control::Ended => {}
         }
         for offered in standing.branches.iter().flatten() {
-            concerned |= match offered {
+            dependents |= match offered {
                 Offered::In(channel) => self.users[channel.0 as usize].1,
                 Offered::Out(channel) => self.users[channel.0 as usize].0 & receivers,
                 Offered::FromWorld(_) | Offered::ToWorld(_) | Offered::After => 0,
             };
         }
-        concerned & !bit(instance as usize)
+        dependents & !instance_bit(instance as usize)
     }
 }
 
-fn is_undemanding(program: &Program, process: &quaject_esp_ir::ir::Process) -> bool {
+fn uses_only_held_objects(program: &Program, process: &quaject_esp_ir::ir::Process) -> bool {
     let all = |body: &'_ Body, holds: &dyn Fn(&Op) -> bool| {
         body.blocks.iter().flat_map(|block| &block.instructions).all(|instruction| holds(&instruction.op))
     };
@@ -307,19 +319,14 @@ fn is_undemanding(program: &Program, process: &quaject_esp_ir::ir::Process) -> b
     program.memory == MemoryMode::Automatic && all(&process.body, &|op| !asks(op) && (harmless || !calls(op)))
 }
 
-/// The set of one instance.
-pub(crate) fn bit(instance: usize) -> u128 {
-    if instance < MOST_IN_SETS { 1 << instance } else { 0 }
-}
-
 fn users(model: &ModelProgram, processes: &[ProcessId]) -> Vec<(u128, u128)> {
     let mut users = vec![(0, 0); model.program.channels.len()];
     for (instance, process) in processes.iter().enumerate() {
         for site in &model.program.processes[process.0 as usize].sites {
             let (readers, writers) = &mut users[site.channel.0 as usize];
             match site.direction {
-                Direction::In => *readers |= bit(instance),
-                Direction::Out => *writers |= bit(instance),
+                Direction::In => *readers |= instance_bit(instance),
+                Direction::Out => *writers |= instance_bit(instance),
             }
         }
     }

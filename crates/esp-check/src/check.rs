@@ -1,0 +1,199 @@
+//! The driver: checks a model for safety, then its properties, then progress, and reports the first violation with a
+//! short run that shows it.
+
+use crate::automaton::Automaton;
+use crate::counterexample::{Counterexample, Problem};
+use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
+use crate::instance_set::{instance_bit, participant_set};
+use crate::liveness::{self, ForcedPrefix, Goal, LassoOutcome};
+use crate::ltl::{self, Atom, BadProperty};
+use crate::minimize::minimize;
+use crate::options::{Limits, Liveness, Options, Progress, Reduction, Symmetry};
+use crate::reconstruct::{ResolvedStep, annotate, location_after, run_to_state, violation_in};
+use crate::refusal::{MAX_FAIR_INSTANCES, Refusal};
+use crate::report::{Answer, Deadlocks, Leaks, Report, Verdict, restrictions};
+use crate::search::{self, LocatedViolation, Violation};
+use crate::store::Store;
+use crate::successors::TransitionOutcome;
+use crate::unreached::unreached;
+use quaject_esp_exec::footprint::data_bytes;
+use quaject_esp_exec::step::{Step, TooLarge};
+use quaject_esp_ir::model::ModelProgram;
+use std::time::Instant;
+
+/// Checks a model. Calls `progress` at intervals with the size of the search so far.
+pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Report, Refusal> {
+    let started = Instant::now();
+    let bytes = data_bytes(&model.program);
+    if let Some(most) = options.limits.bytes.map(|most| most as usize).filter(|most| bytes > *most) {
+        return Err(Refusal::TooLarge(TooLarge { bytes, most }));
+    }
+    // Before the search: a malformed property is reported at once.
+    let negations = negations(model)?;
+    let successor_mode = match options.reduction {
+        Reduction::On | Reduction::Communications => SuccessorMode::EagerLocal,
+        Reduction::Off => SuccessorMode::SingleStep,
+    };
+    let plan = ExplorationPlan::new(model, successor_mode, options.symmetry).map_err(Refusal::Unbounded)?;
+    let store = Store::new(plan.width, options.compaction, options.threads).limited(options.limits.bytes);
+    let outcome = search::search(&plan, &store, options, &|_| true, progress)?;
+    let mut verdict = match (&outcome.violation, outcome.limit) {
+        (Some(violation), _) => Verdict::Violated(safety_counterexample(&plan, &store, violation)?),
+        (None, Some(limit)) => Verdict::Unfinished(limit),
+        (None, None) => Verdict::Holds,
+    };
+    let mut properties: Vec<(String, Answer)> =
+        model.properties.iter().map(|text| (text.clone(), Answer::Open)).collect();
+    if verdict == Verdict::Holds {
+        verdict = check_properties(model, options, started, negations, &mut properties, progress)?;
+    }
+    let mut starvation = (options.liveness == Liveness::Progress).then_some(Answer::Open);
+    if let (Verdict::Holds, Some(answer)) = (&verdict, &mut starvation) {
+        let plan = ExplorationPlan::new(model, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
+        let goal = Goal::Starved(0..plan.instances as u32);
+        verdict = check_liveness(&plan, goal, &options.limits.after(started.elapsed()), "", progress)?;
+        *answer = Answer::from(&verdict);
+    }
+    let unreached = match verdict {
+        Verdict::Holds => unreached(model, &outcome.coverage),
+        Verdict::Violated(_) | Verdict::Unfinished(_) => Vec::new(),
+    };
+    Ok(Report {
+        verdict,
+        states: store.count() as u64,
+        transitions: outcome.transitions,
+        depth: outcome.depth,
+        bytes: outcome.bytes as u64,
+        elapsed: started.elapsed(),
+        unreached,
+        restrictions: restrictions(model),
+        properties,
+        progress: starvation,
+        deadlocks: Deadlocks::All,
+        leaks: Leaks::All,
+    })
+}
+
+/// For each of a model's properties, the automaton of its negation, with its atomic propositions.
+pub(crate) type Negations = Vec<(Automaton, Vec<Atom>)>;
+
+pub(crate) fn negations(model: &ModelProgram) -> Result<Negations, Refusal> {
+    let negate = |(number, text): (usize, &String)| {
+        ltl::negated(&model.program, &model.roles, number, text).map_err(Refusal::Property)
+    };
+    model.properties.iter().enumerate().map(negate).collect()
+}
+
+/// Checks the properties in order, up to the first that does not hold; `answers` receives what is known of each.
+fn check_properties(
+    model: &ModelProgram,
+    options: &Options,
+    started: Instant,
+    negations: Negations,
+    answers: &mut [(String, Answer)],
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Verdict, Refusal> {
+    for (number, (automaton, atoms)) in negations.into_iter().enumerate() {
+        let plan = plan_with_atoms(model, number, atoms)?;
+        let limits = options.limits.after(started.elapsed());
+        let (text, answer) = &mut answers[number];
+        let verdict = check_liveness(&plan, Goal::Accepted(automaton), &limits, text, progress)?;
+        *answer = Answer::from(&verdict);
+        if verdict != Verdict::Holds {
+            return Ok(verdict);
+        }
+    }
+    Ok(Verdict::Holds)
+}
+
+/// The plan for states that also hold the valuation of a property's atomic propositions; `number` is the property's.
+pub(crate) fn plan_with_atoms(
+    model: &ModelProgram,
+    number: usize,
+    atoms: Vec<Atom>,
+) -> Result<ExplorationPlan<'_>, Refusal> {
+    let mut plan = ExplorationPlan::new(model, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
+    if plan.track_atoms(atoms) {
+        return Ok(plan);
+    }
+    let message = "the property names more than 8 labels of one process".to_string();
+    Err(Refusal::Property(BadProperty { number, message, help: None }))
+}
+
+fn check_liveness(
+    plan: &ExplorationPlan<'_>,
+    goal: Goal,
+    limits: &Limits,
+    property: &str,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<Verdict, Refusal> {
+    if plan.instances > MAX_FAIR_INSTANCES {
+        return Err(Refusal::TooMany(plan.instances as u32));
+    }
+    let lasso = match liveness::search(plan, goal, ForcedPrefix::NONE, limits, progress)? {
+        LassoOutcome::None => return Ok(Verdict::Holds),
+        LassoOutcome::Unfinished(limit) => return Ok(Verdict::Unfinished(limit)),
+        LassoOutcome::Found(lasso) => lasso,
+    };
+    let steps = annotate(plan, &lasso.steps)?;
+    let problem = match lasso.starved {
+        Some(instance) => Problem::Starvation { instance, location: location_after(plan, &lasso.steps, instance)? },
+        None => Problem::Property { property: property.to_string() },
+    };
+    Ok(Verdict::Violated(Counterexample { problem, cycle: Some(lasso.cycle), steps }))
+}
+
+/// A short run that ends in a violation of safety.
+fn safety_counterexample(
+    plan: &ExplorationPlan<'_>,
+    store: &Store,
+    found: &LocatedViolation,
+) -> Result<Counterexample, TooLarge> {
+    let (mut run, mut generator, numbers) = run_to_state(plan, store, found.state)?;
+    let violation = violation_in(&mut generator, &numbers, &found.violation);
+    if let Violation::Transition(transition) = &violation {
+        run.push(ResolvedStep::of(transition));
+    }
+    let (run, violation) = minimize(plan, run, violation)?;
+    let steps = annotate(plan, &run)?;
+    let problem = match violation {
+        Violation::Deadlock(report) => Problem::Fault(report),
+        Violation::Leak(pool) => {
+            let pool = plan.model.program.types.pool(pool).name.to_string();
+            Problem::Leak { pool, instance: last_holder(&run) }
+        }
+        Violation::Transition(transition) => match transition.outcome {
+            TransitionOutcome::Faults(report) => Problem::Fault(report),
+            TransitionOutcome::NonTerminating(instance) => {
+                let last = steps.last().and_then(|step| step.locations.first());
+                Problem::NonTermination { instance, location: last.copied().unwrap_or_default() }
+            }
+            TransitionOutcome::Continues | TransitionOutcome::Exits => {
+                unreachable!("such a transition is no violation")
+            }
+        },
+    };
+    Ok(Counterexample { problem, steps, cycle: None })
+}
+
+/// The instance that lost an object in the last step of a run: the actor of the last step, except an instance that has
+/// received nothing so far and so held no object.
+fn last_holder(run: &[ResolvedStep]) -> u32 {
+    let actor = |step: Step| match step {
+        Step::Communicate { receiver, .. } => receiver,
+        Step::Local { instance }
+        | Step::FromWorld { instance, .. }
+        | Step::ToWorld { instance, .. }
+        | Step::After { instance, .. }
+        | Step::Else { instance } => instance,
+    };
+    let is_local = |step: Step| matches!(step, Step::Local { .. });
+    let has_received = |before: &[ResolvedStep], instance: u32| {
+        before.iter().any(|resolved| {
+            !is_local(resolved.step) && participant_set(resolved.step) & instance_bit(instance as usize) != 0
+        })
+    };
+    let mut actors = (0..run.len()).rev().map(|index| (index, actor(run[index].step)));
+    let last = actors.find(|(index, instance)| !is_local(run[*index].step) || has_received(&run[..*index], *instance));
+    last.map_or(0, |(_, instance)| instance)
+}

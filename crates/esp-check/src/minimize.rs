@@ -1,0 +1,123 @@
+//! Leaves out of a run what has nothing to do with what goes wrong at its end. The reduced search takes the moves of one
+//! set of processes before those of another, so that a shortest way through what it visits may hold steps that somebody
+//! else takes meanwhile. ComponentTables of the run are left out, halves first and single steps last (delta debugging: Zeller and
+//! Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002), while the rest is still a run that goes wrong
+//! in the same way.
+
+use crate::exploration_plan::ExplorationPlan;
+use crate::reconstruct::ResolvedStep;
+use crate::search::Violation;
+use crate::successors::MAX_FUEL;
+use crate::successors::waits_for_environment;
+use crate::successors::{SuccessorGenerator, Transition, TransitionOutcome};
+use quaject_esp_exec::report::{FaultReport, Outcome};
+use quaject_esp_exec::step::{Control, Effect, Outside, Step, TooLarge};
+
+/// Most steps that are taken for it: of longer runs not all is left out that could be.
+const MAX_STEPS: usize = 1 << 20;
+
+/// A run and what is wrong at its end.
+type Run = (Vec<ResolvedStep>, Violation);
+
+/// A shorter run that goes wrong in the same way, or this one. To find out that a run does not end takes its time: such
+/// a run is not tried again.
+pub(crate) fn minimize(
+    plan: &ExplorationPlan<'_>,
+    run: Vec<ResolvedStep>,
+    violation: Violation,
+) -> Result<Run, TooLarge> {
+    if matches!(&violation, Violation::Transition(found) if matches!(found.outcome, TransitionOutcome::NonTerminating(_)))
+    {
+        return Ok((run, violation));
+    }
+    let mut generator = SuccessorGenerator::new(plan)?;
+    let start = generator.start();
+    let mut replayer = Replayer { generator, start, violation: &violation, steps_left: MAX_STEPS.max(run.len()) };
+    let Some(mut best) = replayer.replay(run.iter()) else {
+        debug_assert!(false, "what is found goes wrong");
+        return Ok((run, violation));
+    };
+    let mut size = best.0.len().div_ceil(2);
+    while size > 0 {
+        let before = best.0.len();
+        let mut end = before;
+        while end > 0 {
+            let start = end.saturating_sub(size);
+            if let Some(shorter) = replayer.replay(best.0[..start].iter().chain(&best.0[end..])) {
+                best = shorter;
+            }
+            end = start.min(best.0.len());
+        }
+        // What is left out now may have been the reason for something that came before it.
+        if size > 1 || best.0.len() == before {
+            size /= 2;
+        }
+    }
+    Ok(best)
+}
+
+struct Replayer<'m, 'w> {
+    generator: SuccessorGenerator<'m>,
+    start: Vec<u32>,
+    violation: &'w Violation,
+    /// How many more steps may be taken.
+    steps_left: usize,
+}
+
+impl Replayer<'_, '_> {
+    /// Takes these steps, but for own code of those who have none to run; nothing if that is no run that goes wrong as
+    /// wanted.
+    fn replay<'c>(&mut self, run: impl Iterator<Item = &'c ResolvedStep>) -> Option<Run> {
+        self.generator.load_all(&self.start);
+        let mut taken = Vec::new();
+        for chosen in run {
+            self.steps_left = self.steps_left.checked_sub(1)?;
+            let (machine, state, environment) = self.generator.execution();
+            if let Step::Local { instance } = chosen.step
+                && !matches!(state.control(instance), Control::Running { .. })
+            {
+                continue;
+            }
+            environment.offer(chosen.sent_by_world(machine, state));
+            environment.choose(&chosen.choices);
+            let is_possible = machine.is_possible(chosen.step, state, environment, Outside::AsTraced);
+            environment.rewind();
+            let effect = is_possible.then(|| machine.step(chosen.step, state, environment, &mut { MAX_FUEL }));
+            environment.offer(None);
+            taken.push(chosen.clone());
+            match (effect?, self.violation) {
+                (Effect::Done, _) => {}
+                (Effect::Faulted(report), Violation::Transition(found)) if found.is_like(&report) => {
+                    return Some((
+                        taken,
+                        Violation::Transition(Transition {
+                            outcome: TransitionOutcome::Faults(report),
+                            ..found.clone()
+                        }),
+                    ));
+                }
+                (Effect::Faulted(_) | Effect::Exited(_) | Effect::Unfinished, _) => return None,
+            }
+        }
+        match self.violation {
+            Violation::Deadlock(_) => self.deadlock().map(|report| (taken, Violation::Deadlock(report))),
+            Violation::Leak(pool) => {
+                (self.generator.leak_in_loaded()? == *pool).then_some((taken, Violation::Leak(*pool)))
+            }
+            Violation::Transition(_) => None,
+        }
+    }
+
+    /// The deadlock in which the program rests, if it does.
+    fn deadlock(&mut self) -> Option<Box<FaultReport>> {
+        let (machine, state, environment) = self.generator.execution();
+        environment.choose(&[]);
+        if !machine.conceivable(state, environment).into_iter().all(waits_for_environment) {
+            return None;
+        }
+        match self.generator.quiescence_of_loaded() {
+            Outcome::Faulted(report) => Some(report),
+            Outcome::Ended(_) | Outcome::Resting(_) | Outcome::Budget => None,
+        }
+    }
+}

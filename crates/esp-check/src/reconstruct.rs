@@ -1,0 +1,239 @@
+//! From a state that was found back to the run that leads there: first the moves between the visited states, then each
+//! single step with all that is said in it, taken once more by the flow IR's `step`.
+
+use crate::counterexample::TraceStep;
+use crate::environment::Environment;
+use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
+use crate::search::Violation;
+use crate::store::{StateRef, Store, hash, signature};
+use crate::successors::MAX_FUEL;
+use crate::successors::{SuccessorGenerator, Transition, TransitionOutcome};
+use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::explore::Offered;
+use quaject_esp_exec::report::Outcome;
+use quaject_esp_exec::step::{Effect, Machine, State, Step, TooLarge};
+use quaject_esp_ir::ir::{ChannelId, Location};
+
+/// A step and all that was chosen for it.
+#[derive(Clone, Debug)]
+pub(crate) struct ResolvedStep {
+    pub(crate) step: Step,
+    pub(crate) message: Option<u32>,
+    pub(crate) choices: Box<[u32]>,
+}
+
+impl ResolvedStep {
+    pub(crate) fn of(found: &Transition) -> ResolvedStep {
+        ResolvedStep { step: found.step, message: found.message, choices: found.choices.clone() }
+    }
+
+    pub(crate) fn local(instance: u32) -> ResolvedStep {
+        ResolvedStep { step: Step::Local { instance }, message: None, choices: Box::default() }
+    }
+
+    /// The channel at which the world sends in this step, and which of its messages.
+    pub(crate) fn sent_by_world(&self, machine: &Machine<'_>, state: &State) -> Option<(ChannelId, usize)> {
+        let Step::FromWorld { instance, branch } = self.step else { return None };
+        match machine.standing(state, instance).branches.get(branch as usize) {
+            Some(Some(Offered::FromWorld(channel))) => Some((*channel, self.message? as usize)),
+            Some(_) | None => None,
+        }
+    }
+
+    /// Takes the step in a state, with the message that is sent in it. What it calls, the world knows then.
+    pub(crate) fn take(
+        &self,
+        machine: &mut Machine<'_>,
+        state: &mut State,
+        environment: &mut Environment,
+    ) -> (Option<(ChannelId, Vec<Datum>)>, Effect) {
+        environment.choose(&self.choices);
+        let message = match self.step {
+            Step::Communicate { sender, sender_branch: branch, .. } | Step::ToWorld { instance: sender, branch } => {
+                machine.message(state, environment, sender, branch)
+            }
+            Step::FromWorld { .. } => self.sent_by_world(machine, state).map(|(channel, number)| {
+                environment.offer(Some((channel, number)));
+                (channel, environment.environment_values().messages[channel.0 as usize][number].clone())
+            }),
+            Step::Local { .. } | Step::After { .. } | Step::Else { .. } => None,
+        };
+        environment.rewind();
+        machine.be_patient(MAX_FUEL);
+        let effect = machine.step(self.step, state, environment, &mut { MAX_FUEL });
+        environment.offer(None);
+        (message, effect)
+    }
+}
+
+/// The steps from the start to a visited state, or where replicas may change places to one like it; with the numbers of
+/// the state to which they lead.
+pub(crate) fn run_to_state<'m>(
+    plan: &'m ExplorationPlan<'m>,
+    store: &Store,
+    state: StateRef,
+) -> Result<(Vec<ResolvedStep>, SuccessorGenerator<'m>, Vec<u32>), TooLarge> {
+    let mut states = vec![state];
+    loop {
+        let last = states[states.len() - 1];
+        let parent = store.parent(last);
+        if parent == last {
+            break;
+        }
+        states.push(parent);
+    }
+    states.reverse();
+    let mut generator = SuccessorGenerator::new(plan)?;
+    let mut numbers = generator.start();
+    let mut run = Vec::new();
+    append_eager_steps(&mut generator, &mut numbers, 0..plan.instances as u32, &mut run);
+    for wanted in &store.signatures(&states)[1..] {
+        let is_wanted = |reached: &[u32]| signature(hash(reached)) == *wanted;
+        let found = try_step_to(&mut generator, &mut numbers, &mut run, Continuation::Continues, &is_wanted);
+        assert!(found, "every visited state but the first is reached by a move from its parent");
+    }
+    Ok((run, generator, numbers))
+}
+
+/// What is wrong with a state in which replicas may have changed places since it was found to be wrong.
+pub(crate) fn violation_in(
+    generator: &mut SuccessorGenerator<'_>,
+    numbers: &[u32],
+    violation: &Violation,
+) -> Violation {
+    let wanted = match violation {
+        Violation::Deadlock(_) => match generator.quiescence(numbers) {
+            Outcome::Faulted(report) => return Violation::Deadlock(report),
+            Outcome::Ended(_) | Outcome::Resting(_) | Outcome::Budget => return violation.clone(),
+        },
+        Violation::Leak(_) => return violation.clone(),
+        Violation::Transition(wanted) => wanted,
+    };
+    generator.find_enabled(numbers);
+    let is_like = |found: &&Transition| match (&found.outcome, &wanted.outcome) {
+        (TransitionOutcome::Faults(report), _) => wanted.is_like(report),
+        (TransitionOutcome::NonTerminating(_), TransitionOutcome::NonTerminating(_)) => true,
+        (_, _) => false,
+    };
+    let alike = || generator.enabled.iter().map(|found| generator.get(*found)).filter(is_like);
+    let is_same = |found: &&Transition| {
+        (found.step, found.message, &found.choices) == (wanted.step, wanted.message, &wanted.choices)
+    };
+    Violation::Transition(alike().find(is_same).or_else(|| alike().next()).unwrap_or(wanted).clone())
+}
+
+/// Whether a run goes on after a move.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Continuation {
+    /// It does.
+    Continues,
+    /// The move ends it.
+    Ends,
+}
+
+/// Takes the move to the state that is wanted, if there is one.
+pub(crate) fn try_step_to(
+    generator: &mut SuccessorGenerator<'_>,
+    numbers: &mut [u32],
+    run: &mut Vec<ResolvedStep>,
+    goes: Continuation,
+    is_wanted: &dyn Fn(&[u32]) -> bool,
+) -> bool {
+    generator.find_enabled(numbers);
+    let mut reached = vec![0; numbers.len()];
+    let base = hash(numbers);
+    for index in 0..generator.enabled.len() {
+        let found = generator.enabled[index];
+        let leads = if matches!(generator.get(found).outcome, TransitionOutcome::Continues) {
+            Continuation::Continues
+        } else {
+            Continuation::Ends
+        };
+        if leads != goes {
+            continue;
+        }
+        generator.apply(found, numbers, base, &mut reached);
+        let mut same = reached.clone();
+        for group in &generator.plan.groups {
+            same[group.clone()].sort_unstable();
+        }
+        if !is_wanted(&same) {
+            continue;
+        }
+        let found = generator.get(found).clone();
+        run.push(ResolvedStep::of(&found));
+        for (slot, part) in &found.changes {
+            numbers[*slot as usize] = *part;
+        }
+        if let Some(counter) = found.counter {
+            numbers[counter as usize] += 1;
+        }
+        let slots: Vec<u32> = found.changes.iter().map(|(slot, _)| *slot).collect();
+        append_eager_steps(generator, numbers, slots.into_iter(), run);
+        return true;
+    }
+    false
+}
+
+/// The own code that some run at once.
+fn append_eager_steps(
+    generator: &mut SuccessorGenerator<'_>,
+    numbers: &mut [u32],
+    slots: impl Iterator<Item = u32>,
+    run: &mut Vec<ResolvedStep>,
+) {
+    if generator.plan.successor_mode != SuccessorMode::EagerLocal {
+        return;
+    }
+    for slot in slots.filter(|slot| (*slot as usize) < generator.plan.instances) {
+        let eager = generator.after_eager_steps(slot, numbers[slot as usize]);
+        if eager != numbers[slot as usize] {
+            run.push(ResolvedStep::local(slot));
+            numbers[slot as usize] = eager;
+        }
+    }
+}
+
+/// Takes the steps once more and notes what happens.
+pub(crate) fn annotate(plan: &ExplorationPlan<'_>, run: &[ResolvedStep]) -> Result<Vec<TraceStep>, TooLarge> {
+    let mut generator = SuccessorGenerator::new(plan)?;
+    let numbers = generator.start();
+    generator.load_all(&numbers);
+    let (machine, state, environment) = generator.execution();
+    let mut traced = Vec::new();
+    for chosen in run {
+        let branch = |instance, branch| machine.branch_location(state, instance, branch);
+        let locations: Vec<Location> = match chosen.step {
+            Step::Local { instance } | Step::Else { instance } => vec![machine.location(state, instance)],
+            Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
+                vec![branch(sender, sender_branch), branch(receiver, receiver_branch)]
+            }
+            Step::FromWorld { instance, branch: number }
+            | Step::ToWorld { instance, branch: number }
+            | Step::After { instance, branch: number } => vec![branch(instance, number)],
+        };
+        let (message, effect) = chosen.take(machine, state, environment);
+        traced.push(TraceStep { step: chosen.step, message, calls: environment.calls().to_vec(), locations });
+        match effect {
+            Effect::Done => {}
+            Effect::Exited(_) | Effect::Faulted(_) | Effect::Unfinished => break,
+        }
+    }
+    Ok(traced)
+}
+
+/// Where an instance stands after these steps.
+pub(crate) fn location_after(
+    plan: &ExplorationPlan<'_>,
+    run: &[ResolvedStep],
+    instance: u32,
+) -> Result<Location, TooLarge> {
+    let mut generator = SuccessorGenerator::new(plan)?;
+    let numbers = generator.start();
+    generator.load_all(&numbers);
+    let (machine, state, environment) = generator.execution();
+    for chosen in run {
+        chosen.take(machine, state, environment);
+    }
+    Ok(machine.location(state, instance))
+}

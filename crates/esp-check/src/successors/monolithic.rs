@@ -1,0 +1,98 @@
+//! The moves of a program that is stepped as a whole, because one step can change other instances than its own.
+
+use super::{CachedDelta, SuccessorGenerator, TransitionId, TransitionOutcome};
+use crate::collapse::ComponentId;
+use quaject_esp_exec::explore::Offered;
+use quaject_esp_exec::step::{Control, Step};
+use quaject_esp_ir::ir::ChannelId;
+
+impl<'m> SuccessorGenerator<'m> {
+    pub(crate) fn find_enabled_monolithic(&mut self, numbers: &[u32]) {
+        self.load_all(numbers);
+        self.environment.offer(None);
+        self.environment.choose(&[]);
+        let steps = self.machine.conceivable(&mut self.state, &mut self.environment);
+        let slots: Vec<u32> = (0..self.plan.instances as u32).chain(self.plan.shared).collect();
+        let mut transitions = Vec::new();
+        for step in steps {
+            let messages = match self.channel_from_world(step) {
+                Some(channel) => {
+                    let counter = self.plan.counter(channel);
+                    if counter.is_some_and(|slot| !self.plan.may_count(slot, numbers[slot as usize])) {
+                        continue;
+                    }
+                    let count = self.environment.environment_values().messages[channel.0 as usize].len();
+                    (0..count).map(|number| Some((channel, number))).collect()
+                }
+                None => vec![None],
+            };
+            for message in messages {
+                if self.is_at_limit(transitions.len()) {
+                    break;
+                }
+                if let (Some(_), Step::FromWorld { instance, branch }) = (message, step) {
+                    let served = self.with_growing_fuel(|generator, _| {
+                        generator.load_all(numbers);
+                        generator.environment.offer(message);
+                        generator.machine.is_served(&mut generator.state, &mut generator.environment, instance, branch)
+                    });
+                    if served != Some(true) {
+                        continue;
+                    }
+                }
+                let restore = |generator: &mut SuccessorGenerator<'m>| generator.load_all(numbers);
+                self.take_with_every_choice(step, message, &slots, &restore, &mut transitions);
+            }
+            self.load_all(numbers);
+        }
+        for found in &mut transitions {
+            let changed = found.changes.iter().filter(|(slot, component)| numbers[*slot as usize] != *component);
+            found.changes = changed.copied().collect();
+        }
+        self.enabled.extend((0..transitions.len() as u32).map(TransitionId));
+        self.deltas.clear();
+        self.deltas.resize(transitions.len(), CachedDelta::General);
+        self.transitions = transitions;
+    }
+
+    /// Puts own code that is enough to the front of the moves found, and returns how many are enough: the one step of
+    /// somebody who comes to rest without touching a pool when nobody can tell (see [`ExplorationPlan::is_alone`]).
+    ///
+    /// [`ExplorationPlan::is_alone`]: crate::space::ExplorationPlan::is_alone
+    pub(crate) fn reduce_monolithic(&mut self) -> usize {
+        for index in 0..self.enabled.len() {
+            let found = self.get(self.enabled[index]);
+            let (Step::Local { instance }, TransitionOutcome::Continues, []) =
+                (found.step, &found.outcome, &found.choices[..])
+            else {
+                continue;
+            };
+            let [(slot, component)] = found.changes[..] else { continue };
+            if slot != instance || !self.plan.is_independent(instance) {
+                continue;
+            }
+            if self.is_blocked_in(slot, component) {
+                self.enabled.swap(0, index);
+                return 1;
+            }
+        }
+        self.enabled.len()
+    }
+
+    /// Whether an instance in this part does not run its own code.
+    pub(crate) fn is_blocked_in(&mut self, slot: u32, component: ComponentId) -> bool {
+        self.load(slot, component);
+        match self.state.control(slot) {
+            Control::Waiting { .. } | Control::Lent { .. } | Control::Ended => true,
+            Control::Running { .. } => false,
+        }
+    }
+
+    fn channel_from_world(&self, step: Step) -> Option<ChannelId> {
+        let Step::FromWorld { instance, branch } = step else { return None };
+        match self.machine.standing(&self.state, instance).branches.get(branch as usize) {
+            Some(Some(Offered::FromWorld(channel))) => Some(*channel),
+            Some(_) | None => None,
+        }
+    }
+}

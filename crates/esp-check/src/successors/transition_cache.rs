@@ -1,0 +1,356 @@
+//! What instances in certain parts are and can do, worked out once by the flow IR's `step` and remembered, so that most
+//! steps of a search are looked up.
+
+use super::{CachedDelta, SuccessorGenerator, Transition, TransitionOutcome, UNKNOWN};
+use crate::collapse::ComponentId;
+use crate::environment::EnvironmentValues;
+use crate::options::Limit;
+use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::explore::{Offered, Standing};
+use quaject_esp_exec::step::{Control, Effect, Step};
+use quaject_esp_ir::ir::{AltOrder, ChannelId};
+use std::ops::Range;
+use std::time::Instant;
+
+/// Most IR steps from one operation to the next, before the search calls it endless.
+pub(crate) const MAX_FUEL: u64 = 1 << 26;
+/// So many are taken before the clock is looked at.
+const INITIAL_FUEL: u64 = 1 << 20;
+/// Most calls of functions outside within [`INITIAL_FUEL`], before the search calls it endless: each could come out in
+/// another way.
+const MAX_CHOICES: usize = 1 << 14;
+
+/// What is known of one instance in one part.
+#[derive(Debug)]
+pub(crate) struct LocalTransitions {
+    pub(crate) running: bool,
+    pub(crate) ended: bool,
+    /// Whether what it may do depends on what its other branches could.
+    pub(crate) has_choice: bool,
+    pub(crate) priority: bool,
+    /// The channels inside at which it sends and receives, each as the bit of its number modulo 64.
+    pub(crate) out_channels: u64,
+    pub(crate) in_channels: u64,
+    /// What it can do alone: a range of the mover's moves.
+    pub(crate) first: u32,
+    pub(crate) end: u32,
+    /// Who may receive what it sends: a range of the mover's partners.
+    pub(crate) partners: Range<u32>,
+    /// Where its own code takes it if nobody can tell when it does so.
+    pub(crate) eager_target: ComponentId,
+    /// The instances with which it may have to do from here, without regard to what they do now.
+    pub(crate) dependents: u128,
+}
+
+/// What may have come to no end for want of IR steps.
+pub(crate) trait FuelLimited {
+    fn ran_out_of_fuel(&self) -> bool;
+}
+
+impl FuelLimited for Effect {
+    fn ran_out_of_fuel(&self) -> bool {
+        *self == Effect::Unfinished
+    }
+}
+
+impl FuelLimited for bool {
+    fn ran_out_of_fuel(&self) -> bool {
+        false
+    }
+}
+
+/// Open branches inside, each with its channel.
+type OpenBranches = Vec<(u32, ChannelId)>;
+
+fn channel_bit(channel: ChannelId) -> u64 {
+    1 << (channel.0 % 64)
+}
+
+impl<'m> SuccessorGenerator<'m> {
+    #[cold]
+    pub(crate) fn compute_uncached(&mut self, slot: u32, component: ComponentId) -> u32 {
+        self.load(slot, component);
+        let standing = self.machine.standing(&self.state, slot);
+        let mut info = LocalTransitions {
+            running: matches!(standing.control, Control::Running { .. }),
+            ended: standing.control == Control::Ended,
+            has_choice: standing.otherwise || standing.order == AltOrder::Priority,
+            priority: standing.order == AltOrder::Priority,
+            out_channels: 0,
+            in_channels: 0,
+            first: 0,
+            end: 0,
+            partners: 0..0,
+            eager_target: component,
+            dependents: 0,
+        };
+        let mut receivers = 0;
+        for (branch, offered) in standing.branches.iter().enumerate() {
+            match offered {
+                Some(Offered::Out(channel)) => {
+                    info.out_channels |= channel_bit(*channel);
+                    let message = self.message(slot, branch as u32);
+                    receivers |= self.plan.possible_receivers(slot, *channel, message.as_deref());
+                }
+                Some(Offered::In(channel)) => info.in_channels |= channel_bit(*channel),
+                Some(Offered::FromWorld(_) | Offered::ToWorld(_) | Offered::After) | None => {}
+            }
+        }
+        info.dependents = self.plan.dependents(slot, &standing, receivers);
+        info.partners.start = self.partners.len() as u32;
+        let plan = self.plan;
+        let partners = plan.receivers[slot as usize].iter().copied();
+        self.partners.extend(partners.filter(|partner| plan.is_among(*partner, receivers)));
+        info.partners.end = self.partners.len() as u32;
+        let mut own_transitions = Vec::new();
+        for (step, messages) in single_instance_steps(slot, &standing, self.environment.environment_values()) {
+            for message in messages {
+                if self.is_at_limit(own_transitions.len()) {
+                    break;
+                }
+                if let (Some(_), Step::FromWorld { instance, branch }) = (message, step) {
+                    let served = self.with_growing_fuel(|generator, _| {
+                        generator.load(slot, component);
+                        generator.environment.offer(message);
+                        generator.machine.is_served(&mut generator.state, &mut generator.environment, instance, branch)
+                    });
+                    if served != Some(true) {
+                        continue;
+                    }
+                }
+                let restore = |generator: &mut SuccessorGenerator<'m>| generator.load(slot, component);
+                self.take_with_every_choice(step, message, &[slot], &restore, &mut own_transitions);
+            }
+        }
+        info.eager_target = self.eager_target(slot, component, &info, &own_transitions);
+        (info.first, info.end) = self.store_transitions(own_transitions);
+        let known = &mut self.cache_index[slot as usize];
+        if known.len() <= component as usize {
+            known.resize(component as usize + 1, UNKNOWN);
+        }
+        let number = self.local_transitions_of.len() as u32;
+        known[component as usize] = number;
+        self.local_transitions_of.push(info);
+        number
+    }
+
+    /// What an instance that was just loaded sends; nothing if that is not certain.
+    fn message(&mut self, slot: u32, branch: u32) -> Option<Vec<Datum>> {
+        self.environment.offer(None);
+        self.environment.choose(&[]);
+        self.machine.be_patient(INITIAL_FUEL);
+        // Looking at a message is not sending it.
+        let executed = self.machine.coverage().cloned();
+        let message = self.machine.message(&mut self.state, &mut self.environment, slot, branch);
+        if let (Some(coverage), Some(executed)) = (self.machine.coverage(), executed) {
+            *coverage = executed;
+        }
+        message.filter(|_| self.environment.calls().is_empty()).map(|(_, message)| message)
+    }
+
+    /// Keeps moves, and returns where.
+    fn store_transitions(&mut self, transitions: Vec<Transition>) -> (u32, u32) {
+        let first = self.transitions.len() as u32;
+        self.transitions.extend(transitions);
+        self.deltas.resize(self.transitions.len(), CachedDelta::Unknown);
+        (first, self.transitions.len() as u32)
+    }
+
+    fn eager_target(
+        &mut self,
+        slot: u32,
+        component: ComponentId,
+        info: &LocalTransitions,
+        own_transitions: &[Transition],
+    ) -> ComponentId {
+        let [only] = own_transitions else { return component };
+        let quiet = info.running && only.choices.is_empty() && self.plan.has_unobservable_timing(slot);
+        match (&only.outcome, &only.changes[..]) {
+            (TransitionOutcome::Continues, [(_, to)]) if quiet => {
+                self.load(slot, *to);
+                match self.state.control(slot) {
+                    Control::Waiting { .. } | Control::Lent { .. } | Control::Ended => *to,
+                    Control::Running { .. } => component,
+                }
+            }
+            (
+                TransitionOutcome::Continues
+                | TransitionOutcome::Exits
+                | TransitionOutcome::Faults(_)
+                | TransitionOutcome::NonTerminating(_),
+                _,
+            ) => component,
+        }
+    }
+
+    /// Takes a step with every choice of what extern functions return. `restore` makes the state before it.
+    pub(crate) fn take_with_every_choice(
+        &mut self,
+        step: Step,
+        message: Option<(ChannelId, usize)>,
+        slots: &[u32],
+        restore: &dyn Fn(&mut SuccessorGenerator<'m>),
+        transitions: &mut Vec<Transition>,
+    ) {
+        let counter = match message {
+            Some((channel, _)) => self.plan.counter(channel),
+            None => None,
+        };
+        self.environment.offer(message);
+        self.environment.choose(&[]);
+        while !self.is_at_limit(transitions.len()) {
+            let Some(effect) = self.take(step, restore) else { break };
+            self.record_propositions(step, slots);
+            let outcome = match effect {
+                Effect::Done => TransitionOutcome::Continues,
+                Effect::Exited(_) => TransitionOutcome::Exits,
+                Effect::Faulted(report) => TransitionOutcome::Faults(report),
+                Effect::Unfinished => TransitionOutcome::NonTerminating(slots[0]),
+            };
+            let changes = match &outcome {
+                TransitionOutcome::Continues | TransitionOutcome::Exits => {
+                    slots.iter().map(|slot| (*slot, self.save(*slot))).collect()
+                }
+                TransitionOutcome::Faults(_) | TransitionOutcome::NonTerminating(_) => Box::default(),
+            };
+            let message = message.map(|(_, number)| number as u32);
+            transitions.push(Transition {
+                step,
+                message,
+                choices: self.environment.choices().into(),
+                changes,
+                counter,
+                outcome,
+            });
+            // Other choices can go on for ever in as many ways.
+            let is_endless =
+                transitions.last().is_some_and(|last| matches!(last.outcome, TransitionOutcome::NonTerminating(_)));
+            if is_endless || !self.environment.advance() {
+                break;
+            }
+        }
+        self.environment.offer(None);
+    }
+
+    /// Takes a step from the state that `restore` makes; nothing if there is no time for it.
+    fn take(&mut self, step: Step, restore: &dyn Fn(&mut SuccessorGenerator<'m>)) -> Option<Effect> {
+        self.with_growing_fuel(|generator, mut fuel| {
+            restore(generator);
+            generator.environment.rewind();
+            generator.begin_label_recording();
+            let effect = generator.machine.step(step, &mut generator.state, &mut generator.environment, &mut fuel);
+            if generator.machine.is_impatient() { Effect::Unfinished } else { effect }
+        })
+    }
+
+    /// Tries something with so many IR steps, and what takes longer again with twice as many, up to the most there are.
+    /// Nothing if there is no time for that.
+    pub(crate) fn with_growing_fuel<T>(
+        &mut self,
+        mut attempt: impl FnMut(&mut SuccessorGenerator<'m>, u64) -> T,
+    ) -> Option<T>
+    where
+        T: FuelLimited,
+    {
+        let mut most = INITIAL_FUEL;
+        loop {
+            self.machine.be_patient(most);
+            let started = self.deadline.map(|_| Instant::now());
+            let result = attempt(self, most);
+            let asks_for_ever = self.environment.choices().len() > MAX_CHOICES;
+            if !result.ran_out_of_fuel() && !self.machine.is_impatient() || most == MAX_FUEL || asks_for_ever {
+                return Some(result);
+            }
+            let is_late = |started: Instant| Some(Instant::now() + 2 * started.elapsed()) > self.deadline;
+            if started.is_some_and(is_late) {
+                self.limit_reached = Some(Limit::Time);
+                return None;
+            }
+            if self.is_at_limit(0) {
+                return None;
+            }
+            most *= 2;
+        }
+    }
+
+    #[cold]
+    pub(crate) fn compute_rendezvous(
+        &mut self,
+        sender: (u32, ComponentId),
+        receiver: (u32, ComponentId),
+    ) -> (u32, u32) {
+        let restore = |generator: &mut SuccessorGenerator<'m>| {
+            generator.load(sender.0, sender.1);
+            generator.load(receiver.0, receiver.1);
+        };
+        let mut transitions = Vec::new();
+        restore(self);
+        let outs = self.open_branches(sender.0).0;
+        let ins = self.open_branches(receiver.0).1;
+        for (sender_branch, out) in &outs {
+            for (receiver_branch, _) in ins.iter().filter(|(_, channel)| channel == out) {
+                let (from, to) = ((sender.0, *sender_branch), (receiver.0, *receiver_branch));
+                let met = self.with_growing_fuel(|generator, _| {
+                    restore(generator);
+                    generator.environment.choose(&[]);
+                    generator.machine.can_meet(&mut generator.state, &mut generator.environment, from, to)
+                });
+                if met == Some(true) {
+                    let (sender_branch, receiver_branch) = (from.1, to.1);
+                    let step =
+                        Step::Communicate { sender: sender.0, sender_branch, receiver: receiver.0, receiver_branch };
+                    self.take_with_every_choice(step, None, &[sender.0, receiver.0], &restore, &mut transitions);
+                }
+            }
+        }
+        let range = self.store_transitions(transitions);
+        let pair = sender.0 * self.plan.instances as u32 + receiver.0;
+        self.rendezvous.insert((pair, sender.1, receiver.1), range);
+        range
+    }
+
+    /// The open branches inside of an instance that was just loaded: those that send, those that receive.
+    fn open_branches(&self, slot: u32) -> (OpenBranches, OpenBranches) {
+        let (mut outs, mut ins) = (Vec::new(), Vec::new());
+        for (branch, offered) in self.machine.standing(&self.state, slot).branches.iter().enumerate() {
+            match offered {
+                Some(Offered::Out(channel)) => outs.push((branch as u32, *channel)),
+                Some(Offered::In(channel)) => ins.push((branch as u32, *channel)),
+                Some(Offered::FromWorld(_) | Offered::ToWorld(_) | Offered::After) | None => {}
+            }
+        }
+        (outs, ins)
+    }
+}
+
+/// A message of the world, by channel and number, or none.
+type Offer = Option<(ChannelId, usize)>;
+
+/// What an instance can do without another one, and the messages of the world that can be tried with it.
+fn single_instance_steps(
+    instance: u32,
+    standing: &Standing,
+    environment_values: &EnvironmentValues,
+) -> Vec<(Step, Vec<Offer>)> {
+    let mut steps = Vec::new();
+    if let Control::Running { .. } = standing.control {
+        steps.push((Step::Local { instance }, vec![None]));
+    }
+    for (branch, offered) in standing.branches.iter().enumerate() {
+        let branch = branch as u32;
+        match offered {
+            Some(Offered::FromWorld(channel)) => {
+                let count = environment_values.messages[channel.0 as usize].len();
+                let messages = (0..count).map(|number| Some((*channel, number))).collect();
+                steps.push((Step::FromWorld { instance, branch }, messages));
+            }
+            Some(Offered::ToWorld(_)) => steps.push((Step::ToWorld { instance, branch }, vec![None])),
+            Some(Offered::After) => steps.push((Step::After { instance, branch }, vec![None])),
+            Some(Offered::In(_) | Offered::Out(_)) | None => {}
+        }
+    }
+    if standing.otherwise {
+        steps.push((Step::Else { instance }, vec![None]));
+    }
+    steps
+}

@@ -1,0 +1,128 @@
+//! What a property asks for, kept in every part of a state in front of the instance's own bytes: the labels it has
+//! passed on its way to where it stands, and variables as they were where it last waited.
+//!
+//! ```text
+//!   labels       a byte, if the property names any of the instance: bit n for the n-th of ExplorationPlan::watched
+//!   variables    16 bytes each, in the order of ExplorationPlan::observed
+//! ```
+
+use super::SuccessorGenerator;
+use crate::ltl::{Atom, Term};
+use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::step::Step;
+
+impl SuccessorGenerator<'_> {
+    /// Appends what is watched of an instance.
+    pub(crate) fn write_propositions(&mut self, slot: u32) {
+        if !self.plan.label_atoms[slot as usize].is_empty() {
+            self.bytes.push(self.passed_labels[slot as usize]);
+        }
+        for value in &self.variable_values[slot as usize] {
+            self.bytes.extend_from_slice(&value.to_le_bytes());
+        }
+    }
+
+    /// Reads it from the part at hand, and returns where the instance's own bytes begin.
+    pub(crate) fn read_propositions(&mut self, slot: u32) -> usize {
+        let mut at = 0;
+        if !self.plan.label_atoms[slot as usize].is_empty() {
+            self.passed_labels[slot as usize] = self.bytes[0];
+            at = 1;
+        }
+        for value in &mut self.variable_values[slot as usize] {
+            *value = i128::from_le_bytes(self.bytes[at..at + 16].try_into().expect("a value has 16 bytes"));
+            at += 16;
+        }
+        at
+    }
+
+    /// Which atoms of the property hold.
+    pub(crate) fn valuation(&mut self, numbers: &[u32]) -> u64 {
+        let mut valuation = 0;
+        for (slot, component) in numbers.iter().enumerate().take(self.plan.instances) {
+            if self.plan.label_atoms[slot].is_empty() && self.plan.tracked_variables[slot].is_empty() {
+                continue;
+            }
+            self.bytes.clear();
+            self.plan.components.read(self.plan.table_of_slot[slot], *component, &mut self.bytes);
+            self.read_propositions(slot as u32);
+            for (instance_bit, (atom, _)) in self.plan.label_atoms[slot].iter().enumerate() {
+                valuation |= u64::from(self.passed_labels[slot] >> instance_bit & 1) << atom;
+            }
+        }
+        for (number, atom) in self.plan.atoms.iter().enumerate() {
+            if let Atom::Compares(left, comparison, right) = atom {
+                valuation |= u64::from(comparison.holds(self.value(left), self.value(right))) << number;
+            }
+        }
+        valuation
+    }
+
+    fn value(&self, term: &Term) -> i128 {
+        match term {
+            Term::Constant(value) => *value,
+            Term::Variable { instance, name } => {
+                let instance = *instance as usize;
+                let index = self.plan.tracked_variables[instance].iter().position(|known| known == name);
+                index.map_or(0, |index| self.variable_values[instance][index])
+            }
+        }
+    }
+
+    pub(crate) fn begin_label_recording(&mut self) {
+        if self.plan.records_labels
+            && let Some(coverage) = self.machine.coverage()
+        {
+            match &mut self.executed {
+                Some(executed) => executed.add(coverage),
+                None => self.executed = Some(coverage.clone()),
+            }
+            coverage.clear();
+        }
+    }
+
+    /// Notes the labels passed by whoever ran its own code; whoever leaves an operation has passed none. Notes the
+    /// variables of those who wait now.
+    pub(crate) fn record_propositions(&mut self, step: Step, slots: &[u32]) {
+        for slot in
+            slots.iter().filter(|slot| self.plan.tracked_variables.get(**slot as usize).is_some_and(|o| !o.is_empty()))
+        {
+            for (name, _, value) in self.machine.observed(&self.state, *slot) {
+                let index = self.plan.tracked_variables[*slot as usize].iter().position(|known| *known == name);
+                if let Some(index) = index {
+                    self.variable_values[*slot as usize][index] = number(&value);
+                }
+            }
+        }
+        if !self.plan.records_labels {
+            return;
+        }
+        match step {
+            Step::Local { instance } => {
+                let process = self.plan.process(instance);
+                let Some(coverage) = self.machine.coverage() else { return };
+                for (instance_bit, (_, position)) in self.plan.label_atoms[instance as usize].iter().enumerate() {
+                    self.passed_labels[instance as usize] |= u8::from(coverage.has(process, *position)) << instance_bit;
+                }
+            }
+            Step::Communicate { sender, receiver, .. } => {
+                self.passed_labels[sender as usize] = 0;
+                self.passed_labels[receiver as usize] = 0;
+            }
+            Step::FromWorld { instance, .. }
+            | Step::ToWorld { instance, .. }
+            | Step::After { instance, .. }
+            | Step::Else { instance } => self.passed_labels[instance as usize] = 0,
+        }
+    }
+}
+
+/// A scalar as a number: false and true are 0 and 1, an instance is its number.
+fn number(value: &Datum) -> i128 {
+    match value {
+        Datum::Int(value) => *value,
+        Datum::Bool(value) => i128::from(*value),
+        Datum::Pid(instance) => i128::from(*instance),
+        Datum::Bytes(_) | Datum::Record(_) | Datum::Union(..) | Datum::Array(_) => 0,
+    }
+}
