@@ -1,7 +1,7 @@
 //! Which block every way to another one leads through. By the iterative algorithm of Cooper, Harvey and Kennedy ("A
 //! Simple, Fast Dominance Algorithm"). Knows the control-flow graph only.
 
-use crate::graph::{reverse_postorder, successors};
+use crate::cfg::{Regions, reverse_postorder, successors};
 use crate::ir::Body;
 
 /// Immediate dominators, by block. Regions count as successors of their wait.
@@ -19,9 +19,9 @@ impl Dominators {
         let successors: Vec<Vec<usize>> = body
             .blocks
             .iter()
-            .map(|block| successors(&block.terminator).iter().map(|block| block.0 as usize).collect())
+            .map(|block| successors(&block.terminator, Regions::Include).iter().map(|block| block.0 as usize).collect())
             .collect();
-        let order = reverse_postorder(body);
+        let order = reverse_postorder(body, Regions::Include);
         let mut position = vec![usize::MAX; count];
         for (at, block) in order.iter().enumerate() {
             position[*block] = at;

@@ -2,8 +2,8 @@
 //! that takes an object from a pool was tried while one was free, and none is free now. That is a fault, which counts
 //! as a match (reference, section 8), so a schedule that remembers who cannot meet whom asks them again at rest.
 
+use crate::cfg::region_blocks;
 use crate::ir::{BlockId, Body, Boundary, ChannelId, Op, Operation, Pattern, Payload, Program, Terminator, Wait};
-use crate::visit::reached;
 
 /// What decides of a wait whether it is asked again: the same for every schedule.
 pub struct Exhaustion {
@@ -55,7 +55,7 @@ fn is_choosy(pattern: &Pattern) -> bool {
 }
 
 fn takes_objects(body: &Body, entry: BlockId) -> bool {
-    reached(body, entry).into_iter().any(|block| {
+    region_blocks(body, entry).into_iter().any(|block| {
         body.blocks[block.0 as usize].instructions.iter().any(|instruction| {
             matches!(instruction.op, Op::Allocate(_) | Op::CallFunction { .. } | Op::CallExtern { .. })
         })

@@ -2,6 +2,7 @@
 //! and reader, verifier, visitors, and analyses of its graphs. Executes nothing, knows no front end and does no I/O.
 #![forbid(unsafe_code)]
 
+pub mod cfg;
 pub mod deadlock;
 pub mod dominators;
 pub mod exhaustion;
@@ -13,6 +14,7 @@ pub mod liveness;
 pub mod model;
 pub mod read;
 pub mod sets;
+pub mod simplify_cfg;
 pub mod text;
 pub mod typing;
 pub mod verify;

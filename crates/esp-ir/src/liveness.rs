@@ -4,10 +4,10 @@
 //! Liveness runs backwards over the blocks. Forwards runs what may differ from zero, so that only that is zeroed.
 //! A slot counts as one thing: it is dead only before it is written whole. Knows nothing of states and steps.
 
-use crate::graph::reverse_postorder;
+use crate::cfg::{Regions, edges, reverse_postorder};
 use crate::ir::{Base, Bind, BlockId, Body, Guard, Op, Operation, Pattern, Payload, Place, Step, Terminator, Wait};
 use crate::sets::Set;
-use crate::visit::{Use, edges, op_uses, operand_uses, passed_uses, terminator_uses, written_place};
+use crate::visit::{Use, op_uses, operand_uses, passed_uses, terminator_uses, written_place};
 use std::collections::BTreeSet;
 
 /// What no longer matters at some point of a body.
@@ -268,7 +268,7 @@ impl Flow<'_> {
         let mut dead = vec![DeadAt::default(); body.blocks.len()];
         dirty[0] = Some(Set::default());
         // The first in order comes first: after all that lead to it, but for loops.
-        let order = reverse_postorder(body);
+        let order = reverse_postorder(body, Regions::Include);
         let mut position = vec![usize::MAX; body.blocks.len()];
         order.iter().enumerate().for_each(|(at, block)| position[*block] = at);
         let mut work = BTreeSet::from([(position[0], 0)]);

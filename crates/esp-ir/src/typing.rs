@@ -1,12 +1,24 @@
 //! Types of places and operands of the flow IR. Knows nothing of what they hold.
 
-use crate::ir::{Base, Body, Operand, Place, Step, Type, TypeId, TypeTable};
+use crate::ir::{Base, Body, Operand, Place, Slot, Step, Type, TypeId, TypeTable, ValueData};
 
 /// The type of what a place leads to; none if the path does not fit the types, or an id does not exist.
 pub fn place_type(types: &TypeTable, body: &Body, place: &Place) -> Option<TypeId> {
+    path_type(types, &body.values, &body.slots, place)
+}
+
+/// The type of what a place leads to, in code that the verifier accepts.
+///
+/// # Panics
+/// If the path does not fit the types.
+pub fn known_place_type(types: &TypeTable, values: &[ValueData], slots: &[Slot], place: &Place) -> TypeId {
+    path_type(types, values, slots, place).expect("the path of a place in verified code fits the types")
+}
+
+fn path_type(types: &TypeTable, values: &[ValueData], slots: &[Slot], place: &Place) -> Option<TypeId> {
     let mut ty = match place.base {
-        Base::Slot(slot) => body.slots.get(slot.0 as usize)?.ty,
-        Base::Object(value) => match types.get(body.values.get(value.0 as usize)?.ty) {
+        Base::Slot(slot) => slots.get(slot.0 as usize)?.ty,
+        Base::Object(value) => match types.get(values.get(value.0 as usize)?.ty) {
             Type::Boxed(pool) => types.pool(*pool).content,
             Type::Error
             | Type::Int(_)

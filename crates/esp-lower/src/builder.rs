@@ -3,10 +3,10 @@
 
 use crate::Context;
 use crate::pieces::Pieces;
+use quaject_esp_ir::cfg::edges_mut;
 use quaject_esp_ir::ir::{
     Base, BlockId, Edge, Instruction, Location, Op, Place, Slot, SlotId, Terminator, Type, TypeId, Value, ValueData,
 };
-use quaject_esp_ir::visit::edges_mut;
 use quaject_esp_syntax::hir::{Local, LocalId};
 use quaject_esp_syntax::span::Span;
 use rustc_hash::FxHashMap;

@@ -17,12 +17,14 @@ mod liveness;
 use crate::Context;
 use crate::builder::{Raw, RawBlock, RawBody, RawTerminator, RegionKind, Write, object};
 use liveness::{Item, ItemSet, Liveness};
-use quaject_esp_ir::graph::Replacements;
+use quaject_esp_ir::cfg::edges_mut;
 use quaject_esp_ir::ir::{
     Base, Bind, Block, BlockId, Body, Branch, Edge, Instruction, Location, MemoryMode, Op, Operand, Operation, Passed,
     Pattern, Payload, Place, SlotId, Terminator, Transfer, Type, TypeTable, Value, ValueData, Wait,
 };
-use quaject_esp_ir::visit::{edges_mut, op_values, place_type, terminator_values};
+use quaject_esp_ir::simplify_cfg::Replacements;
+use quaject_esp_ir::typing::known_place_type;
+use quaject_esp_ir::visit::{op_values_mut, terminator_values_mut};
 
 /// Turns a raw body into one that says where counts begin, move and end.
 pub(super) fn place_counts(context: &mut Context<'_>, mut raw: RawBody) -> Body {
@@ -199,7 +201,7 @@ impl Placer<'_, '_> {
     }
 
     fn counted_place(&mut self, place: &Place) -> bool {
-        let ty = place_type(&self.context.types, &self.values, &self.raw.slots, place);
+        let ty = known_place_type(&self.context.types, &self.values, &self.raw.slots, place);
         self.context.counted(ty)
     }
 
@@ -566,8 +568,8 @@ impl Placer<'_, '_> {
             }
         };
         for block in &mut self.blocks {
-            block.instructions.iter_mut().for_each(|instruction| op_values(&mut instruction.op, &mut replace));
-            terminator_values(&mut block.terminator, &mut replace);
+            block.instructions.iter_mut().for_each(|instruction| op_values_mut(&mut instruction.op, &mut replace));
+            terminator_values_mut(&mut block.terminator, &mut replace);
         }
         Body { values: self.values, slots: self.raw.slots, blocks: self.blocks }
     }

@@ -28,8 +28,8 @@ mod tidy;
 use builder::Builder;
 pub use model::{lower_concrete, lower_model, lower_model_with_variables};
 pub use predicates::{Predicate, elements, predicates};
-use quaject_esp_ir::graph;
 use quaject_esp_ir::ir::{self, Bind, Body, Fault, Location, Pattern, Terminator, Type, TypeId, TypeTable};
+use quaject_esp_ir::simplify_cfg;
 use quaject_esp_syntax::hir::{self, ExprKind, Local, PatternKind, Stmt};
 use quaject_esp_syntax::span::{SourceMap, Span};
 use quaject_esp_syntax::types::Aggregate;
@@ -271,7 +271,7 @@ fn lower_body(
     tidy::drop_unreachable(&mut raw);
     tidy::drop_trivial_parameters(&mut raw);
     let body = counts::place_counts(context, raw);
-    graph::merge_and_number(body)
+    simplify_cfg::merge_and_number(body)
 }
 
 fn lower_interface(interface: &hir::Interface) -> ir::Interface {

@@ -2,9 +2,10 @@
 //! chains of jumps, and numbers everything in order of text. Changes nothing of what the program does.
 
 use crate::builder::{Raw, RawBody, RawTerminator};
-use quaject_esp_ir::graph::{Replacements, successors};
+use quaject_esp_ir::cfg::{Regions, edges_mut, successors};
 use quaject_esp_ir::ir::{BlockId, Edge, Value};
-use quaject_esp_ir::visit::{edges_mut, op_values, terminator_values};
+use quaject_esp_ir::simplify_cfg::Replacements;
+use quaject_esp_ir::visit::{op_values_mut, terminator_values_mut};
 
 /// Empties blocks that no path from the entry reaches, and forgets the edges from them.
 pub(super) fn drop_unreachable(body: &mut RawBody) {
@@ -30,7 +31,7 @@ pub(super) fn drop_unreachable(body: &mut RawBody) {
 pub(super) fn raw_successors(terminator: &RawTerminator) -> Vec<BlockId> {
     match terminator {
         RawTerminator::Open => Vec::new(),
-        RawTerminator::Plain(terminator) => successors(terminator),
+        RawTerminator::Plain(terminator) => successors(terminator, Regions::Include),
         RawTerminator::Thaw { value: _, moved, copied } => vec![moved.to, *copied],
     }
 }
@@ -99,14 +100,14 @@ pub(super) fn drop_trivial_parameters(body: &mut RawBody) {
         let mut visit = |value: &mut Value| *value = replacements.find(*value);
         for raw in &mut block.code {
             match raw {
-                Raw::Plain(instruction, _) => op_values(&mut instruction.op, &mut visit),
+                Raw::Plain(instruction, _) => op_values_mut(&mut instruction.op, &mut visit),
                 Raw::Begin(_) => {}
                 Raw::Freeze { result: _, from, location: _ } => visit(from),
             }
         }
         match &mut block.terminator {
             RawTerminator::Open => {}
-            RawTerminator::Plain(terminator) => terminator_values(terminator, &mut visit),
+            RawTerminator::Plain(terminator) => terminator_values_mut(terminator, &mut visit),
             RawTerminator::Thaw { value, moved, copied: _ } => {
                 visit(value);
                 moved.arguments.iter_mut().for_each(visit);

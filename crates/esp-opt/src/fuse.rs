@@ -8,12 +8,12 @@ use crate::moments::moments;
 use crate::passes;
 use crate::product::{Group, explore};
 use crate::refusal::Refusal;
-use quaject_esp_ir::graph::successors;
+use quaject_esp_ir::cfg::region_blocks;
 use quaject_esp_ir::ir::{
-    Block, BlockId, Body, ChannelId, Location, Operation, Payload, Process, ProcessId, Program, Terminator,
+    Block, Body, ChannelId, Location, Operation, Payload, Process, ProcessId, Program, Terminator,
 };
 use smol_str::SmolStr;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// A group that became one process.
 pub(crate) struct Made {
@@ -112,7 +112,7 @@ fn operations(members: &[&Process]) -> Vec<(Location, ChannelId)> {
                     Operation::After { .. } => continue,
                 };
                 places.insert(branch.location, channel);
-                let blocks = region.map(|entry| reached(body, entry)).unwrap_or_default();
+                let blocks = region.map(|entry| region_blocks(body, entry)).unwrap_or_default();
                 let code = blocks.iter().flat_map(|block| &body.blocks[block.0 as usize].instructions);
                 places.extend(code.map(|instruction| (instruction.location, channel)));
             }
@@ -120,17 +120,6 @@ fn operations(members: &[&Process]) -> Vec<(Location, ChannelId)> {
     }
     places.remove(&Location::default());
     places.into_iter().collect()
-}
-
-/// The blocks of a region.
-fn reached(body: &Body, entry: BlockId) -> BTreeSet<BlockId> {
-    let (mut seen, mut work) = (BTreeSet::new(), vec![entry]);
-    while let Some(block) = work.pop() {
-        if seen.insert(block) {
-            work.extend(successors(&body.blocks[block.0 as usize].terminator));
-        }
-    }
-    seen
 }
 
 fn name(members: &[&Process]) -> SmolStr {

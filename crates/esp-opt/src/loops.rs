@@ -1,8 +1,8 @@
 //! Natural loops: a block that dominates one that leads back to it, and all blocks between them. Knows the control-flow
 //! graph only.
 
+use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::dominators::Dominators;
-use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::Body;
 
 /// A loop.
@@ -20,7 +20,7 @@ pub(crate) fn loops(body: &Body, dominators: &Dominators) -> Vec<Loop> {
     let count = body.blocks.len();
     let mut predecessors = vec![Vec::new(); count];
     for block in dominators.order() {
-        for next in successors(&body.blocks[*block].terminator) {
+        for next in successors(&body.blocks[*block].terminator, Regions::Include) {
             predecessors[next.0 as usize].push(*block);
         }
     }

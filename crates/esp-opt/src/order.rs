@@ -150,7 +150,7 @@ fn may_fault(
     };
     let faults = |block: usize, op: &Op| {
         let mut outside = false;
-        op_places(&mut op.clone(), &mut |place| {
+        op_places(op, &mut |place| {
             outside |= place.path.iter().any(|step| matches!(step, Step::Element(_))) && !within(place, block);
         });
         let by_itself = match op {

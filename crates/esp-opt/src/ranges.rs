@@ -4,10 +4,9 @@
 
 use crate::facts::{self, Fact};
 use crate::map::Map;
-use quaject_esp_ir::graph::successors;
+use quaject_esp_ir::cfg::{Regions, edges, reverse_postorder, successors};
 use quaject_esp_ir::ir::{BinaryOp, BlockId, Body, Edge, Op, Terminator, Type, TypeTable, UnaryOp, Value};
 use quaject_esp_ir::typing::place_type;
-use quaject_esp_ir::visit::edges_mut;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -139,7 +138,7 @@ struct Search<'a> {
     /// The blocks that are reached, each after one that leads to it.
     order: Vec<BlockId>,
     /// Per block: where it leads to, with arguments and without.
-    edges: Vec<Vec<Edge>>,
+    edges: Vec<Vec<&'a Edge>>,
     others: Vec<Vec<BlockId>>,
     /// Per value: the blocks that compute something from it, or hand it on.
     users: Vec<Vec<BlockId>>,
@@ -188,7 +187,7 @@ impl<'a> Search<'a> {
                 let parameters = &body.blocks[edge.to.0 as usize].parameters;
                 parameters.iter().for_each(|value| is_set_by_edges[value.0 as usize] = true);
             }
-            let mut without = successors(&block.terminator);
+            let mut without = successors(&block.terminator, Regions::Include);
             without.retain(|to| edges.iter().all(|edge| edge.to != *to));
             all_edges.push(edges);
             others.push(without);
@@ -201,7 +200,7 @@ impl<'a> Search<'a> {
             checked,
             given,
             received,
-            order: order(body),
+            order: reverse_postorder(body, Regions::Include).into_iter().map(|block| BlockId(block as u32)).collect(),
             users: users(body, &all_edges, &comparisons),
             is_due: vec![true; body.blocks.len()],
             edges: all_edges,
@@ -380,7 +379,7 @@ fn joined(a: &Fact, b: &Fact) -> Fact {
 }
 
 /// Per value: the blocks that compute something from it, compare it, or hand it on.
-fn users(body: &Body, edges: &[Vec<Edge>], comparisons: &[Option<(BinaryOp, Value, Value)>]) -> Vec<Vec<BlockId>> {
+fn users(body: &Body, edges: &[Vec<&Edge>], comparisons: &[Option<(BinaryOp, Value, Value)>]) -> Vec<Vec<BlockId>> {
     let mut users: Vec<Vec<BlockId>> = vec![Vec::new(); body.values.len()];
     for (index, block) in body.blocks.iter().enumerate() {
         let mut uses = |value: Value| {
@@ -404,34 +403,6 @@ fn users(body: &Body, edges: &[Vec<Edge>], comparisons: &[Option<(BinaryOp, Valu
         }
     }
     users
-}
-
-/// The edges of a terminator.
-fn edges(terminator: &Terminator) -> Vec<Edge> {
-    edges_mut(&mut terminator.clone()).into_iter().map(|edge| edge.clone()).collect()
-}
-
-/// The blocks that are reached, in reverse postorder.
-fn order(body: &Body) -> Vec<BlockId> {
-    let next = |block: BlockId| successors(&body.blocks[block.0 as usize].terminator);
-    let mut is_seen = vec![false; body.blocks.len()];
-    let (mut order, mut stack) = (Vec::new(), vec![(BlockId(0), next(BlockId(0)))]);
-    is_seen[0] = true;
-    while let Some((block, left)) = stack.last_mut() {
-        match left.pop() {
-            Some(to) if is_seen[to.0 as usize] => {}
-            Some(to) => {
-                is_seen[to.0 as usize] = true;
-                stack.push((to, next(to)));
-            }
-            None => {
-                order.push(*block);
-                stack.pop();
-            }
-        }
-    }
-    order.reverse();
-    order
 }
 
 /// What is so of a result, if something is of what it is computed from.

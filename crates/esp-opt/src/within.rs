@@ -3,8 +3,8 @@
 
 use crate::facts::Fact;
 use crate::ranges::Ranges;
+use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::dominators::Dominators;
-use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::{Base, BinaryOp, BlockId, Body, Op, Place, SlotId, Step, Terminator, Value};
 use quaject_esp_ir::visit::{op_slots, terminator_slots};
 
@@ -33,7 +33,7 @@ impl Within<'_> {
             let Terminator::Branch { condition, then, .. } = &source.terminator else { return None };
             let to = then.to.0 as usize;
             let leads_there = self.dominators.dominates(to, block) && self.dominators.dominates(from, to);
-            let edges = body.blocks.iter().flat_map(|block| successors(&block.terminator));
+            let edges = body.blocks.iter().flat_map(|block| successors(&block.terminator, Regions::Include));
             if !leads_there || edges.filter(|other| *other == then.to).count() != 1 {
                 return None;
             }
@@ -60,7 +60,7 @@ impl Within<'_> {
             work.push(writer);
         }
         while let Some(next) = work.pop() {
-            for BlockId(to) in successors(&self.body.blocks[next].terminator) {
+            for BlockId(to) in successors(&self.body.blocks[next].terminator, Regions::Include) {
                 let to = to as usize;
                 if to != from && !std::mem::replace(&mut seen[to], true) {
                     work.push(to);
@@ -78,10 +78,10 @@ impl Within<'_> {
         let mut any = false;
         for instruction in &source.instructions[first..] {
             if !matches!(instruction.op, Op::Load(_) | Op::Length(_)) {
-                op_slots(&mut instruction.op.clone(), &mut |used| any |= *used == slot);
+                op_slots(&instruction.op, &mut |used| any |= *used == slot);
             }
         }
-        terminator_slots(&mut source.terminator.clone(), &mut |used| any |= *used == slot);
+        terminator_slots(&source.terminator, &mut |used| any |= *used == slot);
         any
     }
 

@@ -2,7 +2,7 @@
 //! and aborts. Shows what is in the flow IR, so that it says nothing the code does not do.
 
 use crate::picture::{self, Node};
-use quaject_esp_ir::graph::successors;
+use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::ir::{BlockId, Body, Location, Operation, PathId, Process, Program, Terminator};
 use quaject_esp_ir::text::location_text;
 use quaject_esp_opt::path::{Extraction, Made};
@@ -174,6 +174,6 @@ impl Picture<'_> {
 fn onward(body: &Body, block: BlockId) -> Vec<BlockId> {
     match &body.blocks[block.0 as usize].terminator {
         Terminator::Wait(wait) => wait.branches.iter().map(|branch| branch.then).chain(wait.otherwise).collect(),
-        terminator => successors(terminator),
+        terminator => successors(terminator, Regions::Include),
     }
 }

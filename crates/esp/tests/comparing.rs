@@ -9,7 +9,7 @@ use quaject_esp_check::{
 };
 use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela;
-use quaject_esp_ir::graph::successors;
+use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::ir::{
     BinaryOp, Block, BlockId, Fault, Instruction, Op, Program, Terminator, Type, Value, ValueData,
 };
@@ -154,7 +154,7 @@ fn path_blocks(program: &Program) -> Vec<(usize, usize)> {
         let mut work: Vec<BlockId> = entries.collect();
         while let Some(block) = work.pop() {
             if found.insert((index, block.0 as usize)) {
-                work.extend(successors(&blocks[block.0 as usize].terminator));
+                work.extend(successors(&blocks[block.0 as usize].terminator, Regions::Include));
             }
         }
     }
@@ -172,7 +172,9 @@ fn may_come_to(blocks: &[Block], one: BlockId, other: BlockId) -> bool {
                 continue;
             }
             match terminator {
-                Terminator::Jump(_) | Terminator::Branch { .. } => work.extend(successors(terminator)),
+                Terminator::Jump(_) | Terminator::Branch { .. } => {
+                    work.extend(successors(terminator, Regions::Include))
+                }
                 Terminator::Enter(enter) => work.push(enter.otherwise.to),
                 _ => {}
             }

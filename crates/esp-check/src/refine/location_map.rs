@@ -12,7 +12,7 @@
 //! Interrupting own code can be told only from the order in which instances call extern functions.
 
 use quaject_esp_exec::adopt::Place;
-use quaject_esp_ir::graph::successors;
+use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::ir::{Block, BlockId, Body, Edge, Enter, Program, Terminator};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -102,7 +102,7 @@ fn resumed(fast: &Program) -> BTreeSet<(usize, u32)> {
 /// among them.
 fn tests(body: &Body, block: u32, count: u32) -> Vec<u32> {
     let is_new = |block: &BlockId| block.0 >= count;
-    let mut work: Vec<BlockId> = successors(&body.blocks[block as usize].terminator);
+    let mut work: Vec<BlockId> = successors(&body.blocks[block as usize].terminator, Regions::Include);
     work.retain(is_new);
     let mut actions = BTreeSet::new();
     while let Some(block) = work.pop() {
@@ -111,7 +111,7 @@ fn tests(body: &Body, block: u32, count: u32) -> Vec<u32> {
         }
         let next = match &body.blocks[block.0 as usize].terminator {
             Terminator::Enter(Enter { later, otherwise, .. }) => vec![later.to, otherwise.to],
-            terminator => successors(terminator),
+            terminator => successors(terminator, Regions::Include),
         };
         work.extend(next.into_iter().filter(is_new));
     }

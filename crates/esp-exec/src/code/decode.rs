@@ -6,6 +6,7 @@ use crate::code::{
     TypedOperand, WaitCode,
 };
 use crate::store::{Kind, Layouts};
+use quaject_esp_ir::cfg::region_blocks;
 use quaject_esp_ir::exhaustion::Exhaustion;
 use quaject_esp_ir::ir::{
     Base, BinaryOp, Bind, BlockId, Body, Boundary, Edge, Guard, Location, Op, Operand, Operation, Passed, Pattern,
@@ -13,7 +14,7 @@ use quaject_esp_ir::ir::{
 };
 use quaject_esp_ir::liveness::{DeadAt, OnPaths, dead_at};
 use quaject_esp_ir::typing::{operand_type, place_type};
-use quaject_esp_ir::visit::{reached, written_place};
+use quaject_esp_ir::visit::written_place;
 
 pub(super) struct Decoder<'a> {
     program: &'a Program,
@@ -396,7 +397,7 @@ impl<'a> Decoder<'a> {
         patterns.iter().for_each(|pattern| bound_slots(pattern, &mut slots));
         let mut values = Vec::new();
         let mut changes_pools = false;
-        for block in reached(self.body, entry) {
+        for block in region_blocks(self.body, entry) {
             let block = &self.body.blocks[block.0 as usize];
             values.extend(block.parameters.iter().map(|value| value.0));
             for instruction in &block.instructions {

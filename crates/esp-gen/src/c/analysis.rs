@@ -16,8 +16,8 @@ pub(crate) use held::Held;
 use held::held;
 use literal::literals;
 pub(crate) use overlay::Overlay;
+use quaject_esp_ir::cfg::{Regions, reachable, region_blocks, region_entries, successors};
 use quaject_esp_ir::ir::*;
-use quaject_esp_ir::visit::regions;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a value lives.
@@ -99,60 +99,6 @@ type Set = BTreeSet<Unit>;
 struct Analysis<'a> {
     body: &'a Body,
     types: &'a TypeTable,
-}
-
-/// The blocks of the region that begins here, in ascending order.
-pub(crate) fn region_blocks(body: &Body, entry: BlockId) -> Vec<BlockId> {
-    reachable(body, entry)
-}
-
-fn reachable(body: &Body, entry: BlockId) -> Vec<BlockId> {
-    let mut seen = BTreeSet::from([entry]);
-    let mut work = vec![entry];
-    while let Some(block) = work.pop() {
-        for next in successors(&body.blocks[block.0 as usize].terminator) {
-            if seen.insert(next) {
-                work.push(next);
-            }
-        }
-    }
-    seen.into_iter().collect()
-}
-
-/// Where control goes from a block without entering regions.
-pub(crate) fn successors(terminator: &Terminator) -> Vec<BlockId> {
-    match terminator {
-        Terminator::Jump(edge) | Terminator::Yield(edge) => vec![edge.to],
-        Terminator::Enter(enter) => vec![enter.then, enter.later.to, enter.otherwise.to],
-        Terminator::Branch { then, otherwise, .. } => vec![then.to, otherwise.to],
-        Terminator::Switch { cases, default, .. } => {
-            cases.iter().map(|(_, edge)| edge.to).chain([default.to]).collect()
-        }
-        Terminator::Wait(wait) => wait.branches.iter().map(|branch| branch.then).chain(wait.otherwise).collect(),
-        Terminator::Return(_)
-        | Terminator::Result(_)
-        | Terminator::Exit(_)
-        | Terminator::End
-        | Terminator::Fault(_)
-        | Terminator::Leave(_) => Vec::new(),
-    }
-}
-
-/// The edges with arguments that leave a block.
-pub(crate) fn edges(terminator: &Terminator) -> Vec<&Edge> {
-    match terminator {
-        Terminator::Jump(edge) | Terminator::Yield(edge) => vec![edge],
-        Terminator::Enter(enter) => vec![&enter.later, &enter.otherwise],
-        Terminator::Branch { then, otherwise, .. } => vec![then, otherwise],
-        Terminator::Switch { cases, default, .. } => cases.iter().map(|(_, edge)| edge).chain([default]).collect(),
-        Terminator::Wait(_)
-        | Terminator::Return(_)
-        | Terminator::Result(_)
-        | Terminator::Exit(_)
-        | Terminator::End
-        | Terminator::Fault(_)
-        | Terminator::Leave(_) => Vec::new(),
-    }
 }
 
 impl Analysis<'_> {
@@ -260,7 +206,7 @@ impl Analysis<'_> {
             }
             self.apply(&access, &mut live);
         }
-        for entry in regions(wait) {
+        for entry in region_entries(wait) {
             let (outer, slots) = self.region_uses(entry);
             live.extend(outer.into_iter().map(Unit::Value));
             for slot in slots {
@@ -289,7 +235,7 @@ impl Analysis<'_> {
     /// What is alive at the end of a block, before its terminator is counted.
     fn live_out(&self, terminator: &Terminator, live_in: &[Set]) -> Set {
         let mut live = Set::new();
-        for next in successors(terminator) {
+        for next in successors(terminator, Regions::Skip) {
             live.extend(&live_in[next.0 as usize]);
         }
         if let Terminator::Leave(leave) = terminator {
@@ -353,7 +299,7 @@ impl Analysis<'_> {
 /// Homes of every value and slot of a body.
 pub(crate) fn homes(body: &Body, types: &TypeTable, layouts: &Layouts, pins: &Pins) -> Homes {
     let analysis = Analysis { body, types };
-    let main = reachable(body, BlockId(0));
+    let main = reachable(body, BlockId(0), Regions::Skip);
     let live_in = analysis.solve(&main);
     let mut framed = Set::new();
     for id in &main {
@@ -474,7 +420,7 @@ pub(crate) fn used_slots(body: &Body, blocks: &[BlockId]) -> BTreeSet<SlotId> {
             for branch in &wait.branches {
                 slots.extend(overlay::bound(branch));
             }
-            for block in regions(wait).into_iter().flat_map(|entry| region_blocks(body, entry)) {
+            for block in region_entries(wait).into_iter().flat_map(|entry| region_blocks(body, entry)) {
                 touched(body, block, &mut values, &mut slots);
             }
         }
@@ -494,5 +440,13 @@ pub(crate) fn local_homes(body: &Body) -> Homes {
     }
     let slots = vec![SlotHome::Local; body.slots.len()];
     let (overlay, paused, literals) = (Overlay::default(), BTreeMap::new(), BTreeMap::new());
-    Homes { values, slots, overlay, paused, held: Held::default(), literals, main: reachable(body, BlockId(0)) }
+    Homes {
+        values,
+        slots,
+        overlay,
+        paused,
+        held: Held::default(),
+        literals,
+        main: reachable(body, BlockId(0), Regions::Skip),
+    }
 }

@@ -16,7 +16,7 @@
 use super::code::{Code, line};
 use super::plan::{End, Plan};
 use super::process::{push, resume_pc, trace};
-use quaject_esp_ir::graph::successors;
+use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::ir::{Boundary, Guard, HandOff, Operation, Policy};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -208,7 +208,7 @@ fn is_repeated(plan: &Plan<'_>, end: End) -> bool {
             return true;
         }
         if !std::mem::replace(&mut seen[block.0 as usize], true) {
-            work.extend(successors(&body.blocks[block.0 as usize].terminator));
+            work.extend(successors(&body.blocks[block.0 as usize].terminator, Regions::Include));
         }
     }
     false

@@ -7,7 +7,6 @@
 //!   P_w4_b1_payload(t, self, m)          computes a message: 1 or a fault's number
 //! ```
 
-use super::analysis::region_blocks;
 use super::code::{Code, Lvalue, Owner, Results, Scope, line, owner_line};
 use super::faults::Faults;
 use super::helpers::{Depth, Helper, Helpers};
@@ -15,6 +14,7 @@ use super::outside::{first_body, first_head};
 use super::pattern::{Counting, Part, binds, keep, parts};
 use super::plan::{End, Plan};
 use crate::layout::View;
+use quaject_esp_ir::cfg::region_blocks;
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeSet;
 

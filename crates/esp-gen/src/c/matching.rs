@@ -9,7 +9,6 @@
 //!   c_find_reader(t, self, m, f, b, r)   the reader a message of c meets, counted from 1; 0: none
 //! ```
 
-use super::analysis::region_blocks;
 use super::code::{Code, Lvalue, Owner, Scope, line};
 use super::functions::Functions;
 use super::helpers::Depth;
@@ -17,6 +16,7 @@ use super::pattern::{conditions, parts};
 use super::plan::{End, Plan};
 use super::priority::{Passing, passes_by, readers_are_passed_by};
 use crate::layout::View;
+use quaject_esp_ir::cfg::region_blocks;
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeSet;
 

@@ -11,6 +11,7 @@ use super::meeting::unqueue;
 use super::path_functions::{call, path_functions, shared_slots};
 use super::plan::Plan;
 use super::process::{enter as enter_instance, push, reopen};
+use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeSet;
 
@@ -354,7 +355,7 @@ pub(crate) fn on_path(body: &Body) -> Vec<bool> {
     while let Some(block) = work.pop() {
         if seen.insert(block) {
             on_path[block.0 as usize] = true;
-            work.extend(super::analysis::successors(&body.blocks[block.0 as usize].terminator));
+            work.extend(successors(&body.blocks[block.0 as usize].terminator, Regions::Skip));
         }
     }
     on_path
@@ -365,7 +366,7 @@ fn loops_on_path(body: &Body) -> bool {
     let on_path = on_path(body);
     // Blocks that only such lead to as have been taken out are taken out, too: loops are left.
     let mut ways = vec![0usize; body.blocks.len()];
-    let next = |block: usize| super::analysis::successors(&body.blocks[block].terminator);
+    let next = |block: usize| successors(&body.blocks[block].terminator, Regions::Skip);
     let blocks: Vec<usize> = (0..body.blocks.len()).filter(|block| on_path[*block]).collect();
     blocks.iter().flat_map(|block| next(*block)).for_each(|to| ways[to.0 as usize] += 1);
     let mut work: Vec<usize> = blocks.iter().copied().filter(|block| ways[*block] == 0).collect();

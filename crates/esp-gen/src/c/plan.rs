@@ -10,9 +10,9 @@ use super::path_functions::{PathFunction, path_functions};
 use super::paths::pins;
 use super::types::type_names;
 use crate::layout::Layouts;
+use quaject_esp_ir::cfg::region_entries;
 use quaject_esp_ir::exhaustion::Exhaustion;
 use quaject_esp_ir::ir::*;
-use quaject_esp_ir::visit::regions;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A channel operation as one end of a rendezvous.
@@ -577,7 +577,7 @@ fn plan_process(
 
 /// Whether the wait has regions at all.
 pub(crate) fn has_regions(wait: &Wait) -> bool {
-    !regions(wait).is_empty()
+    !region_entries(wait).is_empty()
 }
 
 /// The member of a frame that holds a group of slots, one at a time.

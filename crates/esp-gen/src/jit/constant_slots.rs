@@ -1,9 +1,10 @@
 //! Slots that only ever hold one string: they are written once on the way in, and every index into them is compared
 //! with a constant. Knows no machine.
 
-use super::flow::{Flow, region_blocks};
+use super::flow::Flow;
+use quaject_esp_ir::cfg::{region_blocks, region_entries};
 use quaject_esp_ir::ir::{Base, BlockId, Op, Place, SlotId, Step, Terminator};
-use quaject_esp_ir::visit::{block_slots, regions, terminator_slots};
+use quaject_esp_ir::visit::{block_slots, op_slots, terminator_slots};
 
 /// Longer strings are written where the program says so.
 const LONGEST: usize = 32;
@@ -64,17 +65,13 @@ fn look(flow: &Flow<'_>, block: BlockId, found: &mut [Found]) {
             Op::Load(place)
                 if matches!(place.path[..], [Step::Element(_) | Step::Inside(_)] | []) && reads(place, &written) => {}
             Op::Length(place) if place.path.is_empty() && reads(place, &written) => {}
-            op => {
-                let mut op = op.clone();
-                quaject_esp_ir::visit::op_slots(&mut op, &mut |slot| found[slot.0 as usize] = Found::Other);
-            }
+            op => op_slots(op, &mut |slot| found[slot.0 as usize] = Found::Other),
         }
     }
-    terminator_slots(&mut code.terminator.clone(), &mut |slot| found[slot.0 as usize] = Found::Other);
+    terminator_slots(&code.terminator, &mut |slot| found[slot.0 as usize] = Found::Other);
     if let Terminator::Wait(wait) = &code.terminator {
-        for block in regions(wait).into_iter().flat_map(|entry| region_blocks(body, entry)) {
-            let mut block = body.blocks[block.0 as usize].clone();
-            block_slots(&mut block, &mut |slot| found[slot.0 as usize] = Found::Other);
+        for block in region_entries(wait).into_iter().flat_map(|entry| region_blocks(body, entry)) {
+            block_slots(&body.blocks[block.0 as usize], &mut |slot| found[slot.0 as usize] = Found::Other);
         }
     }
 }

@@ -2,8 +2,9 @@
 //! guess, where loops turn, what each instruction reads. Knows no machine.
 
 use quaject_esp_exec::native::positions;
+use quaject_esp_ir::cfg::{region_blocks, region_entries};
 use quaject_esp_ir::ir::{BinaryOp, BlockId, Body, Edge, Op, Terminator, Value, Wait};
-use quaject_esp_ir::visit::{op_values, regions, terminator_values};
+use quaject_esp_ir::visit::{op_values, terminator_values};
 
 /// A place in the order of emission: an instruction or terminator.
 pub(super) type Point = usize;
@@ -185,7 +186,7 @@ fn wait_targets(wait: &Wait) -> impl Iterator<Item = BlockId> {
 /// The values an instruction reads.
 pub(super) fn op_uses(op: &Op) -> Vec<Value> {
     let mut uses = Vec::new();
-    op_values(&mut op.clone(), &mut |value| uses.push(*value));
+    op_values(&op, &mut |value| uses.push(*value));
     uses
 }
 
@@ -196,31 +197,16 @@ pub(super) fn terminator_uses(body: &Body, terminator: &Terminator) -> Vec<Value
         Terminator::Jump(_) | Terminator::Yield(_) | Terminator::End | Terminator::Fault(_) | Terminator::Enter(_) => {}
         Terminator::Branch { condition: value, .. } | Terminator::Switch { value, .. } => uses.push(*value),
         Terminator::Wait(wait) => {
-            terminator_values(&mut terminator.clone(), &mut |value| uses.push(*value));
-            for region in regions(wait) {
+            terminator_values(&terminator, &mut |value| uses.push(*value));
+            for region in region_entries(wait) {
                 region_uses(body, region, &mut uses);
             }
         }
         Terminator::Return(_) | Terminator::Result(_) | Terminator::Exit(_) | Terminator::Leave(_) => {
-            terminator_values(&mut terminator.clone(), &mut |value| uses.push(*value));
+            terminator_values(&terminator, &mut |value| uses.push(*value));
         }
     }
     uses
-}
-
-/// The blocks of a region.
-pub(super) fn region_blocks(body: &Body, entry: BlockId) -> Vec<BlockId> {
-    let mut blocks = vec![entry];
-    let mut next = 0;
-    while let Some(block) = blocks.get(next).copied() {
-        for (to, _, _) in edges(body, block) {
-            if !blocks.contains(&to) {
-                blocks.push(to);
-            }
-        }
-        next += 1;
-    }
-    blocks
 }
 
 /// What a region reads that it does not define.
@@ -233,7 +219,7 @@ fn region_uses(body: &Body, entry: BlockId, uses: &mut Vec<Value>) {
             read.extend(op_uses(&instruction.op));
             defined.extend(instruction.result);
         }
-        terminator_values(&mut block.terminator.clone(), &mut |value| read.push(*value));
+        terminator_values(&block.terminator, &mut |value| read.push(*value));
     }
     uses.extend(read.into_iter().filter(|value| !defined.contains(value)));
 }

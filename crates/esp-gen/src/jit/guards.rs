@@ -1,11 +1,12 @@
 //! What comparisons say about values where a branch has made them: inside of `if i < n`, `i` is below `n`. Where `n` is
 //! the length of a slot that does not change meanwhile, an index `i` needs no comparison of its own.
 
-use super::flow::{Flow, edges, region_blocks};
+use super::flow::{Flow, edges};
 use super::live::Live;
 use super::ranges::Range;
+use quaject_esp_ir::cfg::{region_blocks, region_entries};
 use quaject_esp_ir::ir::{Base, BinaryOp, BlockId, Op, SlotId, Terminator, Value};
-use quaject_esp_ir::visit::{block_slots, op_slots, regions, terminator_slots};
+use quaject_esp_ir::visit::{block_slots, op_slots, terminator_slots};
 
 /// A comparison that holds.
 #[derive(Clone, Copy, Debug)]
@@ -121,13 +122,12 @@ fn changed_slots(flow: &Flow<'_>) -> Vec<bool> {
         for instruction in &code.instructions {
             match &instruction.op {
                 Op::Load(_) | Op::Length(_) => {}
-                op => op_slots(&mut op.clone(), &mut |slot| changed[slot.0 as usize] = true),
+                op => op_slots(op, &mut |slot| changed[slot.0 as usize] = true),
             }
         }
         if let Terminator::Wait(wait) = &code.terminator {
-            for region in regions(wait).into_iter().flat_map(|entry| region_blocks(flow.body, entry)) {
-                let mut region = flow.body.blocks[region.0 as usize].clone();
-                block_slots(&mut region, &mut |slot| changed[slot.0 as usize] = true);
+            for region in region_entries(wait).into_iter().flat_map(|entry| region_blocks(flow.body, entry)) {
+                block_slots(&flow.body.blocks[region.0 as usize], &mut |slot| changed[slot.0 as usize] = true);
             }
         }
     }
@@ -174,7 +174,7 @@ fn lengths(flow: &Flow<'_>, live: &Live, slot: SlotId) -> Vec<bool> {
     for block in &flow.order {
         let terminator = &body.blocks[block.0 as usize].terminator;
         let mut binds = false;
-        terminator_slots(&mut terminator.clone(), &mut |named| binds |= *named == slot);
+        terminator_slots(terminator, &mut |named| binds |= *named == slot);
         let point = flow.points_of(*block).end - 1;
         if binds && live.before(point).any(|value| is_length[value.0 as usize]) {
             return vec![false; body.values.len()];

@@ -11,6 +11,7 @@ use super::statement::{Change, Writer};
 use super::symbolic;
 use super::usage::Unit;
 use super::watching::{Sight, texts as numbers_of};
+use quaject_esp_ir::cfg::region_blocks;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::text::fault_name;
 
@@ -258,7 +259,7 @@ impl<'a> Branching<'_, 'a> {
     /// What the region of a message results in.
     fn result_of(&self, entry: BlockId) -> &'a [Passed] {
         let body = self.scope.body;
-        let blocks = crate::c::analysis::region_blocks(body, entry);
+        let blocks = region_blocks(body, entry);
         blocks
             .into_iter()
             .find_map(|id| match &body.blocks[id.0 as usize].terminator {

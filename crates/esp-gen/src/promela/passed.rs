@@ -1,6 +1,6 @@
 //! At which operations an instance has passed a label when it gets there. Knows the flow IR; knows no Promela.
 
-use crate::c::analysis::successors;
+use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ pub(super) fn passed(body: &Body, label: LabelId) -> Passed {
             | Terminator::Enter(_)
             | Terminator::Leave(_) => {}
         }
-        work.extend(successors(&block.terminator).into_iter().map(|next| (next, leaving)));
+        work.extend(successors(&block.terminator, Regions::Skip).into_iter().map(|next| (next, leaving)));
     }
     let sometimes = waits.iter().find(|(_, ways)| ways.with && ways.without);
     match sometimes {

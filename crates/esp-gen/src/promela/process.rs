@@ -14,7 +14,7 @@ use super::statement::{INDEX, SWAP, Writer};
 use super::symbolic;
 use super::usage::{Set, Usage};
 use super::{RESTS, SILENT};
-use crate::c::analysis::region_blocks;
+use quaject_esp_ir::cfg::region_blocks;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::model::Role;
 use quaject_esp_ir::text::fault_name;

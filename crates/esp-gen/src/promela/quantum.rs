@@ -7,7 +7,8 @@ use super::process::ProcessWriter;
 use super::scope::Scope;
 use super::statement::Writer;
 use super::usage::{Home, Set, Unit, overwrites};
-use crate::c::analysis::{Access, edges, successors};
+use crate::c::analysis::Access;
+use quaject_esp_ir::cfg::{Regions, edges, successors};
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::text::fault_name;
 use std::collections::{BTreeMap, BTreeSet};
@@ -79,7 +80,7 @@ fn inner(terminator: &Terminator) -> Vec<BlockId> {
         | Terminator::Exit(_)
         | Terminator::End
         | Terminator::Fault(_)
-        | Terminator::Enter(_) => successors(terminator),
+        | Terminator::Enter(_) => successors(terminator, Regions::Skip),
         Terminator::Leave(leave) => vec![leave.trigger.to],
     }
 }

@@ -1,9 +1,9 @@
 //! Which values are written out where they are used, which become variables, which share one, and what is alive
 //! where. Knows the flow IR; knows no Promela.
 
-use crate::c::analysis::{Access, bound_slots, edges, region_blocks, successors};
+use crate::c::analysis::{Access, bound_slots};
+use quaject_esp_ir::cfg::{Regions, edges, region_blocks, region_entries, successors};
 use quaject_esp_ir::ir::*;
-use quaject_esp_ir::visit::regions;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a value is.
@@ -148,7 +148,7 @@ impl Usage {
         let terminator = Terminator::Wait(wait.clone());
         access.terminator(&terminator);
         self.apply(body, &access, &mut live);
-        for entry in regions(wait) {
+        for entry in region_entries(wait) {
             for block in region_blocks(body, entry) {
                 let block = &body.blocks[block.0 as usize];
                 let mut access = Access::default();
@@ -168,7 +168,7 @@ impl Usage {
     /// What is alive where a block ends, before its terminator is counted; at a wait, while the instance waits there.
     pub(super) fn live_at_end(&self, body: &Body, terminator: &Terminator) -> Set {
         let mut live = Set::new();
-        for next in successors(terminator) {
+        for next in successors(terminator, Regions::Skip) {
             let mut needed = self.live_in(next).clone();
             for parameter in &body.blocks[next.0 as usize].parameters {
                 if let Home::Variable(variable) = self.home(*parameter) {

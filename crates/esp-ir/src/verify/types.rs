@@ -1,12 +1,12 @@
 //! Operands, results, places and edges have the types their instruction asks for.
 
 use super::{Owner, Verifier};
+use crate::cfg::edges;
 use crate::ir::{
     BinaryOp, BitField, BlockId, ByteOrder, Edge, Instruction, Mutability, Op, Operand, Place, Terminator, Type,
     TypeId, TypeTable, UnaryOp, Value,
 };
 use crate::typing::{is_boxed, is_value, operand_type, place_type};
-use crate::visit::edges;
 
 /// The classes of types that instructions ask for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,12 +2,13 @@
 //! reached from it alone, regions are closed and without effects.
 
 use super::{Owner, Verifier};
+use crate::cfg::{edges, region_blocks, region_entries};
 use crate::ir::{
     Base, Bind, BlockId, Boundary, Branch, ChannelId, Direction, Guard, Instruction, Location, Op, Operation, Passed,
     Pattern, Payload, Purity, SiteId, Terminator, TimeUnit, Type, TypeId, TypeTable, Wait,
 };
 use crate::verify::types::Class;
-use crate::visit::{edges, reached, regions, written_place};
+use crate::visit::written_place;
 
 impl Verifier<'_> {
     pub(super) fn waits(&mut self) {
@@ -15,14 +16,14 @@ impl Verifier<'_> {
         let mut entered = vec![0u32; body.blocks.len()];
         let mut in_region = vec![false; body.blocks.len()];
         let mut branch_targets = Vec::new();
-        let mut region_entries = Vec::new();
+        let mut regions = Vec::new();
         for (index, block) in body.blocks.iter().enumerate() {
             edges(&block.terminator).iter().for_each(|edge| entered[edge.to.0 as usize] += 1);
             if let Terminator::Wait(wait) = &block.terminator {
                 wait.branches.iter().for_each(|branch| entered[branch.then.0 as usize] += 1);
                 wait.otherwise.iter().for_each(|block| entered[block.0 as usize] += 1);
                 branch_targets.extend(wait.branches.iter().map(|branch| (index, branch.then, branch.location)));
-                region_entries.extend(regions(wait).into_iter().map(|region| (index, region)));
+                regions.extend(region_entries(wait).into_iter().map(|region| (index, region)));
             }
         }
         for (wait, target, location) in branch_targets {
@@ -31,16 +32,16 @@ impl Verifier<'_> {
                 self.error(format!("block{} is entered from elsewhere too", target.0));
             }
         }
-        for (wait, entry) in &region_entries {
+        for (wait, entry) in &regions {
             self.at(*wait, body.blocks[*wait].location);
-            if entered[entry.0 as usize] > 0 || region_entries.iter().filter(|(_, other)| other == entry).count() > 1 {
+            if entered[entry.0 as usize] > 0 || regions.iter().filter(|(_, other)| other == entry).count() > 1 {
                 self.error(format!("the region block{} is entered from elsewhere too", entry.0));
             }
-            for block in reached(body, *entry) {
+            for block in region_blocks(body, *entry) {
                 in_region[block.0 as usize] = true;
             }
         }
-        for (_, entry) in &region_entries {
+        for (_, entry) in &regions {
             self.region(*entry, &in_region);
         }
         for (index, block) in body.blocks.iter().enumerate() {
@@ -68,7 +69,7 @@ impl Verifier<'_> {
     /// The blocks of a region end in results and change nothing outside it.
     fn region(&mut self, entry: BlockId, in_region: &[bool]) {
         let body = self.body;
-        let own = reached(body, entry);
+        let own = region_blocks(body, entry);
         for block in &own {
             let index = block.0 as usize;
             self.at(index, body.blocks[index].location);
@@ -220,7 +221,7 @@ impl Verifier<'_> {
 
     fn region_results(&mut self, entry: BlockId, wanted: &[TypeId]) {
         let before = (self.block, self.location);
-        for block in reached(self.body, entry) {
+        for block in region_blocks(self.body, entry) {
             let index = block.0 as usize;
             if let Terminator::Result(values) = &self.body.blocks[index].terminator {
                 self.at(index, self.body.blocks[index].location);

@@ -1,9 +1,10 @@
 //! Operand enumeration: every value, place, block and slot that an instruction or a terminator names, read-only.
 
+use crate::cfg::edges;
 use crate::ir::{
     Base, Bind, BlockId, Guard, Op, Operand, Operation, Passed, Pattern, Payload, Place, Step, Terminator, Value,
 };
-use crate::visit::{edges, written_place};
+use crate::visit::written_place;
 
 /// One operand of an instruction or terminator.
 pub enum Use<'a> {

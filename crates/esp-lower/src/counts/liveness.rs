@@ -7,7 +7,8 @@ use crate::builder::{Raw, RawBody, RawTerminator, RegionKind};
 use crate::tidy::raw_successors;
 use quaject_esp_ir::ir::{Base, Op, Operand, Operation, Place, SlotId, Terminator, Value};
 use quaject_esp_ir::sets::Set;
-use quaject_esp_ir::visit::{op_slots, op_values, place_type, terminator_slots, terminator_values};
+use quaject_esp_ir::typing::known_place_type;
+use quaject_esp_ir::visit::{op_slots, op_values, terminator_slots, terminator_values};
 
 /// A holder of counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -237,9 +238,9 @@ impl Liveness {
                     Raw::Begin(_) => {}
                     Raw::Freeze { result: _, from, location: _ } => self.use_value(*from, &mut items),
                     Raw::Plain(instruction, _) => {
-                        let mut op = instruction.op.clone();
-                        op_values(&mut op, &mut |value| self.use_value(*value, &mut items));
-                        op_slots(&mut op, &mut |slot| items.extend(self.slots[slot.0 as usize]));
+                        let op = &instruction.op;
+                        op_values(op, &mut |value| self.use_value(*value, &mut items));
+                        op_slots(op, &mut |slot| items.extend(self.slots[slot.0 as usize]));
                     }
                 }
                 uses.push(items);
@@ -248,10 +249,9 @@ impl Liveness {
             match &block.terminator {
                 RawTerminator::Open => {}
                 RawTerminator::Plain(terminator) => {
-                    let mut terminator = terminator.clone();
-                    terminator_values(&mut terminator, &mut |value| self.use_value(*value, &mut items));
-                    terminator_slots(&mut terminator, &mut |slot| items.extend(self.slots[slot.0 as usize]));
-                    let bound = self.bound(&terminator);
+                    terminator_values(terminator, &mut |value| self.use_value(*value, &mut items));
+                    terminator_slots(terminator, &mut |slot| items.extend(self.slots[slot.0 as usize]));
+                    let bound = self.bound(terminator);
                     items.retain(|item| !bound.contains(*item));
                 }
                 RawTerminator::Thaw { value, moved: _, copied: _ } => self.use_value(*value, &mut items),
@@ -385,8 +385,9 @@ impl ReferenceUses {
                         uses[from.0 as usize].push((index, position, Need::Count));
                     }
                     Raw::Plain(instruction, _) => {
-                        let mut op = instruction.op.clone();
-                        op_values(&mut op, &mut |value| uses[value.0 as usize].push((index, position, Need::Look)));
+                        op_values(&instruction.op, &mut |value| {
+                            uses[value.0 as usize].push((index, position, Need::Look))
+                        });
                         match &instruction.op {
                             Op::Store(_, value) => uses[value.0 as usize].push((index, position, Need::Count)),
                             _other => {}
@@ -397,7 +398,7 @@ impl ReferenceUses {
             let position = block.code.len();
             match &block.terminator {
                 RawTerminator::Open => {}
-                RawTerminator::Plain(terminator) => terminator_values(&mut terminator.clone(), &mut |value| {
+                RawTerminator::Plain(terminator) => terminator_values(terminator, &mut |value| {
                     uses[value.0 as usize].push((index, position, Need::Count));
                 }),
                 RawTerminator::Thaw { value, moved: _, copied: _ } => {
@@ -460,7 +461,7 @@ fn is_calm(context: &mut Context<'_>, raw: &RawBody, code: &Raw) -> bool {
         | Op::Test(..) => true,
         Op::Store(_, value) => !is_boxed(&context.types, raw.values[value.0 as usize].ty),
         Op::Copy { to: _, from } => {
-            let ty = place_type(&context.types, &raw.values, &raw.slots, from);
+            let ty = known_place_type(&context.types, &raw.values, &raw.slots, from);
             !context.counted(ty)
         }
         Op::Fill(..)

@@ -3,10 +3,9 @@
 
 use super::fill::{Fill, fill};
 use crate::loops::{Loop, loops};
+use quaject_esp_ir::cfg::{Regions, region_entries, successors};
 use quaject_esp_ir::dominators::Dominators;
-use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::{Body, Edge, Op, Terminator, TypeTable};
-use quaject_esp_ir::visit::regions;
 use std::collections::BTreeSet;
 
 /// Blocks on one way round.
@@ -73,14 +72,17 @@ impl Loops {
             let mut work: Vec<usize> = from.into_iter().filter(|block| is_off(*block)).collect();
             while let Some(block) = work.pop() {
                 if seen.insert(block) {
-                    let next = successors(&body.blocks[block].terminator).into_iter().map(|next| next.0 as usize);
+                    let next = successors(&body.blocks[block].terminator, Regions::Include)
+                        .into_iter()
+                        .map(|next| next.0 as usize);
                     work.extend(next.filter(|block| is_off(*block)));
                 }
             }
             seen
         };
-        let after =
-            |block: usize| successors(&body.blocks[block].terminator).iter().map(|next| next.0 as usize).collect();
+        let after = |block: usize| {
+            successors(&body.blocks[block].terminator, Regions::Include).iter().map(|next| next.0 as usize).collect()
+        };
         let off = reached(vec![edge.to.0 as usize]);
         off.iter().any(|block| stores(body, *block) && reached(after(*block)).contains(block))
     }
@@ -144,12 +146,12 @@ fn in_regions(body: &Body) -> Vec<bool> {
     let mut work = Vec::new();
     for block in &body.blocks {
         if let Terminator::Wait(wait) = &block.terminator {
-            work.extend(regions(wait));
+            work.extend(region_entries(wait));
         }
     }
     while let Some(block) = work.pop() {
         if !std::mem::replace(&mut inner[block.0 as usize], true) {
-            work.extend(successors(&body.blocks[block.0 as usize].terminator));
+            work.extend(successors(&body.blocks[block.0 as usize].terminator, Regions::Include));
         }
     }
     inner

@@ -5,10 +5,11 @@ use super::Reason;
 use super::linear::{Code, Tables};
 use super::rows::Rows;
 use super::unroll::{Bound, Unrolled};
+use quaject_esp_ir::cfg::edges_mut;
 use quaject_esp_ir::ir::{
     BinaryOp, Block, BlockId, Body, Edge, Instruction, Location, Terminator, Type, TypeTable, Value, ValueData,
 };
-use quaject_esp_ir::visit::{edges_mut, op_values};
+use quaject_esp_ir::visit::op_values;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -119,7 +120,7 @@ pub(super) fn blocks(body: &Body, types: &TypeTable, header: usize, batch: Batch
     }
     let mut needed = results.clone();
     for instruction in &unrolled.stored {
-        op_values(&mut instruction.op.clone(), &mut |value| needed.push(*value));
+        op_values(&instruction.op, &mut |value| needed.push(*value));
     }
     computed.take(&needed, &mut code.instructions);
     code.instructions.extend(unrolled.stored);
@@ -171,7 +172,7 @@ impl Computed {
             let Some(index) = self.defined.get(&value).copied() else { continue };
             let Some(instruction) = &self.instructions[index] else { continue };
             if !std::mem::replace(&mut wanted[index], true) {
-                op_values(&mut instruction.op.clone(), &mut |value| work.push(*value));
+                op_values(&instruction.op, &mut |value| work.push(*value));
             }
         }
         into.extend(

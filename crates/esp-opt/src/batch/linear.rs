@@ -6,13 +6,13 @@
 //! CRCs). Whether a table is linear is asked of its numbers, when they have been computed; no polynomial is known here.
 
 use super::unroll::{Unrolled, element};
+use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::dominators::Dominators;
-use quaject_esp_ir::graph::successors;
 use quaject_esp_ir::ir::{
     Base, BinaryOp, Block, BlockId, Body, Edge, Instruction, IntType, Location, Op, Place, Slot, SlotId, Step,
     Terminator, Type, TypeId, TypeTable, Value, ValueData,
 };
-use quaject_esp_ir::visit::{block_slots, op_slots, op_values};
+use quaject_esp_ir::visit::{op_slots, op_values, terminator_slots};
 use rustc_hash::FxHashMap;
 
 /// Steps that become one: that many tables are needed.
@@ -90,8 +90,8 @@ pub(super) struct Chain {
 fn uses(unrolled: &Unrolled<'_>) -> FxHashMap<Value, Vec<Option<Value>>> {
     let mut uses: FxHashMap<Value, Vec<Option<Value>>> = FxHashMap::default();
     for instruction in unrolled.computed.iter().chain(&unrolled.stored) {
-        let mut note = |value: &mut Value| uses.entry(*value).or_default().push(instruction.result);
-        op_values(&mut instruction.op.clone(), &mut note);
+        let mut note = |value: &Value| uses.entry(*value).or_default().push(instruction.result);
+        op_values(&instruction.op, &mut note);
     }
     for guard in &unrolled.guards {
         uses.entry(*guard).or_default().push(None);
@@ -213,7 +213,7 @@ pub(super) fn place(body: &Body, dominators: &Dominators, table: SlotId, header:
         let mut work = vec![*block];
         let mut is_again = false;
         while let Some(at) = work.pop() {
-            for next in successors(&body.blocks[at].terminator) {
+            for next in successors(&body.blocks[at].terminator, Regions::Include) {
                 is_again |= next.0 as usize == *block;
                 if !std::mem::replace(&mut reached[next.0 as usize], true) {
                     work.push(next.0 as usize);
@@ -235,11 +235,10 @@ fn may_write(block: &Block, slot: SlotId) -> bool {
     for instruction in &block.instructions {
         match &instruction.op {
             Op::Load(place) if element(place).is_some() => {}
-            op => op_slots(&mut op.clone(), &mut |used| is_used |= *used == slot),
+            op => op_slots(op, &mut |used| is_used |= *used == slot),
         }
     }
-    let mut end = Block { instructions: Vec::new(), ..block.clone() };
-    block_slots(&mut end, &mut |used| is_used |= *used == slot);
+    terminator_slots(&block.terminator, &mut |used| is_used |= *used == slot);
     is_used
 }
 

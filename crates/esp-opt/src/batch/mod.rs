@@ -25,11 +25,11 @@ use crate::ranges::ranges;
 use cycle::{Cycle, Loops, Way};
 use insert::{Batch, blocks};
 use linear::{chains, derive, fits, place, slice, tables_for};
+use quaject_esp_ir::cfg::edges;
 use quaject_esp_ir::dominators::Dominators;
-use quaject_esp_ir::graph::merge_and_number;
 use quaject_esp_ir::ir::{Body, Location, Op, Program, Terminator, TypeTable, Value};
+use quaject_esp_ir::simplify_cfg::merge_and_number;
 use quaject_esp_ir::text::location_text;
-use quaject_esp_ir::visit::edges_mut;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smol_str::SmolStr;
 use std::collections::BTreeMap;
@@ -333,7 +333,7 @@ fn constants(body: &Body, block: usize, parameter: Value) -> Vec<i128> {
         .collect();
     let mut incoming: Vec<Vec<Vec<Value>>> = vec![Vec::new(); body.blocks.len()];
     for block in &body.blocks {
-        for edge in edges_mut(&mut block.terminator.clone()) {
+        for edge in edges(&block.terminator) {
             incoming[edge.to.0 as usize].push(edge.arguments.clone());
         }
     }

@@ -222,7 +222,7 @@ impl<'a> Unrolled<'a> {
         while let Some(value) = work.pop() {
             match self.op(value) {
                 Some(Op::Load(_) | Op::Length(_)) => {}
-                Some(op) => op_values(&mut op.clone(), &mut |value| work.extend(seen.insert(*value).then_some(*value))),
+                Some(op) => op_values(op, &mut |value| work.extend(seen.insert(*value).then_some(*value))),
                 None if self.parameters.contains(&value) => return true,
                 None => {}
             }

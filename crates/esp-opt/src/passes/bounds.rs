@@ -7,7 +7,7 @@ use crate::ranges::{Ranges, ranges_by_place};
 use quaject_esp_ir::dominators::Dominators;
 use quaject_esp_ir::ir::{Base, Body, Place, Step, Type, TypeTable, Value};
 use quaject_esp_ir::typing::place_type;
-use quaject_esp_ir::visit::op_places;
+use quaject_esp_ir::visit::{op_places, op_places_mut};
 use rustc_hash::FxHashMap;
 
 /// Marks them; whether there were any.
@@ -15,7 +15,7 @@ pub(super) fn prove(body: &mut Body, types: &TypeTable, checked: bool) -> bool {
     let is_index = |place: &Place| place.path.iter().any(|step| matches!(step, Step::Element(_)));
     let mut has_any = false;
     for instruction in body.blocks.iter().flat_map(|block| &block.instructions) {
-        op_places(&mut instruction.op.clone(), &mut |place| has_any |= is_index(place));
+        op_places(&instruction.op, &mut |place| has_any |= is_index(place));
     }
     if !has_any {
         return false;
@@ -41,7 +41,7 @@ pub(super) fn prove(body: &mut Body, types: &TypeTable, checked: bool) -> bool {
                 checks: Vec::new(),
                 any: false,
             };
-            op_places(&mut instruction.op, &mut |place| proof.place(place, literal));
+            op_places_mut(&mut instruction.op, &mut |place| proof.place(place, literal));
             let Proof { checks, any: is_changed, .. } = proof;
             // Of two places of one instruction, nobody says which is looked at first.
             for (value, length) in checks {

@@ -1,7 +1,8 @@
 //! Instructions of which nobody uses the result, and which do nothing else; parameters that nobody reads.
 
+use quaject_esp_ir::cfg::{edges, edges_mut};
 use quaject_esp_ir::ir::{Body, Op, UnaryOp, Value};
-use quaject_esp_ir::visit::{edges_mut, op_values, terminator_values};
+use quaject_esp_ir::visit::{op_values, own_values};
 
 /// Removes them; whether there were any.
 pub(super) fn remove(body: &mut Body, checked: bool) -> bool {
@@ -9,7 +10,7 @@ pub(super) fn remove(body: &mut Body, checked: bool) -> bool {
     let mut work: Vec<Value> = Vec::new();
     let mut defined: Vec<Option<(usize, usize)>> = vec![None; body.values.len()];
     let mut parameters: Vec<Option<(usize, usize)>> = vec![None; body.values.len()];
-    let mut incoming: Vec<Vec<Vec<Value>>> = vec![Vec::new(); body.blocks.len()];
+    let mut incoming: Vec<Vec<&[Value]>> = vec![Vec::new(); body.blocks.len()];
     for (index, block) in body.blocks.iter().enumerate() {
         for (position, parameter) in block.parameters.iter().enumerate() {
             parameters[parameter.0 as usize] = Some((index, position));
@@ -19,14 +20,14 @@ pub(super) fn remove(body: &mut Body, checked: bool) -> bool {
                 Some(result) if !has_effect(&instruction.op, checked) => {
                     defined[result.0 as usize] = Some((index, position));
                 }
-                Some(_) | None => op_values(&mut instruction.op.clone(), &mut |value| work.push(*value)),
+                Some(_) | None => op_values(&instruction.op, &mut |value| work.push(*value)),
             }
         }
-        let mut terminator = block.terminator.clone();
-        for edge in edges_mut(&mut terminator) {
-            incoming[edge.to.0 as usize].push(std::mem::take(&mut edge.arguments));
+        for edge in edges(&block.terminator) {
+            incoming[edge.to.0 as usize].push(&edge.arguments);
         }
-        terminator_values(&mut terminator, &mut |value| work.push(*value));
+        // Arguments of edges are live only where the parameter is.
+        own_values(&block.terminator, &mut |value| work.push(*value));
     }
     // The world binds all parameters of a branch; they stay.
     let fixed: Vec<bool> = incoming.iter().map(|edges| edges.is_empty()).collect();
@@ -35,8 +36,7 @@ pub(super) fn remove(body: &mut Body, checked: bool) -> bool {
             continue;
         }
         if let Some((block, position)) = defined[value.0 as usize] {
-            let mut op = body.blocks[block].instructions[position].op.clone();
-            op_values(&mut op, &mut |value| work.push(*value));
+            op_values(&body.blocks[block].instructions[position].op, &mut |value| work.push(*value));
         }
         if let Some((block, position)) = parameters[value.0 as usize] {
             work.extend(incoming[block].iter().map(|edge| edge[position]));

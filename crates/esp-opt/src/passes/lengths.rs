@@ -4,12 +4,13 @@
 
 use crate::facts::Fact;
 use crate::ranges::ranges;
+use quaject_esp_ir::cfg::{Regions, edges};
 use quaject_esp_ir::dominators::Dominators;
-use quaject_esp_ir::graph::Replacements;
 use quaject_esp_ir::ir::{
     Base, BinaryOp, Body, Instruction, Op, Place, SlotId, Step, Terminator, Type, TypeTable, Value,
 };
-use quaject_esp_ir::visit::{edges_mut, op_places, op_slots, op_values, terminator_slots, terminator_values};
+use quaject_esp_ir::simplify_cfg::Replacements;
+use quaject_esp_ir::visit::{op_places_mut, op_slots, op_values_mut, terminator_slots, terminator_values_mut};
 use rustc_hash::FxHashMap;
 
 /// Rounds after which nothing is taken for known: loops in loops take a few.
@@ -67,13 +68,13 @@ impl Lengths {
         lengths.begins[0].fill(Held::Unknown);
         let mut before: Vec<Vec<(usize, Vec<Value>)>> = vec![Vec::new(); body.blocks.len()];
         for from in dominators.order() {
-            let terminator = &mut body.blocks[*from].terminator.clone();
-            for edge in edges_mut(terminator) {
+            let terminator = &body.blocks[*from].terminator;
+            for edge in edges(terminator) {
                 before[edge.to.0 as usize].push((*from, edge.arguments.clone()));
             }
             // Whoever comes out of a wait knows nothing.
-            let plain: Vec<usize> = edges_mut(terminator).iter().map(|edge| edge.to.0 as usize).collect();
-            for to in quaject_esp_ir::graph::successors(terminator) {
+            let plain: Vec<usize> = edges(terminator).iter().map(|edge| edge.to.0 as usize).collect();
+            for to in quaject_esp_ir::cfg::successors(terminator, Regions::Include) {
                 if !plain.contains(&(to.0 as usize)) {
                     lengths.begins[to.0 as usize].fill(Held::Unknown);
                 }
@@ -92,7 +93,7 @@ impl Lengths {
                     let block = &body.blocks[index];
                     block.instructions.iter().for_each(|one| lengths.step(slot, one, &mut held));
                     let mut touches = false;
-                    terminator_slots(&mut block.terminator.clone(), &mut |other| {
+                    terminator_slots(&block.terminator, &mut |other| {
                         touches |= *other == lengths.slots[slot];
                     });
                     if touches {
@@ -139,7 +140,7 @@ impl Lengths {
             return;
         }
         let mut touches = false;
-        op_slots(&mut instruction.op.clone(), &mut |other| touches |= *other == wanted);
+        op_slots(&instruction.op, &mut |other| touches |= *other == wanted);
         if touches {
             *held = Held::Unknown;
         }
@@ -167,8 +168,8 @@ impl Lengths {
         if any {
             for block in &mut body.blocks {
                 let mut visit = |value: &mut Value| *value = replacements.find(*value);
-                block.instructions.iter_mut().for_each(|instruction| op_values(&mut instruction.op, &mut visit));
-                terminator_values(&mut block.terminator, &mut visit);
+                block.instructions.iter_mut().for_each(|instruction| op_values_mut(&mut instruction.op, &mut visit));
+                terminator_values_mut(&mut block.terminator, &mut visit);
             }
             let find = |held: &mut Held| {
                 if let Held::Is(value) = held {
@@ -202,7 +203,7 @@ impl Conditions {
     fn new(body: &Body, dominators: &Dominators) -> Conditions {
         let mut ways = vec![0usize; body.blocks.len()];
         for from in dominators.order() {
-            for to in quaject_esp_ir::graph::successors(&body.blocks[*from].terminator) {
+            for to in quaject_esp_ir::cfg::successors(&body.blocks[*from].terminator, Regions::Include) {
                 ways[to.0 as usize] += 1;
             }
         }
@@ -316,7 +317,7 @@ impl Proof<'_> {
             let mut held = lengths.begins[*index].clone();
             for position in 0..body.blocks[*index].instructions.len() {
                 let mut instruction = body.blocks[*index].instructions[position].clone();
-                op_places(&mut instruction.op, &mut |place| {
+                op_places_mut(&mut instruction.op, &mut |place| {
                     let (Base::Slot(slot), [Step::Element(at)]) = (place.base, &place.path[..]) else { return };
                     let at = *at;
                     let Some(number) = lengths.slots.iter().position(|other| *other == slot) else { return };

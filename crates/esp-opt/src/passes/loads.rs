@@ -53,12 +53,12 @@ fn unused(body: &Body, types: &TypeTable) -> FxHashMap<Value, (Value, i128)> {
             found.insert(result, (*index, length));
         }
     }
-    let mut used = |value: &mut Value| {
+    let mut used = |value: &Value| {
         found.remove(value);
     };
     for block in &body.blocks {
-        block.instructions.iter().for_each(|instruction| op_values(&mut instruction.op.clone(), &mut used));
-        terminator_values(&mut block.terminator.clone(), &mut used);
+        block.instructions.iter().for_each(|instruction| op_values(&instruction.op, &mut used));
+        terminator_values(&block.terminator, &mut used);
     }
     found
 }

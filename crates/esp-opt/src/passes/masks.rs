@@ -1,8 +1,9 @@
 //! Numbers that go round a loop of which only some bits matter, as the place in a key of which the length is a power of
 //! two: they are cut where somebody asks for them, not each time round. Where overflow is a fault they stay as they are.
 
+use quaject_esp_ir::cfg::{Regions, edges, edges_mut};
 use quaject_esp_ir::ir::{BinaryOp, Body, Instruction, Op, Terminator, Type, TypeTable, Value, ValueData};
-use quaject_esp_ir::visit::{edges_mut, op_values, terminator_values};
+use quaject_esp_ir::visit::{op_values, own_values, terminator_values};
 use rustc_hash::FxHashMap;
 
 /// How far what is cut is followed from one meeting to the next.
@@ -47,7 +48,7 @@ fn behind_meetings(body: &mut Body, types: &TypeTable) -> bool {
     for block in &body.blocks {
         let by_edges =
             matches!(block.terminator, Terminator::Jump(_) | Terminator::Branch { .. } | Terminator::Switch { .. });
-        for edge in edges_mut(&mut block.terminator.clone()) {
+        for edge in edges(&block.terminator) {
             for (parameter, argument) in body.blocks[edge.to.0 as usize].parameters.iter().zip(&edge.arguments) {
                 arriving.entry(*parameter).or_default().push(*argument);
                 is_set_otherwise[parameter.0 as usize] |= !by_edges;
@@ -103,7 +104,9 @@ fn behind_meetings(body: &mut Body, types: &TypeTable) -> bool {
 fn is_only_counted(body: &Body, home: usize, parameter: Value) -> bool {
     let mut before: Vec<Vec<usize>> = vec![Vec::new(); body.blocks.len()];
     for (index, block) in body.blocks.iter().enumerate() {
-        quaject_esp_ir::graph::successors(&block.terminator).iter().for_each(|to| before[to.0 as usize].push(index));
+        quaject_esp_ir::cfg::successors(&block.terminator, Regions::Include)
+            .iter()
+            .for_each(|to| before[to.0 as usize].push(index));
     }
     let mut comes_back = vec![false; body.blocks.len()];
     let mut work = vec![home];
@@ -121,7 +124,7 @@ fn is_only_counted(body: &Body, home: usize, parameter: Value) -> bool {
         for (block, _) in body.blocks.iter().zip(&comes_back).filter(|(_, comes_back)| **comes_back) {
             for instruction in &block.instructions {
                 let mut uses = false;
-                op_values(&mut instruction.op.clone(), &mut |value| uses |= made[value.0 as usize]);
+                op_values(&instruction.op, &mut |value| uses |= made[value.0 as usize]);
                 match instruction.result.filter(|_| uses) {
                     Some(result) if counts(&instruction.op) => {
                         changed |= !std::mem::replace(&mut made[result.0 as usize], true);
@@ -131,7 +134,7 @@ fn is_only_counted(body: &Body, home: usize, parameter: Value) -> bool {
                     None => {}
                 }
             }
-            for edge in edges_mut(&mut block.terminator.clone()) {
+            for edge in edges(&block.terminator) {
                 for (to, argument) in body.blocks[edge.to.0 as usize].parameters.iter().zip(&edge.arguments) {
                     if made[argument.0 as usize] {
                         changed |= !std::mem::replace(&mut made[to.0 as usize], true);
@@ -204,20 +207,18 @@ fn needed(body: &Body, types: &TypeTable, masked: &FxHashMap<Value, (Value, i128
                         need(*a, low);
                         need(*b, low);
                     }
-                    (op, None) => op_values(&mut op.clone(), &mut |value| need(*value, u128::MAX)),
+                    (op, None) => op_values(op, &mut |value| need(*value, u128::MAX)),
                 }
             }
-            let mut terminator = block.terminator.clone();
-            match &mut terminator {
-                Terminator::Jump(_) | Terminator::Branch { .. } | Terminator::Switch { .. } => {
-                    for edge in edges_mut(&mut terminator) {
+            match &block.terminator {
+                terminator @ (Terminator::Jump(_) | Terminator::Branch { .. } | Terminator::Switch { .. }) => {
+                    for edge in edges(terminator) {
                         let parameters = &body.blocks[edge.to.0 as usize].parameters;
                         for (parameter, argument) in parameters.iter().zip(&edge.arguments) {
                             need(*argument, before[parameter.0 as usize]);
                         }
-                        edge.arguments.clear();
                     }
-                    terminator_values(&mut terminator, &mut |value| need(*value, u128::MAX));
+                    own_values(terminator, &mut |value| need(*value, u128::MAX));
                 }
                 other => terminator_values(other, &mut |value| need(*value, u128::MAX)),
             }

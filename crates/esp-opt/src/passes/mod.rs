@@ -18,8 +18,8 @@ mod strength;
 pub(crate) use numbering::{Number, numbers_if};
 
 use crate::facts::Fact;
-use quaject_esp_ir::graph::merge_and_number;
 use quaject_esp_ir::ir::{Body, MemoryMode, Program, Terminator, TypeTable};
+use quaject_esp_ir::simplify_cfg::merge_and_number;
 use std::cell::RefCell;
 
 /// What passes know beside the body.

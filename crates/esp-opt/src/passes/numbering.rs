@@ -3,12 +3,13 @@
 //! equal until something shows that they are not (Simpson, "Value-Driven Redundancy Elimination", 1996, section 4.2).
 //! And what one operation does and the next undoes: then both are left out, also where several ways meet in between.
 
+use quaject_esp_ir::cfg::{Regions, edges, edges_mut, successors};
 use quaject_esp_ir::dominators::Dominators;
-use quaject_esp_ir::graph::Replacements;
 use quaject_esp_ir::ir::{
     Base, BinaryOp, Body, Instruction, Op, SlotId, Step, Terminator, TypeId, UnaryOp, Value, ValueData,
 };
-use quaject_esp_ir::visit::{edges_mut, op_slots, op_values, terminator_values, wait_targets};
+use quaject_esp_ir::simplify_cfg::Replacements;
+use quaject_esp_ir::visit::{op_slots, op_values_mut, terminator_values_mut};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 /// Rounds after which a body is left as it is: loops in loops take a few.
@@ -83,8 +84,8 @@ pub(super) fn unify(body: &mut Body) -> bool {
     }
     for block in &mut body.blocks {
         let mut visit = |value: &mut Value| *value = replacements.find(*value);
-        block.instructions.iter_mut().for_each(|instruction| op_values(&mut instruction.op, &mut visit));
-        terminator_values(&mut block.terminator, &mut visit);
+        block.instructions.iter_mut().for_each(|instruction| op_values_mut(&mut instruction.op, &mut visit));
+        terminator_values_mut(&mut block.terminator, &mut visit);
     }
     for (block, result, arriving) in parameters {
         become_parameter(body, block, result, arriving);
@@ -160,14 +161,17 @@ fn epochs(body: &Body, dominators: &Dominators) -> Vec<usize> {
     let mut begins = vec![false; body.blocks.len()];
     let mut from: Vec<Option<usize>> = vec![None; body.blocks.len()];
     for index in dominators.order() {
-        let mut terminator = body.blocks[*index].terminator.clone();
-        match &mut terminator {
-            Terminator::Wait(wait) => wait_targets(wait).iter().for_each(|target| begins[target.0 as usize] = true),
+        let terminator = &body.blocks[*index].terminator;
+        match terminator {
+            Terminator::Wait(_) => {
+                let targets = successors(terminator, Regions::Include);
+                targets.iter().for_each(|target| begins[target.0 as usize] = true);
+            }
             Terminator::Yield(edge) => begins[edge.to.0 as usize] = true,
             Terminator::Enter(enter) => begins[enter.then.0 as usize] = true,
             _ => {}
         }
-        for edge in edges_mut(&mut terminator) {
+        for edge in edges(terminator) {
             from[edge.to.0 as usize].get_or_insert(*index);
         }
     }
@@ -196,8 +200,8 @@ fn number(body: &Body, dominators: &Dominators, alike: &FxHashMap<Value, Value>)
     let mut defined = vec![0; body.values.len()];
     for index in dominators.order() {
         let block = &body.blocks[*index];
-        for edge in edges_mut(&mut block.terminator.clone()) {
-            incoming[edge.to.0 as usize].push((*index, std::mem::take(&mut edge.arguments)));
+        for edge in edges(&block.terminator) {
+            incoming[edge.to.0 as usize].push((*index, edge.arguments.clone()));
         }
         let results = block.instructions.iter().filter_map(|instruction| instruction.result.as_ref());
         block.parameters.iter().chain(results).for_each(|value| defined[value.0 as usize] = *index);
@@ -452,7 +456,7 @@ pub(super) fn literal_bytes(body: &Body) -> FxHashMap<Value, &[u8]> {
                         loads.insert(result, *literal);
                     }
                 }
-                (op, _) => op_slots(&mut op.clone(), &mut |slot| {
+                (op, _) => op_slots(op, &mut |slot| {
                     held.remove(slot);
                 }),
             }

@@ -1,8 +1,9 @@
 //! Block parameters that always have the same value: it takes their place.
 
-use quaject_esp_ir::graph::{Replacements, successors};
+use quaject_esp_ir::cfg::{Regions, edges, edges_mut, successors};
 use quaject_esp_ir::ir::{BlockId, Body, Value};
-use quaject_esp_ir::visit::{edges_mut, op_values, terminator_values};
+use quaject_esp_ir::simplify_cfg::Replacements;
+use quaject_esp_ir::visit::{op_values_mut, terminator_values_mut};
 
 /// Drops parameters that always have one value, or that of another parameter of their block; whether there were any.
 pub(super) fn drop_trivial(body: &mut Body) -> bool {
@@ -57,7 +58,7 @@ fn reached(body: &Body) -> Vec<bool> {
     let mut work = vec![BlockId(0)];
     while let Some(block) = work.pop() {
         if !std::mem::replace(&mut reached[block.0 as usize], true) {
-            work.extend(successors(&body.blocks[block.0 as usize].terminator));
+            work.extend(successors(&body.blocks[block.0 as usize].terminator, Regions::Include));
         }
     }
     reached
@@ -67,7 +68,7 @@ fn reached(body: &Body) -> Vec<bool> {
 fn arguments(body: &Body, reached: &[bool]) -> Vec<Vec<Vec<Value>>> {
     let mut arguments: Vec<Vec<Vec<Value>>> = vec![Vec::new(); body.blocks.len()];
     for (block, _) in body.blocks.iter().zip(reached).filter(|(_, reached)| **reached) {
-        for edge in edges_mut(&mut block.terminator.clone()) {
+        for edge in edges(&block.terminator) {
             arguments[edge.to.0 as usize].push(edge.arguments.clone());
         }
     }
@@ -94,7 +95,7 @@ fn apply(body: &mut Body, dropped: &[Vec<bool>], replacements: &mut Replacements
             !dropped[position - 1]
         });
         let mut visit = |value: &mut Value| *value = replacements.find(*value);
-        block.instructions.iter_mut().for_each(|instruction| op_values(&mut instruction.op, &mut visit));
-        terminator_values(&mut block.terminator, &mut visit);
+        block.instructions.iter_mut().for_each(|instruction| op_values_mut(&mut instruction.op, &mut visit));
+        terminator_values_mut(&mut block.terminator, &mut visit);
     }
 }

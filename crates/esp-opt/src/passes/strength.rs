@@ -4,9 +4,9 @@
 use super::Context;
 use crate::facts::Fact;
 use crate::ranges::ranges;
-use quaject_esp_ir::graph::Replacements;
 use quaject_esp_ir::ir::{BinaryOp, Body, Instruction, IntType, Op, Type, TypeId, TypeTable, Value, ValueData};
-use quaject_esp_ir::visit::{op_values, terminator_values};
+use quaject_esp_ir::simplify_cfg::Replacements;
+use quaject_esp_ir::visit::{op_values_mut, terminator_values_mut};
 
 /// What does the same.
 enum Cheaper {
@@ -64,8 +64,8 @@ pub(super) fn reduce(body: &mut Body, context: Context<'_>) -> bool {
             }
         };
         for block in &mut body.blocks {
-            block.instructions.iter_mut().for_each(|instruction| op_values(&mut instruction.op, &mut visit));
-            terminator_values(&mut block.terminator, &mut visit);
+            block.instructions.iter_mut().for_each(|instruction| op_values_mut(&mut instruction.op, &mut visit));
+            terminator_values_mut(&mut block.terminator, &mut visit);
         }
     }
     any

@@ -7,10 +7,11 @@
 use crate::facts::Fact;
 use crate::passes::{Number, clean_with, numbers_if};
 use crate::product::NodeEnd;
+use quaject_esp_ir::cfg::edges;
 use quaject_esp_ir::ir::{
     BinaryOp, Block, BlockId, Body, Edge, Instruction, Op, Terminator, TypeId, TypeTable, Value, ValueData,
 };
-use quaject_esp_ir::visit::{edges_mut, op_values, terminator_values};
+use quaject_esp_ir::visit::{op_values_mut, terminator_values_mut};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
@@ -32,7 +33,7 @@ pub(super) fn starts(body: &Body) -> FxHashMap<Value, Starts> {
     }
     let mut starts: FxHashMap<Value, Starts> = FxHashMap::default();
     for block in &body.blocks {
-        for edge in edges_mut(&mut block.terminator.clone()) {
+        for edge in edges(&block.terminator) {
             for (parameter, argument) in body.blocks[edge.to.0 as usize].parameters.iter().zip(&edge.arguments) {
                 if let Some(constant) = constants.get(argument) {
                     starts.entry(*parameter).or_default().insert(*constant);
@@ -112,25 +113,25 @@ fn with_comparison(body: &Body, end: &NodeEnd, leaders: &[usize]) -> Body {
         body.blocks[to.0 as usize].parameters.iter().copied().zip(arguments.iter().copied()).collect();
     let mut stub = body.blocks[end.stub.0 as usize].clone();
     for instruction in &mut stub.instructions {
-        op_values(&mut instruction.op, &mut |value| *value = *stands.get(value).unwrap_or(value));
+        op_values_mut(&mut instruction.op, &mut |value| *value = *stands.get(value).unwrap_or(value));
         if let Some(result) = &mut instruction.result {
             let ty = body.values[result.0 as usize].ty;
             stands.insert(*result, value(&mut body, ty));
             *result = stands[result];
         }
     }
-    terminator_values(&mut stub.terminator, &mut |value| *value = *stands.get(value).unwrap_or(value));
+    terminator_values_mut(&mut stub.terminator, &mut |value| *value = *stands.get(value).unwrap_or(value));
     let leave = BlockId(body.blocks.len() as u32);
     body.blocks.push(stub);
     // From here on the one stands for the other.
     let equal: FxHashMap<Value, Value> = pairs.iter().copied().collect();
     let mut replace = |value: &mut Value| *value = *equal.get(value).unwrap_or(value);
     for block in &mut body.blocks[1..leave.0 as usize] {
-        block.instructions.iter_mut().for_each(|instruction| op_values(&mut instruction.op, &mut replace));
-        terminator_values(&mut block.terminator, &mut replace);
+        block.instructions.iter_mut().for_each(|instruction| op_values_mut(&mut instruction.op, &mut replace));
+        terminator_values_mut(&mut block.terminator, &mut replace);
     }
     let mut rest = first;
-    terminator_values(&mut rest, &mut replace);
+    terminator_values_mut(&mut rest, &mut replace);
     let mut from = BlockId(0);
     for (a, b) in pairs {
         let next = BlockId(body.blocks.len() as u32);

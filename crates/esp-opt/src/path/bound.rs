@@ -3,11 +3,11 @@
 
 use crate::path_exit::IterationCountPlacement;
 use crate::product::NodeEnd;
-use quaject_esp_ir::graph::successors;
+use quaject_esp_ir::cfg::{Regions, edges, edges_mut, successors};
 use quaject_esp_ir::ir::{
     BinaryOp, Block, BlockId, Body, Edge, Instruction, Op, Terminator, Type, TypeId, TypeTable, Value, ValueData,
 };
-use quaject_esp_ir::visit::{edges_mut, op_values, terminator_values};
+use quaject_esp_ir::visit::{op_values_mut, terminator_values_mut};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
@@ -142,8 +142,8 @@ impl Before {
         before.count = before.stands_for(end.count);
         let stub = &mut body.blocks[end.stub.0 as usize];
         let mut replace = |value: &mut Value| *value = before.stands_for(*value);
-        stub.instructions.iter_mut().for_each(|instruction| op_values(&mut instruction.op, &mut replace));
-        terminator_values(&mut stub.terminator, &mut replace);
+        stub.instructions.iter_mut().for_each(|instruction| op_values_mut(&mut instruction.op, &mut replace));
+        terminator_values_mut(&mut stub.terminator, &mut replace);
         before
     }
 
@@ -202,11 +202,10 @@ impl Turns {
         // On all ways back.
         let back = |holds: &dyn Fn(usize, &Edge) -> bool| {
             let edges = inside.iter().flat_map(|from| {
-                let mut terminator = body.blocks[*from].terminator.clone();
-                let edges: Vec<Edge> = edges_mut(&mut terminator).into_iter().map(|edge| edge.clone()).collect();
+                let edges = edges(&body.blocks[*from].terminator);
                 edges.into_iter().map(move |edge| (*from, edge))
             });
-            edges.filter(|(_, edge)| edge.to == node).all(|(from, edge)| holds(from, &edge))
+            edges.filter(|(_, edge)| edge.to == node).all(|(from, edge)| holds(from, edge))
         };
         let counts = position(from)?;
         if !is_number || !back(&|from, edge| is_next(edge.arguments[counts], from)) {
@@ -230,8 +229,7 @@ fn same_values(body: &Body, node: BlockId, inside: &[usize]) -> Option<FxHashMap
     let mut same: FxHashMap<Value, Option<Value>> =
         body.blocks[node.0 as usize].parameters.iter().map(|parameter| (*parameter, Some(*parameter))).collect();
     let next = |block: usize| {
-        let mut terminator = body.blocks[block].terminator.clone();
-        let edges: Vec<Edge> = edges_mut(&mut terminator).into_iter().map(|edge| edge.clone()).collect();
+        let edges = edges(&body.blocks[block].terminator);
         edges.into_iter().filter(|edge| edge.to != node && inside.contains(&(edge.to.0 as usize))).collect::<Vec<_>>()
     };
     let mut ways: FxHashMap<usize, usize> = FxHashMap::default();
@@ -381,7 +379,7 @@ fn loop_heads(body: &Body, ends: &[NodeEnd], types: &TypeTable) -> Vec<Head> {
     let next = body
         .blocks
         .iter()
-        .map(|block| successors(&block.terminator).into_iter().map(|next| next.0 as usize).collect())
+        .map(|block| successors(&block.terminator, Regions::Include).into_iter().map(|next| next.0 as usize).collect())
         .collect();
     let mut graph = Graph { next, cut: vec![false; count] };
     let mut can_count = vec![false; count];

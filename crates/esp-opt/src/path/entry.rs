@@ -3,11 +3,11 @@
 //! then the same as those that the path asks for.
 
 use crate::facts::Fact;
-use quaject_esp_ir::graph::successors;
+use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::ir::{
     Base, BinaryOp, Block, BlockId, Body, Instruction, Op, Place, SlotId, Type, TypeTable, Value, ValueData,
 };
-use quaject_esp_ir::visit::{op_slots, op_values, region_slots, terminator_slots, terminator_values};
+use quaject_esp_ir::visit::{op_slots, op_values_mut, region_slots, terminator_slots, terminator_values_mut};
 use rustc_hash::FxHashMap;
 
 /// Says it at the beginning of the entry block; of its parameters are known what is `given`, and of which slots some are
@@ -36,8 +36,8 @@ pub(super) fn sharpen(body: &mut Body, types: &TypeTable, given: &[Option<Fact>]
     }
     let mut replace = |value: &mut Value| *value = *sharper.get(value).unwrap_or(value);
     for block in &mut body.blocks {
-        block.instructions.iter_mut().for_each(|instruction| op_values(&mut instruction.op, &mut replace));
-        terminator_values(&mut block.terminator, &mut replace);
+        block.instructions.iter_mut().for_each(|instruction| op_values_mut(&mut instruction.op, &mut replace));
+        terminator_values_mut(&mut block.terminator, &mut replace);
     }
     body.blocks[0].instructions.splice(0..0, code);
 }
@@ -73,7 +73,7 @@ pub(super) fn length_of(body: &Body, value: Value, at: BlockId) -> Option<SlotId
     };
     // Whoever writes the slot afterwards must not come there without asking for the length again.
     let next = |block: usize| {
-        let targets = successors(&body.blocks[block].terminator).into_iter().map(|to| to.0 as usize);
+        let targets = successors(&body.blocks[block].terminator, Regions::Include).into_iter().map(|to| to.0 as usize);
         targets.filter(move |to| *to != defined).collect::<Vec<_>>()
     };
     let reached = |from: Vec<usize>| {
@@ -95,12 +95,12 @@ pub(super) fn length_of(body: &Body, value: Value, at: BlockId) -> Option<SlotId
 /// Whether a block does more with a slot than look into it.
 fn writes(block: &Block, slot: SlotId) -> bool {
     let mut found = false;
-    let mut visit = |other: &mut SlotId| found |= *other == slot;
+    let mut visit = |other: &SlotId| found |= *other == slot;
     for instruction in &block.instructions {
         if !matches!(instruction.op, Op::Load(_) | Op::Length(_) | Op::Tag(_)) {
-            op_slots(&mut instruction.op.clone(), &mut visit);
+            op_slots(&instruction.op, &mut visit);
         }
     }
-    terminator_slots(&mut block.terminator.clone(), &mut visit);
+    terminator_slots(&block.terminator, &mut visit);
     found
 }

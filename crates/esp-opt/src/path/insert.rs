@@ -15,12 +15,13 @@ use super::back_off;
 use crate::path_spec::PathSpec;
 use crate::placement::MemberPlacement;
 use crate::product::{Course, Group};
+use quaject_esp_ir::cfg::{edges_mut, wait_targets_mut};
 use quaject_esp_ir::ir::{
     Base, BinaryOp, Block, BlockId, Body, Edge, Enter, FastPath, Instruction, Location, Op, Operand, Operation, PathId,
     PathMember, Place, ProcessId, Program, Site, SiteId, Slot, SlotId, Step, Terminator, Type, TypeId, TypeTable,
     Value, ValueData,
 };
-use quaject_esp_ir::visit::{block_slots, edges_mut, op_values, region_slots, terminator_values, wait_targets};
+use quaject_esp_ir::visit::{block_slots, block_slots_mut, op_values_mut, region_slots, terminator_values_mut};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a path is not entered though everybody is in place.
@@ -117,7 +118,7 @@ impl Splice {
         body.values.extend(path.values.iter().cloned());
         let mut used = vec![false; path.slots.len()];
         for block in &path.blocks {
-            block_slots(&mut block.clone(), &mut |slot| used[slot.0 as usize] = true);
+            block_slots(block, &mut |slot| used[slot.0 as usize] = true);
         }
         for (index, slot) in path.slots.iter().enumerate().filter(|(index, _)| used[*index]) {
             let index = index as u32;
@@ -150,14 +151,14 @@ impl Splice {
             block.parameters.iter_mut().for_each(&mut value);
             for instruction in &mut block.instructions {
                 instruction.result.iter_mut().for_each(&mut value);
-                op_values(&mut instruction.op, &mut value);
+                op_values_mut(&mut instruction.op, &mut value);
             }
-            terminator_values(&mut block.terminator, &mut value);
-            block_slots(&mut block, &mut |slot| *slot = self.slots[&slot.0]);
+            terminator_values_mut(&mut block.terminator, &mut value);
+            block_slots_mut(&mut block, &mut |slot| *slot = self.slots[&slot.0]);
             edges_mut(&mut block.terminator).into_iter().for_each(|edge| edge.to.0 += self.first_block);
             match &mut block.terminator {
                 Terminator::Wait(wait) => {
-                    wait_targets(wait).into_iter().for_each(|target| target.0 += self.first_block);
+                    wait_targets_mut(wait).into_iter().for_each(|target| target.0 += self.first_block);
                     for branch in &mut wait.branches {
                         match &mut branch.operation {
                             Operation::In { site: own, .. } | Operation::Out { site: own, .. } => *own = site(*own),

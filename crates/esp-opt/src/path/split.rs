@@ -5,6 +5,7 @@
 use super::process_of;
 use crate::path_spec::{PathSpec, ProgramPoint};
 use crate::places::{bytes_bound, indexed_places};
+use quaject_esp_ir::cfg::{Regions, reachable_from, region_entries};
 use quaject_esp_ir::ir::{
     BinaryOp, Block, BlockId, Body, Branch, Edge, Op, Operation, Program, SiteId, Terminator, TypeTable,
 };
@@ -72,22 +73,8 @@ fn open_start(body: &mut Body, start: SiteId) {
 
 /// The blocks that run while an instance waits; they stay whole.
 fn region_blocks(body: &Body) -> BTreeSet<BlockId> {
-    let mut work: Vec<BlockId> = Vec::new();
-    for block in &body.blocks {
-        if let Terminator::Wait(wait) = &block.terminator {
-            let mut wait = wait.clone();
-            let thens: Vec<BlockId> = wait.branches.iter().map(|branch| branch.then).chain(wait.otherwise).collect();
-            let targets = quaject_esp_ir::visit::wait_targets(&mut wait).into_iter().map(|target| *target);
-            work.extend(targets.filter(|target| !thens.contains(target)));
-        }
-    }
-    let mut seen = BTreeSet::new();
-    while let Some(block) = work.pop() {
-        if seen.insert(block) {
-            work.extend(quaject_esp_ir::graph::successors(&body.blocks[block.0 as usize].terminator));
-        }
-    }
-    seen
+    let waits = body.blocks.iter().filter_map(|block| block.terminator.as_wait());
+    reachable_from(body, waits.flat_map(region_entries), Regions::Include).into_iter().collect()
 }
 
 fn split_block(types: &TypeTable, body: &mut Body, index: usize, labels: &BTreeSet<u32>) {

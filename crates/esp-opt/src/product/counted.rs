@@ -1,9 +1,9 @@
 //! Loops that count to a bound: they end, whatever else happens. Knows one body, no states.
 
 use crate::loops::{Loop, loops};
+use quaject_esp_ir::cfg::edges;
 use quaject_esp_ir::dominators::Dominators;
 use quaject_esp_ir::ir::{BinaryOp, Block, BlockId, Body, Op, Terminator, Value};
-use quaject_esp_ir::visit::edges_mut;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A loop that goes round while a counter is below a bound, and adds one to it each time.
@@ -44,8 +44,7 @@ pub(super) fn counted(body: &Body) -> Vec<Counted> {
             Some(_) | None => false,
         };
         let counts = |block: &usize| {
-            let mut terminator = body.blocks[*block].terminator.clone();
-            let edges = edges_mut(&mut terminator);
+            let edges = edges(&body.blocks[*block].terminator);
             let mut back = edges.iter().filter(|edge| edge.to.0 as usize == header).peekable();
             back.peek().is_some() && back.all(|edge| adds_one(&edge.arguments[position]))
         };

@@ -15,6 +15,7 @@ use crate::facts::Fact;
 use crate::path_exit::PathExit;
 use crate::path_spec::{MemberSpec, PathElement, PathSpec, ProgramPoint};
 use crate::refusal::Refusal;
+use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::ir::{AltOrder, Block, BlockId, Body, Guard, Location, Op, Operation, SiteId, Terminator, Value};
 use std::collections::BTreeSet;
 
@@ -176,7 +177,7 @@ fn behind_start(body: &Body, then: BlockId, test: Option<u32>) -> BlockId {
             block = next;
             break;
         }
-        work.extend(quaject_esp_ir::graph::successors(terminator));
+        work.extend(successors(terminator, Regions::Include));
     }
     block
 }
@@ -214,7 +215,7 @@ fn before(body: &Body, start: BlockId, ways: Ways) -> Vec<bool> {
     loop {
         let mut changed = false;
         for (index, block) in body.blocks.iter().enumerate().filter(|(_, block)| is_local(&block.terminator)) {
-            let next = quaject_esp_ir::graph::successors(&block.terminator);
+            let next = successors(&block.terminator, Regions::Include);
             let mut next = next.iter().map(|next| before[next.0 as usize]);
             let is_before = match ways {
                 Ways::Some => next.any(|next| next),

@@ -4,13 +4,13 @@
 use super::counted::{Counted, counted};
 use crate::placement::MemberPlacement;
 use crate::refusal::Refusal;
-use quaject_esp_ir::graph::successors;
+use quaject_esp_ir::cfg::{Regions, edges, successors};
 use quaject_esp_ir::ir::{
     AltOrder, Base, BinaryOp, Bind, BlockId, Body, Boundary, Branch, ChannelId, Direction, Guard, Instruction, Op,
     Operand, Operation, Pattern, Payload, Place, ProcessId, Program, Site, SiteId, SlotId, Terminator, Type, TypeId,
     TypeTable, Value, Wait,
 };
-use quaject_esp_ir::visit::{edges_mut, op_slots, op_values, terminator_slots, terminator_values};
+use quaject_esp_ir::visit::{op_slots, op_values, own_values, terminator_slots};
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -486,7 +486,7 @@ fn joins(body: &Body) -> Vec<bool> {
     let mut entered = vec![0u32; body.blocks.len()];
     entered[0] = 1;
     for block in &body.blocks {
-        for edge in edges_mut(&mut block.terminator.clone()) {
+        for edge in edges(&block.terminator) {
             entered[edge.to.0 as usize] += 1;
         }
     }
@@ -505,7 +505,7 @@ fn ahead(body: &Body) -> Vec<FxHashSet<(ChannelId, Direction)>> {
         changed = false;
         for (index, block) in body.blocks.iter().enumerate().rev() {
             let before = ahead[index].len();
-            for next in successors(&block.terminator) {
+            for next in successors(&block.terminator, Regions::Include) {
                 let more = ahead[next.0 as usize].clone();
                 ahead[index].extend(more);
             }
@@ -527,15 +527,15 @@ fn liveness(body: &Body) -> (Vec<Live>, Vec<Option<Live>>) {
                 instruction.result.iter().for_each(|result| {
                     now.values.remove(result);
                 });
-                let mut op = instruction.op.clone();
-                if let Some(slot) = whole_slot_written(&op) {
+                let op = &instruction.op;
+                if let Some(slot) = whole_slot_written(op) {
                     now.slots.remove(&slot);
                 }
-                op_values(&mut op, &mut |value| {
+                op_values(op, &mut |value| {
                     now.values.insert(*value);
                 });
-                let killed = whole_slot_written(&op);
-                op_slots(&mut op, &mut |slot| {
+                let killed = whole_slot_written(op);
+                op_slots(op, &mut |slot| {
                     if killed != Some(*slot) {
                         now.slots.insert(*slot);
                     }
@@ -568,15 +568,14 @@ fn whole_slot_written(op: &Op) -> Option<SlotId> {
 
 fn live_at_end(body: &Body, live: &[Live], terminator: &Terminator) -> Live {
     let mut now = Live::default();
-    let mut terminator = terminator.clone();
-    for target in successors(&terminator) {
+    for target in successors(terminator, Regions::Include) {
         let mut there = live[target.0 as usize].clone();
         for parameter in &body.blocks[target.0 as usize].parameters {
             there.values.remove(parameter);
         }
         now.add(&there);
     }
-    if let Terminator::Wait(wait) = &terminator {
+    if let Terminator::Wait(wait) = terminator {
         // What a branch binds is not live before it; a slot belongs to its branch alone.
         for branch in &wait.branches {
             if let Operation::In { patterns, .. } = &branch.operation {
@@ -600,25 +599,22 @@ fn live_at_end(body: &Body, live: &[Live], terminator: &Terminator) -> Live {
             }
         }
     } else {
-        terminator_slots(&mut terminator, &mut |slot| {
+        terminator_slots(terminator, &mut |slot| {
             now.slots.insert(*slot);
         });
     }
-    let mut arguments = Vec::new();
-    for edge in edges_mut(&mut terminator) {
+    for edge in edges(terminator) {
         let there = &live[edge.to.0 as usize];
         let parameters = &body.blocks[edge.to.0 as usize].parameters;
         for (argument, parameter) in edge.arguments.iter().zip(parameters) {
             if there.values.contains(parameter) {
-                arguments.push(*argument);
+                now.values.insert(*argument);
             }
         }
-        edge.arguments.clear();
     }
-    terminator_values(&mut terminator, &mut |value| {
+    own_values(terminator, &mut |value| {
         now.values.insert(*value);
     });
-    now.values.extend(arguments);
     now
 }
 
@@ -638,7 +634,7 @@ pub(super) fn bound_slots(pattern: &Pattern, bound: &mut Vec<SlotId>) {
 }
 
 fn compared_slots(pattern: &Pattern, slots: &mut BTreeSet<SlotId>) {
-    quaject_esp_ir::visit::pattern_operands(&mut pattern.clone(), &mut |operand| {
+    quaject_esp_ir::visit::pattern_operands(pattern, &mut |operand| {
         if let Operand::Place(Place { base: Base::Slot(slot), path: _ }) = operand {
             slots.insert(*slot);
         }
@@ -669,7 +665,7 @@ pub(super) fn has_effects(body: &Body, entry: BlockId) -> bool {
         if block.instructions.iter().any(|i| matches!(i.op, Op::Allocate(_) | Op::Retain(_) | Op::Release(_))) {
             return true;
         }
-        work.extend(successors(&block.terminator));
+        work.extend(successors(&block.terminator, Regions::Include));
     }
     false
 }

@@ -12,7 +12,7 @@ use quaject_esp_ir::ir::{
     Base, BinaryOp, BlockId, Edge, Instruction, Location, Op, Operand, Passed, Place, SlotId, Step, Terminator, Type,
     TypeId, TypeTable, UnaryOp, Value,
 };
-use quaject_esp_ir::visit::{op_slots, op_values};
+use quaject_esp_ir::visit::{op_slots_mut, op_values, op_values_mut};
 
 /// A block that is being emitted, and the state it is in.
 #[derive(Clone)]
@@ -439,11 +439,11 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let first_slot = self.group.members[member].first_slot;
         let mut op = instruction.op.clone();
         let mut operands = Vec::new();
-        op_values(&mut op, &mut |value| operands.push(*value));
+        op_values(&op, &mut |value| operands.push(*value));
         let mut operands: Vec<Value> = operands.into_iter().map(|value| self.value(path, member, value)).collect();
         operands.reverse();
-        op_values(&mut op, &mut |value| *value = operands.pop().expect("visited twice in the same order"));
-        op_slots(&mut op, &mut |slot| *slot = SlotId(slot.0 + first_slot));
+        op_values_mut(&mut op, &mut |value| *value = operands.pop().expect("visited twice in the same order"));
+        op_slots_mut(&mut op, &mut |slot| *slot = SlotId(slot.0 + first_slot));
         self.note_writes(path, &op);
         let result = instruction.result.map(|result| {
             let data = &body.values[result.0 as usize];

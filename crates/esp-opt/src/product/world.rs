@@ -6,11 +6,12 @@ use super::meet::{Open, WORLD};
 use super::path::Path;
 use super::state::{At, Hope, Known, Since};
 use crate::refusal::Refusal;
+use quaject_esp_ir::cfg::{Regions, edges_mut, successors};
 use quaject_esp_ir::ir::{
     AltOrder, Base, BinaryOp, Bind, BlockId, Branch, ChannelId, Direction, Fault, Guard, Location, Op, Operand,
     Operation, Passed, Pattern, Payload, Rest, SiteId, SlotId, Terminator, TypeTable, Value, Wait,
 };
-use quaject_esp_ir::visit::{edges_mut, op_slots, op_values, pattern_operands, terminator_values};
+use quaject_esp_ir::visit::{op_slots_mut, op_values_mut, pattern_operands_mut, terminator_values_mut};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
@@ -318,7 +319,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     fn pattern(&mut self, path: &mut Path, member: usize, pattern: &Pattern) -> Pattern {
         let mut renamed = pattern.clone();
-        pattern_operands(&mut renamed, &mut |operand| {
+        pattern_operands_mut(&mut renamed, &mut |operand| {
             let given = self.given(path, member, operand);
             *operand = self.operand(path, &given);
         });
@@ -346,7 +347,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 let data = &body.values[value.0 as usize];
                 values.insert(value, self.out.value(data.ty, data.name.clone()));
             }
-            work.extend(quaject_esp_ir::graph::successors(&source.terminator));
+            work.extend(successors(&source.terminator, Regions::Include));
         }
         let mut order: Vec<BlockId> = blocks.keys().copied().collect();
         order.sort_unstable();
@@ -366,13 +367,13 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 if let Op::OwnId = op {
                     op = Op::Constant(i128::from(self.group.members[member].instance));
                 }
-                op_values(&mut op, &mut |value| rename(self, value));
-                op_slots(&mut op, &mut |slot| *slot = SlotId(slot.0 + first_slot));
+                op_values_mut(&mut op, &mut |value| rename(self, value));
+                op_slots_mut(&mut op, &mut |slot| *slot = SlotId(slot.0 + first_slot));
                 let result = instruction.result.map(|result| values[&result]);
                 self.out.emit(copy, result, op, instruction.location);
             }
             let mut terminator = source.terminator.clone();
-            terminator_values(&mut terminator, &mut |value| rename(self, value));
+            terminator_values_mut(&mut terminator, &mut |value| rename(self, value));
             if let Terminator::Result(passed) = &mut terminator {
                 for one in passed {
                     rename_slot(&mut one.operand, first_slot);

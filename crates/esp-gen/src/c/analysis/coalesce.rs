@@ -1,7 +1,8 @@
 //! Which values share a home: versions of one variable, as long as no two of them are alive at once. Knows liveness from
 //! its parent; nothing of frames and locals.
 
-use super::{Analysis, Home, Set, Unit, edges};
+use super::{Analysis, Home, Set, Unit};
+use quaject_esp_ir::cfg::edges;
 use quaject_esp_ir::ir::*;
 use std::collections::{BTreeMap, BTreeSet};
 

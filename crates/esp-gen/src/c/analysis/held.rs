@@ -3,7 +3,8 @@
 //! as bytes, too, which C lets be any other object, so that no compiler would keep them in registers by itself. Knows the
 //! flow IR and liveness; knows no C.
 
-use super::{Access, Home, Set, Unit, edges, successors};
+use super::{Access, Home, Set, Unit};
+use quaject_esp_ir::cfg::{Regions, edges, successors};
 use quaject_esp_ir::graph::components;
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeSet;
@@ -119,7 +120,7 @@ pub(super) fn held(body: &Body, main: &[BlockId], live_in: &[Set], homes: &[Home
         is_growing = false;
         for id in main {
             let from = of[id.0 as usize];
-            for to in successors(&block(*id).terminator) {
+            for to in successors(&block(*id).terminator, Regions::Skip) {
                 let Some(loop_) = of[to.0 as usize] else { continue };
                 if from != Some(loop_) {
                     entered.insert(to);
@@ -143,7 +144,8 @@ fn loops(body: &Body, main: &[BlockId]) -> Vec<Option<usize>> {
     for id in main {
         let terminator = &body.blocks[id.0 as usize].terminator;
         if !matches!(terminator, Terminator::Wait(_) | Terminator::Yield(_)) {
-            next[id.0 as usize] = successors(terminator).into_iter().map(|block| block.0 as usize).collect();
+            next[id.0 as usize] =
+                successors(terminator, Regions::Skip).into_iter().map(|block| block.0 as usize).collect();
         }
     }
     let mut of = vec![None; body.blocks.len()];

@@ -2,8 +2,8 @@
 //! where one is used. Knows the flow IR; knows no homes.
 
 use super::{Access, Analysis, Set, Unit, bound_slots};
+use quaject_esp_ir::cfg::region_entries;
 use quaject_esp_ir::ir::*;
-use quaject_esp_ir::visit::regions;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Per slot that always holds one literal where it is read: that literal. `at_start` is what is alive where the body
@@ -44,7 +44,7 @@ pub(super) fn literals(analysis: &Analysis<'_>, at_start: &Set) -> BTreeMap<Slot
                 }
             }
             // Regions are functions of their own.
-            others.extend(regions(wait).into_iter().flat_map(|entry| analysis.region_uses(entry).1));
+            others.extend(region_entries(wait).into_iter().flat_map(|entry| analysis.region_uses(entry).1));
         }
     }
     literals.retain(|slot, _| !others.contains(slot));

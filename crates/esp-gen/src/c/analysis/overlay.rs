@@ -10,9 +10,10 @@
 
 mod parts;
 
-use super::{Access, Analysis, Set, Unit, bound_slots, region_blocks, successors, touched};
+use super::{Access, Analysis, Set, Unit, bound_slots, touched};
 use crate::layout::{Layouts, View};
 use parts::{Part, Parts, is_static, overlap};
+use quaject_esp_ir::cfg::{Regions, region_blocks, successors};
 use quaject_esp_ir::ir::*;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -176,7 +177,7 @@ impl Flow<'_> {
     fn at_end(&self, terminator: &Terminator, live_in: &[Set]) -> Set {
         let Terminator::Wait(wait) = terminator else {
             let mut live = Set::new();
-            for next in successors(terminator) {
+            for next in successors(terminator, Regions::Skip) {
                 live.extend(&live_in[next.0 as usize]);
             }
             if let Terminator::Leave(leave) = terminator {

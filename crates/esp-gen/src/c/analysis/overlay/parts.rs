@@ -9,7 +9,7 @@
 
 use super::super::{Access, Analysis, Set, Unit};
 use quaject_esp_ir::ir::*;
-use quaject_esp_ir::visit::place_type;
+use quaject_esp_ir::typing::known_place_type;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A slot that is copied to a part of another one or from there.
@@ -71,7 +71,7 @@ impl Parts {
             if !fits || !may_share[slot.0 as usize] || !may_share[whole.0 as usize] {
                 continue;
             }
-            if place_type(analysis.types, &body.values, &body.slots, place) == body.slots[slot.0 as usize].ty
+            if known_place_type(analysis.types, &body.values, &body.slots, place) == body.slots[slot.0 as usize].ty
                 && !parts.all.iter().any(|part| part.slot == slot && part.place == *place)
             {
                 let (place, units) = (place.clone(), analysis.place_units(place));
