@@ -451,7 +451,7 @@ fn packets_taken_by_af_xdp_are_counted_as_those_overheard() {
     let Some((printed, said)) = across(&folder, "--xdp --count --packets 3", "") else { return };
     assert_eq!(printed, counted, "{said}");
     assert!(said.starts_with("taking") && said.ends_with("right\n3 packets, 0 that no filter matches\n"), "{said}");
-    // What was taken is written whole, until Ctrl-C; the program is gone with the process.
+    // What was taken is written whole, until Ctrl-C; the program is detached with the process.
     let Some((printed, said)) = across(&folder, "--xdp --split by-rule", "kill -INT $listener") else { return };
     assert_eq!(printed, "3  ask.pcap\nstatus 0\n0\n", "{said}");
     let again = folder.qj("filter -f rules.txt -r by-rule/ask.pcap --check");
@@ -468,7 +468,10 @@ fn an_interface_whose_packets_are_taken_is_given_back_whatever_happens() {
     assert_eq!(printed, "1\nstatus 137\n0\n", "{said}");
     let Some((printed, said)) = across(&folder, "--xdp --count", "ip link del left") else { return };
     assert!(printed.contains("status 1\n"), "{printed}{said}");
-    assert!(said.contains("error: `right` after packet 3: the interface is gone\nhelp: the packets before"), "{said}");
+    assert!(
+        said.contains("error: `right` after packet 3: the interface was removed\nhelp: the packets before"),
+        "{said}"
+    );
     let absent = folder.qj("filter -f rules.txt -i nosuch0 --xdp --count");
     absent.assert().code(1).stderr_eq(str![[r#"
 error: cannot take the packets of `nosuch0`: cannot find the interface: No such device (os error 19)

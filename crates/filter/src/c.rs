@@ -4,11 +4,12 @@
 #![allow(non_camel_case_types, reason = "types are called as the header calls them")]
 
 use crate::bpf::{Instruction, Program};
-use crate::classifier::{Classifier, Id, Match, Reader, View};
+use crate::classifier::{Classifier, Reader, View};
 use crate::error::Error;
 use crate::ir::{self, Expression, Filter, Scope, Test};
 use crate::packet::Packet;
 use crate::pcap::Pcap;
+use crate::types::{Id, Match};
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
@@ -442,8 +443,8 @@ pub(crate) struct qj_reader {
 
 impl qj_reader {
     /// Looks at the filters, pinned for as long as that takes or as the caller wants.
-    fn with<T>(&mut self, look: impl FnOnce(&mut View<'_>) -> T) -> T {
-        if self.pinned { look(&mut ManuallyDrop::new(self.reader.view())) } else { look(&mut self.reader.pin()) }
+    fn with<T>(&mut self, read: impl FnOnce(&mut View<'_>) -> T) -> T {
+        if self.pinned { read(&mut ManuallyDrop::new(self.reader.view())) } else { read(&mut self.reader.pin()) }
     }
 }
 
@@ -541,7 +542,7 @@ unsafe extern "C" fn qj_classify_batch(
         return;
     }
     // SAFETY: 1. The pointers are valid, as the header demands. 2. A packet of C is laid out as one of Rust, whose pointer
-    // is looked at only as far as its length goes.
+    // is read only as far as its length reaches.
     let (reader, packets, matches) = unsafe {
         let packets: &[Packet<'_>] = slice::from_raw_parts(packets.cast(), count);
         // Written to, never read.

@@ -6,112 +6,25 @@
 //! ```
 //!
 //! A known shape is a word in a table; a new shape is new code for its chunk and a new snapshot. What was replaced is
-//! kept until every reader that was pinned has left.
+//! kept until every reader that was pinned is unpinned.
 
-use crate::epoch::{Epochs, Pin};
+use crate::epoch::Pin;
 use crate::error::Error;
 use crate::ir::Filter;
 use crate::packet::Packet;
+use crate::published::Published;
 use crate::stage::{Scratch, Snapshot, Wanted};
+use crate::types::{Engine, Id, Match, Stats};
 use crate::writer::Writer;
 use std::fmt;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The number of a filter in its classifier. Numbers are given in order; those of removed filters are given again.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Id(pub(crate) u32);
-
-impl Id {
-    /// The number.
-    pub fn number(self) -> u32 {
-        self.0
-    }
-}
-
-impl fmt::Display for Id {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
-
-/// What a packet was classified as: the filter that matches it with the best priority, or none.
-///
-/// The rank in one word: priority above, complement of the number below, so that a higher priority is better, and of
-/// equal ones the filter with the smaller number.
-#[derive(Clone, Copy, PartialEq, Eq, Default)]
-#[repr(transparent)]
-pub struct Match(pub(crate) u64);
-
-impl Match {
-    /// No filter matches.
-    pub const NONE: Match = Match(0);
-
-    pub(crate) const fn rank(priority: u32, id: u32) -> u64 {
-        (priority as u64) << 32 | !id as u64
-    }
-
-    /// The filter.
-    #[inline]
-    pub fn id(self) -> Option<Id> {
-        if self.0 == 0 { None } else { Some(Id(!(self.0 as u32))) }
-    }
-
-    /// Its priority.
-    #[inline]
-    pub fn priority(self) -> Option<u32> {
-        if self.0 == 0 { None } else { Some((self.0 >> 32) as u32) }
-    }
-}
-
-impl fmt::Debug for Match {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.id(), self.priority()) {
-            (Some(id), Some(priority)) => write!(f, "Match({id}, priority {priority})"),
-            _ => write!(f, "Match(none)"),
-        }
-    }
-}
-
-/// Who classifies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Engine {
-    /// Generated code where it can be generated, else the interpreter.
-    #[default]
-    Code,
-    /// The interpreter.
-    Interpreter,
-}
-
-/// What is shared by writer and readers.
-pub(crate) struct Shared {
-    current: AtomicPtr<Snapshot>,
-    /// The code of the snapshot's only chunk, if that is all there is to do; else null.
-    entry: AtomicPtr<()>,
-    pub(crate) epochs: Epochs,
+/// What a classifier and its readers share.
+struct Shared {
+    published: Published,
     writer: Mutex<Writer>,
-}
-
-impl Shared {
-    /// Shows readers another snapshot; the old one, which they may still look at.
-    pub(crate) fn replace(&self, snapshot: Snapshot) -> Box<Snapshot> {
-        let entry = snapshot.entry();
-        let new = Box::into_raw(Box::new(snapshot));
-        // Pairs with the acquire in `View::snapshot`: everything in the snapshot is written before it is shown.
-        let old = self.current.swap(new, Ordering::AcqRel);
-        // Pairs with the acquire in `View::classify`. What was there before is in the old snapshot and kept with it.
-        self.entry.store(entry, Ordering::Release);
-        // SAFETY: pointers in `current` come from `Box::into_raw`, and this one has just been taken out.
-        unsafe { Box::from_raw(old) }
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        // SAFETY: pointers in `current` come from `Box::into_raw`; no reader is left, because readers share this.
-        drop(unsafe { Box::from_raw(*self.current.get_mut()) });
-    }
 }
 
 /// Many filters as one.
@@ -164,14 +77,7 @@ impl Classifier {
 
     /// A classifier without filters that classifies in a certain way.
     pub fn with_engine(engine: Engine) -> Classifier {
-        Classifier {
-            shared: Arc::new(Shared {
-                current: AtomicPtr::new(Box::into_raw(Box::default())),
-                entry: AtomicPtr::new(ptr::null_mut()),
-                epochs: Epochs::new(),
-                writer: Mutex::new(Writer::new(engine)),
-            }),
-        }
+        Classifier { shared: Arc::new(Shared { published: Published::new(), writer: Mutex::new(Writer::new(engine)) }) }
     }
 
     fn writer(&self) -> MutexGuard<'_, Writer> {
@@ -186,7 +92,7 @@ impl Classifier {
     /// [`Error::Full`] at 2^32 - 1 filters; [`Error::Width`] for a field of a width that loads do not have; [`Error::Shift`] for
     /// a base that is shifted by more than 31 bits.
     pub fn insert(&self, filter: &Filter, priority: u32) -> Result<Id, Error> {
-        self.writer().insert(&self.shared, filter, priority)
+        self.writer().insert(&self.shared.published, filter, priority)
     }
 
     /// Adds many filters with their priorities; their tables are built once.
@@ -194,7 +100,7 @@ impl Classifier {
     /// # Errors
     /// Those of [`Classifier::insert`]; nothing has been added then.
     pub fn insert_all<'f>(&self, filters: impl IntoIterator<Item = (&'f Filter, u32)>) -> Result<Vec<Id>, Error> {
-        self.writer().insert_all(&self.shared, filters.into_iter())
+        self.writer().insert_all(&self.shared.published, filters.into_iter())
     }
 
     /// Removes a filter. When this returns, no classification that begins finds it.
@@ -202,46 +108,27 @@ impl Classifier {
     /// # Errors
     /// [`Error::Unknown`] if there is none of this number.
     pub fn remove(&self, id: Id) -> Result<(), Error> {
-        self.writer().remove(&self.shared, id)
+        self.writer().remove(&self.shared.published, id)
     }
 
     /// A reader: one for each thread that classifies.
     pub fn reader(&self) -> Reader {
-        Reader { pin: self.shared.epochs.register(), shared: Arc::clone(&self.shared), scratch: Scratch::default() }
+        Reader {
+            pin: self.shared.published.epochs.register(),
+            shared: Arc::clone(&self.shared),
+            scratch: Scratch::default(),
+        }
     }
 
     /// What there is, in numbers.
     pub fn stats(&self) -> Stats {
-        self.writer().stats(&self.shared)
+        self.writer().stats(&self.shared.published)
     }
 
     /// How packets are classified: groups with what is compared and hashed, and the generated code.
     pub fn explain(&self) -> String {
         self.writer().explain()
     }
-}
-
-/// What a classifier holds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Stats {
-    /// Filters.
-    pub filters: usize,
-    /// Groups of filters, or parts of filters, of one shape.
-    pub groups: usize,
-    /// Filters that are programs, run one by one.
-    pub programs: usize,
-    /// Pieces in which code is generated.
-    pub chunks: usize,
-    /// How many of them are interpreted, because no code could be generated.
-    pub interpreted: usize,
-    /// Bytes of generated code.
-    pub code_bytes: usize,
-    /// Bytes of tables.
-    pub table_bytes: usize,
-    /// How often code has been generated.
-    pub generations: u64,
-    /// Things that are kept for readers that may still look at them.
-    pub waiting: usize,
 }
 
 /// Classifies packets on one thread.
@@ -258,11 +145,11 @@ impl fmt::Debug for Reader {
 }
 
 impl Reader {
-    /// Begins to classify: as long as the view lives, nothing that was replaced is used again. So take one for each
-    /// burst of packets, and none across a wait.
+    /// Begins to classify: as long as the view lives, memory that was replaced is not reused. Take one for each burst of
+    /// packets, and none across a wait.
     #[inline]
     pub fn pin(&mut self) -> View<'_> {
-        self.pin.enter(&self.shared.epochs);
+        self.pin.enter(&self.shared.published.epochs);
         self.view()
     }
 
@@ -278,7 +165,7 @@ impl Reader {
     }
 }
 
-/// The filters, as they are now and change while they are looked at.
+/// The current filters, which may change while the view is used.
 ///
 /// An answer is a filter that was there at some moment of the call, and none that was there all the time and matches is
 /// better.
@@ -304,10 +191,8 @@ impl Drop for View<'_> {
 impl View<'_> {
     #[inline]
     fn snapshot(&self) -> &Snapshot {
-        // Pairs with the release in `Shared::replace`.
-        let snapshot = self.shared.current.load(Ordering::Acquire);
-        // SAFETY: this reader is pinned, so the snapshot is dropped after the view at the earliest.
-        unsafe { &*snapshot }
+        // SAFETY: this reader is pinned as long as the view lives.
+        unsafe { self.shared.published.snapshot() }
     }
 
     /// The filter that has a packet.
@@ -315,12 +200,11 @@ impl View<'_> {
     pub fn classify(&self, packet: Packet<'_>) -> Match {
         #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
         {
-            // Pairs with the release in `Shared::replace`.
-            let entry = self.shared.entry.load(Ordering::Acquire);
+            let entry = self.shared.published.entry();
             if !entry.is_null() {
                 // SAFETY: 1. What is not null is code of this type. 2. As `Chunk::classify`: this reader is pinned.
                 let best = unsafe {
-                    let code = std::mem::transmute::<*mut (), crate::emit::Classify>(entry);
+                    let code = std::mem::transmute::<*mut (), crate::types::Classify>(entry);
                     code(packet.data, packet.length.into(), packet.wire_length.into(), 0)
                 };
                 return Match(best);

@@ -1,38 +1,38 @@
-//! When what readers may still look at can be used again. Readers say at which epoch they began; what was taken away at
-//! an epoch is free once every reader that has begun has begun later. Knows nothing of what is taken away.
+//! Epoch-based reclamation (Fraser, "Practical lock-freedom", 2004): memory that readers may still use is kept in limbo. A
+//! reader publishes the epoch at which it was pinned; what was unlinked at an epoch may be reused once every pinned reader was
+//! pinned later. Knows nothing of what is reclaimed.
 //!
 //! ```text
-//! writer   unlink ── fence ── tag = epoch, epoch + 1 ............ fence ── every pinned reader > tag? ── use again
-//! reader            pin: slot = epoch ── fence ── look ── ... ── unpin: slot = 0
+//! writer   unlink ── fence ── tag = epoch, epoch + 1 ............ fence ── every pinned reader > tag? ── reuse
+//! reader            pin: slot = epoch ── fence ── read ── ... ── unpin: slot = 0
 //! ```
 
-use super::sync::{Arc, AtomicU64, BARRIER, ENTER, LEAVE, Mutex, OBSERVE, Ordering, fence};
+use super::sync::{ADVANCE, Arc, AtomicU64, BARRIER, GIVE_BACK, MARK, Mutex, OBSERVE, fence};
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
-/// What a reader says: the epoch it is pinned at, or zero. On cache lines of its own.
+/// The epoch at which a reader is pinned, or zero. On cache lines of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(crate) struct Pin(AtomicU64);
 
 impl Pin {
-    /// From here until [`Pin::leave`] nothing that can be reached is used again.
+    /// From here until [`Pin::leave`] nothing that can be reached is reused.
     #[inline]
     pub(crate) fn enter(&self, epochs: &Epochs) {
         // Pairs with the increment in `tag`: an epoch that is seen here was begun after things were unlinked.
         let epoch = epochs.current.load(OBSERVE);
-        // Pairs with the acquire in `oldest`: who sees this pin knows that what was looked at under the one before has
-        // been looked at.
-        self.0.store(epoch, ENTER);
+        // Pairs with the acquire in `oldest`: a writer that sees this pin sees the reads under the one before as complete.
+        self.0.store(epoch, ADVANCE);
         // Pairs with the fence in `oldest`: either the writer sees this pin, or what is loaded after it is new.
         fence(BARRIER);
     }
 
-    /// Nothing that was reached is looked at any more.
+    /// Nothing that was reached is used any more.
     #[inline]
     pub(crate) fn leave(&self) {
-        // Pairs with the acquire in `oldest`: what was looked at has been looked at before.
-        self.0.store(0, LEAVE);
+        // Pairs with the acquire in `oldest`: all reads are complete before.
+        self.0.store(0, GIVE_BACK);
     }
 }
 
@@ -52,7 +52,7 @@ impl Epochs {
     pub(crate) fn register(&self) -> Arc<Pin> {
         let pin = Arc::new(Pin::default());
         let mut pins = self.pins.lock().unwrap_or_else(PoisonError::into_inner);
-        // A pin that only this list knows belongs to a reader that has gone.
+        // A pin that only this list knows belongs to a reader that was dropped.
         pins.retain(|pin| Arc::strong_count(pin) > 1);
         pins.push(Arc::clone(&pin));
         pin
@@ -60,10 +60,10 @@ impl Epochs {
 
     /// Begins an epoch; the tag of what was unlinked before.
     pub(crate) fn tag(&self) -> u64 {
-        self.current.fetch_add(1, Ordering::AcqRel)
+        self.current.fetch_add(1, MARK)
     }
 
-    /// What has a tag below this one is not looked at any more.
+    /// What has a tag below this one is not used any more.
     pub(crate) fn oldest(&self) -> u64 {
         // Pairs with the fence in `enter`.
         fence(BARRIER);
@@ -73,7 +73,7 @@ impl Epochs {
     }
 }
 
-/// Things that are dropped when nobody looks at them any more, oldest first.
+/// Retired objects, oldest first, which are dropped when no reader uses them any more.
 #[derive(Debug)]
 pub(crate) struct Limbo<T>(VecDeque<(u64, T)>);
 
@@ -89,12 +89,12 @@ impl<T> Limbo<T> {
         self.0.push_back((epochs.tag(), thing));
     }
 
-    /// The next thing that nobody looks at any more, given what [`Epochs::oldest`] said.
+    /// The next object that no reader uses any more, by what [`Epochs::oldest`] returned.
     pub(crate) fn pop(&mut self, oldest: u64) -> Option<T> {
         self.0.pop_front_if(|(tag, _)| *tag < oldest).map(|(_, thing)| thing)
     }
 
-    /// Everything, looked at or not.
+    /// Everything, in use or not.
     pub(crate) fn into_all(self) -> impl Iterator<Item = T> {
         self.0.into_iter().map(|(_, thing)| thing)
     }

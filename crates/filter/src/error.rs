@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why something was refused.
+/// Why a filter, or its insertion or removal, is an error.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub enum Error {
@@ -24,11 +24,11 @@ pub enum Error {
     },
     /// A field is wider than four bytes, or has none.
     Width(u32),
-    /// An expression has more alternatives, or more tests in them, than are looked at one by one.
+    /// An expression has more alternatives, or more tests in them, than the limits allow.
     Alternatives(usize),
     /// There is no such filter.
     Unknown(u32),
-    /// There are as many filters as can be told apart.
+    /// There are as many filters as there are numbers.
     Full,
     /// A number that moves a base is shifted by more than 31 bits.
     Shift(i8),
@@ -51,13 +51,13 @@ impl Error {
     /// The way out.
     pub fn help(&self) -> &'static str {
         match self {
-            Error::Bytecode { .. } => "programs that `tcpdump -ddd` prints are valid; `bpf_validate` tells the same",
+            Error::Bytecode { .. } => "programs that `tcpdump -ddd` prints are valid; `bpf_validate` agrees",
             Error::Text { .. } => "the grammar is in the book's chapter on filters",
             Error::Width(_) => "fields have 1, 2, 3 or 4 bytes; test longer ones in parts",
             Error::Alternatives(_) => "insert the alternatives as filters of their own",
             Error::Unknown(_) => "a filter can be removed once, by the number its insertion gave",
             Error::Full => "remove filters that are not needed any more",
-            Error::Shift(_) => "shift by -31 to 31 bits; headers tell their length in words of 4 or 8 bytes",
+            Error::Shift(_) => "shift by -31 to 31 bits; headers give their length in words of 4 or 8 bytes",
         }
     }
 }
@@ -73,7 +73,7 @@ impl fmt::Display for Error {
                 write!(f, "an expression of more than {count} alternatives, or with too many tests in them")
             }
             Error::Unknown(id) => write!(f, "there is no filter {id}"),
-            Error::Full => write!(f, "no more filters can be told apart"),
+            Error::Full => write!(f, "there are as many filters as there are numbers"),
             Error::Shift(bits) => write!(f, "a shift by {bits} bits"),
         }
     }

@@ -1,4 +1,4 @@
-//! A classifier in words: what each stage compares, hashes and walks, and the code of each chunk.
+//! Prints a classifier for `--explain`: what each stage compares, hashes and walks, and the code of each chunk.
 
 use crate::layout::{Layout, Window};
 use crate::ranges::{Index, Ranges};
@@ -6,7 +6,7 @@ use crate::shape::{Number, Place};
 use crate::stage::{Chunk, Stage};
 use std::fmt::Write as _;
 
-/// Describes chunks; `count` tells how many filters a stage has.
+/// Describes chunks; `count` returns how many filters a stage has.
 pub(crate) fn explain(chunks: &[&Chunk], count: impl Fn(&Stage) -> usize) -> String {
     let mut text = String::new();
     for (number, chunk) in chunks.iter().enumerate() {

@@ -15,9 +15,10 @@ pub use kernel::Kernel;
 pub use random::Random;
 
 use crate::bpf::Program;
-use crate::classifier::{Classifier, Engine, Id, Match};
+use crate::classifier::Classifier;
 use crate::ir::Filter;
 use crate::packet::Packet;
+use crate::types::{Engine, Id, Match};
 use std::collections::hash_map::DefaultHasher;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -91,7 +92,7 @@ impl fmt::Debug for Oracle<'_> {
 }
 
 /// A filter, and the program it was made of.
-struct Subject {
+struct EngineUnderTest {
     filter: Filter,
     program: Option<Program>,
     priority: u32,
@@ -179,11 +180,11 @@ pub fn one_program(seed: u64, guard: &mut Guard, oracles: &[Oracle<'_>]) -> Resu
     Ok(counts)
 }
 
-fn subjects(random: &mut Random) -> Vec<Subject> {
+fn subjects(random: &mut Random) -> Vec<EngineUnderTest> {
     let priorities = [0, 0, 0, 1, 7, u32::MAX];
     if random.chance(1, 5) {
         let most = *random.pick(&[8, 20, 60, 200]);
-        let rule = |random: &mut Random| Subject {
+        let rule = |random: &mut Random| EngineUnderTest {
             filter: filters::rule(random),
             program: None,
             priority: *random.pick(&priorities),
@@ -196,26 +197,26 @@ fn subjects(random: &mut Random) -> Vec<Subject> {
     let subject = |random: &mut Random| {
         let mut own = Random::new(if same_shape { style } else { random.next() });
         let (filter, program) = filters::filter(&mut own, random);
-        Subject { filter, program, priority: *random.pick(&priorities) }
+        EngineUnderTest { filter, program, priority: *random.pick(&priorities) }
     };
     (0..most).map(|_| subject(random)).collect()
 }
 
 struct Round {
     seed: u64,
-    subjects: Vec<Subject>,
+    subjects: Vec<EngineUnderTest>,
     live: Vec<Option<(Id, Id)>>,
     code: Classifier,
     interpreter: Classifier,
 }
 
 impl Round {
-    fn new(seed: u64, random: &mut Random, subjects: Vec<Subject>) -> Round {
+    fn new(seed: u64, random: &mut Random, subjects: Vec<EngineUnderTest>) -> Round {
         let (code, interpreter) = (Classifier::new(), Classifier::with_engine(Engine::Interpreter));
         let live = subjects.iter().map(|_| None).collect();
         let mut round = Round { seed, subjects, live, code, interpreter };
         let at_once = random.below(round.subjects.len() + 1);
-        let of = |range: &[Subject], classifier: &Classifier| {
+        let of = |range: &[EngineUnderTest], classifier: &Classifier| {
             let all = range.iter().map(|subject| (&subject.filter, subject.priority));
             classifier.insert_all(all).expect("there are few filters, of known widths")
         };

@@ -1,7 +1,7 @@
 //! Gives chunks their code, where code can be generated and is wanted. Knows no filter.
 
-use crate::classifier::Engine;
 use crate::stage::{Chunk, Stage};
+use crate::types::Engine;
 use std::sync::atomic::AtomicU64;
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -12,8 +12,9 @@ pub(crate) use none::Generator;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod native {
     use super::{AtomicU64, Chunk, Engine, Stage};
-    use crate::emit::{self, Classify, ClassifyMany, Position, Room};
+    use crate::emit::{self, Position, Room};
     use crate::stage::ChunkCode;
+    use crate::types::{Classify, ClassifyMany};
     use quaject_vcode::{Error, Features, Memory};
     use std::sync::Arc;
 

@@ -1,6 +1,17 @@
-//! The filters of one shape, as the writer sees them: who has which key, and how the table that readers look at is
-//! changed. An insertion writes one slot; moving a bucket copies its slots first and shows the way to them then. Only
-//! when the layout or the hash must change is there a new table, and new code for it.
+//! The filters of one shape, as the writer sees them: which filter has which key, and how the table that readers use is
+//! changed. The table is a perfect hash by hash and displace (`perfect.rs`); retired memory is reclaimed by epochs (`epoch.rs`).
+//!
+//! ```text
+//! insert(values, rank)
+//!   a byte or range differs from what is constant so far:  new layout, new table, new code
+//!   the key has an entry:     add the rank to its list, publish the list's head
+//!   the key's slot is free:   write the key, then publish the head
+//!   the slot is in use:       search a displacement that moves the bucket to free slots;
+//!                             copy the slots, publish the displacement, retire the old slots
+//!   no displacement, or full: new table, new code
+//! remove(entry, rank)
+//!   take the rank from the list, publish the head; retire the slot of an empty entry
+//! ```
 
 use crate::epoch::{Epochs, Limbo};
 use crate::layout::Layout;
@@ -10,23 +21,23 @@ use crate::table::Table;
 use crate::template::Template;
 use std::sync::Arc;
 
-/// What readers look at: replaced as a whole when the layout or the hash changes.
+/// What readers use: replaced as a unit when the layout or the hash changes.
 #[derive(Debug)]
-pub(crate) struct Data {
+pub(crate) struct GroupData {
     pub(crate) layout: Layout,
     pub(crate) table: Table,
     /// What the slots' templates are, if they have some.
     pub(crate) template: Option<Template>,
 }
 
-impl Data {
+impl GroupData {
     /// With an empty table, until keys are known.
-    fn empty(layout: Layout) -> Arc<Data> {
+    fn empty(layout: Layout) -> Arc<GroupData> {
         let table = Table::new(layout.key.len(), perfect::nothing());
-        Arc::new(Data { layout, table, template: None })
+        Arc::new(GroupData { layout, table, template: None })
     }
 
-    /// Writes the key of a slot that is empty and that no reader looks at, and its template.
+    /// Writes the key of a slot that is empty and that no reader uses, and its template.
     fn set_key(&self, slot: usize, key: &[u64]) {
         self.table.set_key(slot, key);
         if let Some(template) = &self.template {
@@ -37,11 +48,11 @@ impl Data {
 
 /// Whether readers need new code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Change {
-    /// Words were written that the code there is looks at.
-    Words,
+pub(crate) enum Update {
+    /// Words were written that the present code reads.
+    InPlace,
     /// There is a new table or layout.
-    Code,
+    NewCode,
 }
 
 /// A filter with a certain key.
@@ -54,56 +65,56 @@ struct Member {
 
 /// Filters with one key.
 #[derive(Debug)]
-struct Entry {
+struct KeyEntry {
     slot: u32,
-    /// A slot in which readers that are on their way may still look.
+    /// A former slot, which readers that loaded the old displacement may still use.
     stale: Option<u32>,
     /// The next entry in the same bucket.
     next: Option<u32>,
-    /// Best rank first; empty if nobody has the entry.
+    /// Best rank first; empty if the entry has no filter.
     members: Vec<Member>,
     /// What the head or the table's `more` points to.
     list: Option<Arc<[u64]>>,
 }
 
-/// Who has a slot.
+/// The user of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Owner {
-    Nobody,
+enum SlotOwner {
+    Free,
     Entry(u32),
-    /// Nobody, but readers may still look at it; since this change.
+    /// Unused, but readers may still use it; since this change.
     Limbo(u32),
 }
 
-/// What must not be used again yet.
+/// Memory that must not be reused yet.
 #[derive(Debug)]
-enum Gone {
-    /// A slot, and the change since which it is nobody's.
+enum Retired {
+    /// A slot, and the change that freed it.
     Slot(u32, u32),
     List {
         _list: Arc<[u64]>,
     },
 }
 
-/// Lists that readers of an old table may look at.
+/// Lists that readers of an old table may use.
 #[derive(Debug, Default)]
-pub(crate) struct Graveyard {
+pub(crate) struct RetiredLists {
     _lists: Vec<Arc<[u64]>>,
 }
 
 /// The filters of one shape.
 #[derive(Debug)]
 pub(crate) struct Group {
-    data: Arc<Data>,
-    entries: Vec<Entry>,
+    data: Arc<GroupData>,
+    entries: Vec<KeyEntry>,
     unused: Vec<u32>,
-    owners: Vec<Owner>,
+    owners: Vec<SlotOwner>,
     /// By bucket: its first entry.
     buckets: Vec<Option<u32>>,
-    limbo: Limbo<Gone>,
+    limbo: Limbo<Retired>,
     /// Counts what was put into limbo.
     changes: u32,
-    graveyard: Graveyard,
+    retired_lists: RetiredLists,
     search: Search,
     members: usize,
     /// No member has a better rank.
@@ -125,14 +136,14 @@ impl Group {
         }
         let layout = Layout::new(shape, common, varying, listed);
         let mut group = Group {
-            data: Data::empty(layout),
+            data: GroupData::empty(layout),
             entries: Vec::new(),
             unused: Vec::new(),
             owners: Vec::new(),
             buckets: Vec::new(),
             limbo: Limbo::default(),
             changes: 0,
-            graveyard: Graveyard::default(),
+            retired_lists: RetiredLists::default(),
             search: Search::new(),
             members: 0,
             best: 0,
@@ -157,7 +168,7 @@ impl Group {
         for (position, at) in order.iter().map(|at| *at as usize).enumerate() {
             if position == 0 || key(order[position - 1] as usize) != key(at) {
                 distinct.extend(key(at));
-                self.entries.push(Entry { slot: 0, stale: None, next: None, members: Vec::new(), list: None });
+                self.entries.push(KeyEntry { slot: 0, stale: None, next: None, members: Vec::new(), list: None });
             }
             let entry = self.entries.len() - 1;
             let (values, rank) = &filters[at];
@@ -182,24 +193,24 @@ impl Group {
         let mask = template.as_ref().map(Template::mask);
         let (table, slots) = self.search.table(&layout.key, live.len(), keys, mask);
         let template = template.filter(|_| table.has_templates());
-        self.owners = vec![Owner::Nobody; table.slot_count()];
+        self.owners = vec![SlotOwner::Free; table.slot_count()];
         self.buckets = vec![None; table.displacements.len().max(1)];
-        for gone in std::mem::take(&mut self.limbo).into_all() {
-            match gone {
-                Gone::List { _list } => self.graveyard._lists.push(_list),
+        for retired in std::mem::take(&mut self.limbo).into_all() {
+            match retired {
+                Retired::List { _list } => self.retired_lists._lists.push(_list),
                 // The slot was one of the old table.
-                Gone::Slot(..) => {}
+                Retired::Slot(..) => {}
             }
         }
         let words = layout.key.len();
         if let Some(template) = &template {
             (0..table.slot_count()).for_each(|slot| table.set_template(slot, template.empty()));
         }
-        self.data = Arc::new(Data { layout, table, template });
+        self.data = Arc::new(GroupData { layout, table, template });
         for (at, entry) in live.iter().enumerate() {
             let key = &keys[at * words..(at + 1) * words];
             let bucket = self.data.table.bucket(key);
-            self.owners[slots[at] as usize] = Owner::Entry(*entry);
+            self.owners[slots[at] as usize] = SlotOwner::Entry(*entry);
             self.data.set_key(slots[at] as usize, key);
             let next = self.buckets[bucket].replace(*entry);
             let own = &mut self.entries[*entry as usize];
@@ -208,7 +219,7 @@ impl Group {
         }
     }
 
-    /// Writes who has the key of an entry to its slots.
+    /// Publishes the filters of an entry in its slots.
     fn publish(&mut self, entry: u32, epochs: Option<&Epochs>) {
         let lists = self.data.layout.has_lists();
         let own = &mut self.entries[entry as usize];
@@ -225,27 +236,27 @@ impl Group {
             self.data.table.set_head(slot as usize, head);
         }
         match (old, epochs) {
-            (Some(list), Some(epochs)) => self.limbo.push(epochs, Gone::List { _list: list }),
-            (Some(list), None) => self.graveyard._lists.push(list),
+            (Some(list), Some(epochs)) => self.limbo.push(epochs, Retired::List { _list: list }),
+            (Some(list), None) => self.retired_lists._lists.push(list),
             (None, _) => {}
         }
     }
 
-    /// Takes back slots that nobody looks at any more.
-    pub(crate) fn tidy(&mut self, epochs: &Epochs) {
+    /// Reclaims slots that no reader uses any more.
+    pub(crate) fn reclaim(&mut self, epochs: &Epochs) {
         if self.limbo.is_empty() {
             return;
         }
         let oldest = epochs.oldest();
-        while let Some(gone) = self.limbo.pop(oldest) {
-            if let Gone::Slot(slot, since) = gone {
+        while let Some(retired) = self.limbo.pop(oldest) {
+            if let Retired::Slot(slot, since) = retired {
                 // It may have been taken again for the key that it had.
-                if self.owners[slot as usize] != Owner::Limbo(since) {
+                if self.owners[slot as usize] != SlotOwner::Limbo(since) {
                     continue;
                 }
                 self.data.table.set_head(slot as usize, 0);
                 self.data.table.set_more(slot as usize, 0);
-                self.owners[slot as usize] = Owner::Nobody;
+                self.owners[slot as usize] = SlotOwner::Free;
                 // At most one entry has it as its old slot: the one whose key is still there.
                 let key: Vec<u64> = self.data.table.key(slot as usize).collect();
                 if let Some(entry) = self.entry_of(&key)
@@ -261,21 +272,21 @@ impl Group {
     fn entry_of(&self, key: &[u64]) -> Option<u32> {
         let slot = self.data.table.slot(key);
         match self.owners[slot] {
-            Owner::Entry(entry) if self.data.table.has_key(slot, key) => Some(entry),
-            Owner::Entry(_) | Owner::Nobody | Owner::Limbo(_) => None,
+            SlotOwner::Entry(entry) if self.data.table.has_key(slot, key) => Some(entry),
+            SlotOwner::Entry(_) | SlotOwner::Free | SlotOwner::Limbo(_) => None,
         }
     }
 
     /// Adds a filter: its entry, and what readers need.
-    pub(crate) fn insert(&mut self, values: &Values, rank: u64, epochs: &Epochs) -> (u32, Change) {
-        self.tidy(epochs);
-        let mut change = Change::Words;
+    pub(crate) fn insert(&mut self, values: &Values, rank: u64, epochs: &Epochs) -> (u32, Update) {
+        self.reclaim(epochs);
+        let mut change = Update::InPlace;
         let layout = &self.data.layout;
         if layout.differs(values) {
             let (mut varying, mut listed) = (layout.varying.clone(), layout.listed.clone());
             widen(&layout.common, values, &mut varying, &mut listed);
             self.relayout(varying, listed);
-            change = Change::Code;
+            change = Update::NewCode;
         }
         let layout = &self.data.layout;
         let key = layout.key_of(&values.bytes);
@@ -289,7 +300,7 @@ impl Group {
             self.publish(entry, Some(epochs));
             return (entry, change);
         }
-        let fresh = Entry { slot: 0, stale: None, next: None, members: vec![member], list: None };
+        let fresh = KeyEntry { slot: 0, stale: None, next: None, members: vec![member], list: None };
         let entry = match self.unused.pop() {
             Some(entry) => {
                 self.entries[entry as usize] = fresh;
@@ -302,7 +313,7 @@ impl Group {
         };
         if !self.place(entry, &key, epochs) {
             self.rehash(Some((entry, &key)));
-            change = Change::Code;
+            change = Update::NewCode;
         }
         (entry, change)
     }
@@ -311,9 +322,9 @@ impl Group {
     fn place(&mut self, entry: u32, key: &[u64], epochs: &Epochs) -> bool {
         let bucket = self.data.table.bucket(key);
         let slot = self.data.table.slot(key);
-        // A slot that readers may still look at can be taken at once for the key that it had.
-        let had = matches!(self.owners[slot], Owner::Limbo(_)) && self.data.table.has_key(slot, key);
-        if self.owners[slot] != Owner::Nobody && !had {
+        // A slot that readers may still use can be taken at once for the key that it had.
+        let had = matches!(self.owners[slot], SlotOwner::Limbo(_)) && self.data.table.has_key(slot, key);
+        if self.owners[slot] != SlotOwner::Free && !had {
             let displaced = self.data.table.hash.bucket_bits.is_some();
             if !displaced
                 || !self.search.has_room(self.members, self.owners.len())
@@ -324,7 +335,7 @@ impl Group {
         }
         let slot = self.data.table.slot(key);
         self.data.set_key(slot, key);
-        self.owners[slot] = Owner::Entry(entry);
+        self.owners[slot] = SlotOwner::Entry(entry);
         let next = self.buckets[bucket].replace(entry);
         let own = &mut self.entries[entry as usize];
         (own.slot, own.next) = (slot as u32, next);
@@ -348,18 +359,18 @@ impl Group {
         }
         keys.extend(key);
         let (table, owners) = (&self.data.table, &self.owners);
-        let free = |slot: usize| owners[slot] == Owner::Nobody;
+        let free = |slot: usize| owners[slot] == SlotOwner::Free;
         let Some((displacement, slots)) = self.search.displacement(table, &keys, free) else { return false };
         for (index, entry) in moving.iter().enumerate() {
             let slot = slots[index];
             let key = &keys[index * self.data.table.words..][..self.data.table.words];
             self.data.set_key(slot, key);
-            self.owners[slot] = Owner::Entry(*entry);
+            self.owners[slot] = SlotOwner::Entry(*entry);
             let own = &mut self.entries[*entry as usize];
             let old = std::mem::replace(&mut own.slot, slot as u32);
             own.stale = Some(old);
             self.changes = self.changes.wrapping_add(1);
-            self.owners[old as usize] = Owner::Limbo(self.changes);
+            self.owners[old as usize] = SlotOwner::Limbo(self.changes);
             let (head, more) = (self.data.table.head(old as usize), self.data.table.more(old as usize));
             self.data.table.set_more(slot, more);
             self.data.table.set_head(slot, head);
@@ -368,9 +379,9 @@ impl Group {
         for entry in moving {
             let old = self.entries[entry as usize].stale;
             if let Some(slot) = old
-                && let Owner::Limbo(since) = self.owners[slot as usize]
+                && let SlotOwner::Limbo(since) = self.owners[slot as usize]
             {
-                self.limbo.push(epochs, Gone::Slot(slot, since));
+                self.limbo.push(epochs, Retired::Slot(slot, since));
             }
         }
         true
@@ -378,11 +389,11 @@ impl Group {
 
     /// Takes a filter away.
     pub(crate) fn remove(&mut self, entry: u32, rank: u64, epochs: &Epochs) {
-        self.tidy(epochs);
+        self.reclaim(epochs);
         let own = &mut self.entries[entry as usize];
         let before = own.members.len();
         if before == 0 {
-            // Two alternatives of the filter had this key, and went together.
+            // Two alternatives of the filter had this key, and were removed together.
             return;
         }
         own.members.retain(|member| member.rank != rank);
@@ -410,8 +421,8 @@ impl Group {
             }
         }
         self.changes = self.changes.wrapping_add(1);
-        self.owners[slot as usize] = Owner::Limbo(self.changes);
-        self.limbo.push(epochs, Gone::Slot(slot, self.changes));
+        self.owners[slot as usize] = SlotOwner::Limbo(self.changes);
+        self.limbo.push(epochs, Retired::Slot(slot, self.changes));
         self.unused.push(entry);
     }
 
@@ -447,16 +458,16 @@ impl Group {
             keys.extend(layout.key_of(&old.layout.values_of(&key, &[]).bytes));
             live.push(entry as u32);
         }
-        self.data = Data::empty(layout);
+        self.data = GroupData::empty(layout);
         self.build(&live, &keys);
     }
 
-    /// What readers of the old table may still look at.
-    pub(crate) fn take_graveyard(&mut self) -> Graveyard {
-        std::mem::take(&mut self.graveyard)
+    /// What readers of the old table may still use.
+    pub(crate) fn take_retired_lists(&mut self) -> RetiredLists {
+        std::mem::take(&mut self.retired_lists)
     }
 
-    pub(crate) fn data(&self) -> &Arc<Data> {
+    pub(crate) fn data(&self) -> &Arc<GroupData> {
         &self.data
     }
 
@@ -505,7 +516,7 @@ fn list_of(members: &[Member]) -> Arc<[u64]> {
 /// The members of a list at an address: ranks, each with its ranges.
 ///
 /// # Safety
-/// The list must be one that `list_of` made for checks of this number and that nobody has dropped.
+/// The list must be one that `list_of` made for checks of this number and that has not been dropped.
 pub(crate) unsafe fn members_at<'l>(list: u64, checks: usize) -> impl Iterator<Item = (u64, Vec<Span>)> + 'l {
     let words = list as *const u64;
     // SAFETY: a list begins with the number of its members, of `1 + checks` words each.

@@ -1,5 +1,5 @@
 //! How the filters of one shape are looked up: which bytes are the same for all of them and compared with constants,
-//! and which vary and make the key; and in loads of which width. A load may take bytes along that nobody asked for, but
+//! and which vary and make the key; and in loads of which width. A load may read bytes that no filter asks for, but
 //! none that the shape does not need to be there anyway.
 
 use crate::packet::Packet;

@@ -1,5 +1,5 @@
 //! Packet filters by the thousand, merged into one classifier whose machine code is generated for exactly these filters.
-//! Knows packets as bytes; only `af_xdp` and `pcap` know where they come from.
+//! Knows packets as bytes; only `af_xdp` and `pcap` know their source.
 //!
 #![doc = include_str!("../README.md")]
 
@@ -25,6 +25,7 @@ mod packet;
 #[cfg(feature = "pcap")]
 pub mod pcap;
 mod perfect;
+mod published;
 mod ranges;
 #[cfg(feature = "pcap")]
 pub mod rules;
@@ -34,10 +35,12 @@ mod stage;
 mod sync;
 mod table;
 mod template;
+mod types;
 mod writer;
 pub mod xdp;
 
-pub use classifier::{Classifier, Engine, Id, Match, Reader, Stats, View};
+pub use classifier::{Classifier, Reader, View};
 pub use error::Error;
 pub use ir::{Expression, Filter, Scope};
 pub use packet::Packet;
+pub use types::{Engine, Id, Match, Stats};

@@ -5,7 +5,7 @@
 mod live;
 
 #[cfg(unix)]
-pub use live::{Arrived, Live};
+pub use live::{Live, LivePacket};
 
 use crate::bpf::{Instruction, Program};
 use crate::error::Error;
@@ -33,7 +33,7 @@ type Compile = unsafe extern "C" fn(*mut c_void, *mut RawProgram, *const c_char,
 type LastError = unsafe extern "C" fn(*mut c_void) -> *const c_char;
 type Free = unsafe extern "C" fn(*mut RawProgram);
 type Close = unsafe extern "C" fn(*mut c_void);
-type Filter = unsafe extern "C" fn(*const Instruction, *const u8, c_uint, c_uint) -> c_uint;
+type FilterFn = unsafe extern "C" fn(*const Instruction, *const u8, c_uint, c_uint) -> c_uint;
 type Validate = unsafe extern "C" fn(*const Instruction, c_int) -> c_int;
 type Version = unsafe extern "C" fn() -> *const c_char;
 
@@ -51,7 +51,7 @@ pub struct Pcap {
     last_error: LastError,
     free: Free,
     close: Close,
-    filter: Filter,
+    filter: FilterFn,
     validate: Validate,
     version: Version,
     /// Old versions compile with global state.
@@ -67,17 +67,17 @@ impl fmt::Debug for Pcap {
 
 /// Why libpcap cannot be used.
 #[derive(Debug)]
-pub struct Absent(libloading::Error);
+pub struct LoadError(libloading::Error);
 
-impl fmt::Display for Absent {
+impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "libpcap, which reads filters in tcpdump's syntax, cannot be loaded: {}", self.0)
     }
 }
 
-impl std::error::Error for Absent {}
+impl std::error::Error for LoadError {}
 
-impl Absent {
+impl LoadError {
     /// The way out.
     pub fn help(&self) -> &'static str {
         "install it: `apt install libpcap0.8` on Debian, `libpcap` elsewhere"
@@ -86,19 +86,19 @@ impl Absent {
 
 /// Why an expression was refused: what libpcap says.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Refused(pub String);
+pub struct PcapError(pub String);
 
-impl fmt::Display for Refused {
+impl fmt::Display for PcapError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for PcapError {}
 
-impl From<Error> for Refused {
-    fn from(error: Error) -> Refused {
-        Refused(error.to_string())
+impl From<Error> for PcapError {
+    fn from(error: Error) -> PcapError {
+        PcapError(error.to_string())
     }
 }
 
@@ -106,17 +106,17 @@ impl Pcap {
     /// Loads the library.
     ///
     /// # Errors
-    /// [`Absent`] if the system has none.
-    pub fn load() -> Result<Pcap, Absent> {
+    /// [`LoadError`] if the system has none.
+    pub fn load() -> Result<Pcap, LoadError> {
         let mut first = None;
         for name in NAMES {
             // SAFETY: loading libpcap runs no code that has conditions.
             match unsafe { Library::new(name) } {
-                Ok(library) => return Pcap::with(library).map_err(Absent),
+                Ok(library) => return Pcap::with(library).map_err(LoadError),
                 Err(error) => first = first.or(Some(error)),
             }
         }
-        Err(Absent(first.expect("there are names to try")))
+        Err(LoadError(first.expect("there are names to try")))
     }
 
     fn with(library: Library) -> Result<Pcap, libloading::Error> {
@@ -147,10 +147,10 @@ impl Pcap {
     /// Compiles an expression for packets of a link type (1 is Ethernet).
     ///
     /// # Errors
-    /// [`Refused`] with what libpcap says of the expression.
-    pub fn compile(&self, expression: &str, link_type: i32) -> Result<Program, Refused> {
+    /// [`PcapError`] with what libpcap says of the expression.
+    pub fn compile(&self, expression: &str, link_type: i32) -> Result<Program, PcapError> {
         self.translate(expression, link_type, Effort::Optimize, |instructions| {
-            Program::new(instructions).map_err(Refused::from)
+            Program::new(instructions).map_err(PcapError::from)
         })
     }
 
@@ -166,16 +166,16 @@ impl Pcap {
         expression: &str,
         link_type: i32,
         effort: Effort,
-        read: impl FnOnce(&[Instruction]) -> Result<T, Refused>,
-    ) -> Result<T, Refused> {
-        let text = CString::new(expression).map_err(|_| Refused("the expression contains a zero byte".to_owned()))?;
+        read: impl FnOnce(&[Instruction]) -> Result<T, PcapError>,
+    ) -> Result<T, PcapError> {
+        let text = CString::new(expression).map_err(|_| PcapError("the expression contains a zero byte".to_owned()))?;
         let _alone = self.one_at_a_time.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: a handle that was opened is closed once; a program that was compiled is read within its length and
         // freed once; strings end with zero and live through the calls.
         unsafe {
             let handle = (self.open_dead)(link_type, SNAPSHOT_LENGTH);
             if handle.is_null() {
-                return Err(Refused(format!("libpcap knows no packets of link type {link_type}")));
+                return Err(PcapError(format!("libpcap knows no packets of link type {link_type}")));
             }
             let mut program = RawProgram { length: 0, instructions: std::ptr::null_mut() };
             let status = (self.compile)(handle, &mut program, text.as_ptr(), effort as c_int, NETMASK_UNKNOWN);
@@ -184,7 +184,7 @@ impl Pcap {
                 (self.free)(&mut program);
                 result
             } else {
-                Err(Refused(CStr::from_ptr((self.last_error)(handle)).to_string_lossy().into_owned()))
+                Err(PcapError(CStr::from_ptr((self.last_error)(handle)).to_string_lossy().into_owned()))
             };
             (self.close)(handle);
             result

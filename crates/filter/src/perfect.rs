@@ -22,7 +22,7 @@ pub(crate) fn nothing() -> Hash {
     Hash { fold: 1, first: 1, slot_bits: 0, bucket_bits: None, part: None }
 }
 
-/// Where constants come from.
+/// The generator of the constants that are tried.
 #[derive(Clone, Debug)]
 pub(crate) struct Search {
     state: u64,

@@ -1,5 +1,5 @@
 //! Rules: named filters in tcpdump's syntax, one a line. Reads them, has libpcap compile them, and finds the place in an
-//! expression that libpcap refuses, which it does not tell itself.
+//! expression that libpcap refuses, which libpcap does not report.
 //!
 //! ```text
 //! # a comment
@@ -9,7 +9,7 @@
 
 use crate::bpf::Program;
 use crate::ir::Filter;
-use crate::pcap::{Pcap, Refused};
+use crate::pcap::{Pcap, PcapError};
 use std::collections::HashMap;
 
 /// A rule.
@@ -111,7 +111,7 @@ fn split_name(line: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// Compiles rules for packets of a link type. All are looked at, whatever is wrong with some.
+/// Compiles rules for packets of a link type. All are checked, also after an error in one.
 pub fn compile(pcap: &Pcap, rules: &[Rule], link_type: i32) -> (Vec<Compiled>, Vec<Mistake>) {
     let (mut compiled, mut mistakes) = (Vec::new(), Vec::new());
     for rule in rules {
@@ -135,11 +135,11 @@ pub fn compile(pcap: &Pcap, rules: &[Rule], link_type: i32) -> (Vec<Compiled>, V
                 }
                 compiled.push(Compiled { rule: rule.clone(), program: Some(program), filter });
             }
-            Err(Refused(message)) if message.contains("rejects all packets") => {
+            Err(PcapError(message)) if message.contains("rejects all packets") => {
                 mistakes.push(never());
                 compiled.push(Compiled { rule: rule.clone(), program: None, filter: Filter::Any(Vec::new()) });
             }
-            Err(Refused(message)) => {
+            Err(PcapError(message)) => {
                 let at = place(pcap, &rule.expression, link_type, &message);
                 let help = "the syntax is that of `man pcap-filter`";
                 mistakes.push(mistake(Severity::Error, at, message, help));

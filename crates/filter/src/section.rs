@@ -55,7 +55,7 @@ impl Section {
     }
 
     /// The most stages of a chunk with this one.
-    pub(crate) fn most(&self) -> usize {
+    pub(crate) fn max_stages(&self) -> usize {
         match &self.kind {
             Kind::Program(cell) if cell.program.operations().len() > LONG_PROGRAM => 1,
             Kind::Ranges(set) if set.ranges.tree.is_some() => 1,
@@ -63,7 +63,7 @@ impl Section {
         }
     }
 
-    /// Whether no section may come into its chunk after it: ranges with a tree, which is asked before the code.
+    /// Whether no section may follow it in its chunk: ranges with a tree, which is asked before the code.
     pub(crate) fn closes(&self) -> bool {
         matches!(&self.kind, Kind::Ranges(set) if set.ranges.tree.is_some())
     }

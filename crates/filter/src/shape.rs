@@ -31,7 +31,7 @@ pub(crate) struct Number {
 /// A test that is no equality, without its range.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Check {
-    /// What is looked at; without, the length on the wire.
+    /// What is read; without, the length on the wire.
     pub(crate) number: Option<Number>,
     pub(crate) mask: u32,
     pub(crate) sense: Sense,
@@ -56,7 +56,7 @@ impl Move {
 /// A base, and how many bytes must be there.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Place {
-    /// What is added up; it comes from bases before this one. Empty for the start of the packet.
+    /// What is added up, relative to bases before this one. Empty for the start of the packet.
     pub(crate) moves: Vec<Move>,
     /// Bytes needed from there.
     pub(crate) need: u64,

@@ -1,16 +1,16 @@
-//! Stages and chunks: what a classifier tries one after the other, as readers see it, and how it is done where there is
-//! no generated code.
+//! Stages and chunks: what a classifier tries one after the other, as readers see it, and the interpreter that is used
+//! where there is no generated code.
 
 use crate::bpf::{Operation, Program};
-use crate::classifier::Match;
-use crate::group::{Data, members_at};
+use crate::group::{GroupData, members_at};
 use crate::packet::Packet;
 use crate::ranges::Ranges;
+use crate::types::Match;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-use crate::emit::{Classify, ClassifyMany};
+use crate::types::{Classify, ClassifyMany};
 
 /// A program that could not be taken apart.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Cell {
 #[derive(Clone, Debug)]
 pub(crate) enum Stage {
     /// Filters of one shape.
-    Group(Arc<Data>),
+    Group(Arc<GroupData>),
     /// One filter.
     Program(Arc<Cell>),
     /// Filters that differ in ranges and prefixes.
@@ -39,7 +39,7 @@ pub(crate) struct Scratch {
 }
 
 impl Stage {
-    /// Whether it looks at the length on the wire.
+    /// Whether it reads the length on the wire.
     pub(crate) fn asks_length(&self) -> bool {
         match self {
             Stage::Group(data) => data.layout.shape.asks_length(),
@@ -64,7 +64,7 @@ impl Stage {
     ) {
         let data = match self {
             Stage::Program(cell) => {
-                // Pairs with the release of whoever removes the filter.
+                // Pairs with the release of the writer that removes the filter.
                 let rank = cell.rank.load(Ordering::Acquire);
                 if rank != 0 && cell.program.run(packet) != 0 {
                     found(rank);

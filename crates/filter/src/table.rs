@@ -2,21 +2,21 @@
 //!
 //! ```text
 //! key words k0 k1 ..   h = k0, then h * fold + ki            one word from several
-//! few keys             slot = top bits of h * first          `first` searched until no two keys meet
+//! few keys             slot = top bits of h * first          `first` searched until no two keys collide
 //!   or, if they differ in 32 bits of a word, these alone are h, and the product has 32 bits
 //! more                 g = h * first; bucket = top bits of g; slot = top bits of g * displacement[bucket]
 //!
 //! slot   | head | k0 | k1 | .. |                             a power of two of words
-//! head   rank of the best filter with this key, or the address of a list; 0: nobody
+//! head   rank of the best filter with this key, or the address of a list; 0: none
 //!
 //! slot   | head | k0 | k1 | k2 | t0 | t1 | t2 | t3 |         with a template, `template.rs`: on a line of its own
 //! mask                         | m0 | m1 | m2 | m3 |         of all templates, before the first slot
 //! ```
 //!
-//! A slot is empty (`head` 0), or its words say who has which key. Readers load the head before the key or template:
-//! these are written before the head is, and replaced only when no reader is left that has seen the old head. So who
-//! sees a template that is half written has seen an empty head, and finds nobody whatever he compares. Templates of empty
-//! slots say what is the same for all, so that a packet that must go the general way equals none.
+//! A slot is empty (`head` 0), or holds a key and its filters. Readers load the head before the key or template: these are
+//! written before the head is, and replaced only when no reader is left that has seen the old head. So a reader that sees
+//! a half-written template has seen an empty head, and finds no filter whatever the comparison yields. Templates of empty
+//! slots hold what is the same for all, so that a packet that must take the general path equals none.
 
 use super::sync::{AtomicU32, AtomicU64, OBSERVE, Ordering, PUBLISH};
 
@@ -83,7 +83,7 @@ pub(crate) struct Table {
     origin: usize,
     has_templates: bool,
     pub(crate) displacements: Box<[AtomicU32]>,
-    /// By slot: the address of a list of all filters with the key, for those who want all; 0 if there is one only.
+    /// By slot: the address of a list of all filters with the key, for those that want all; 0 if there is one only.
     pub(crate) more: Box<[AtomicU64]>,
 }
 
@@ -152,7 +152,7 @@ impl Table {
         let g = self.hash.product(key);
         match self.hash.bucket_bits {
             Some(bits) => {
-                // Pairs with the release in `displace`: slots are filled before the way to them is shown.
+                // Pairs with the release in `displace`: slots are filled before the displacement is published.
                 let displacement = self.displacements[top(g, bits)].load(OBSERVE);
                 top(g.wrapping_mul(displacement.into()), self.hash.slot_bits)
             }
@@ -160,7 +160,7 @@ impl Table {
         }
     }
 
-    /// Shows readers the way to other slots of a bucket.
+    /// Publishes the displacement that leads to other slots of a bucket.
     pub(crate) fn displace(&self, bucket: usize, displacement: u32) {
         // Pairs with the acquire in `slot`, and with the order of loads in generated code.
         self.displacements[bucket].store(displacement, PUBLISH);
@@ -186,7 +186,7 @@ impl Table {
         self.slots[at..at + self.words].iter().map(|word| word.load(Ordering::Relaxed))
     }
 
-    /// Writes the key of a slot that is empty and that no reader looks at.
+    /// Writes the key of a slot that is empty and that no reader uses.
     pub(crate) fn set_key(&self, slot: usize, key: &[u64]) {
         let at = self.at(slot) + 1;
         for (word, own) in key.iter().zip(&self.slots[at..]) {
@@ -206,7 +206,7 @@ impl Table {
         self.slots[self.at(slot)].load(Ordering::Relaxed)
     }
 
-    /// Publishes who has the key of a slot.
+    /// Publishes the head of a slot.
     pub(crate) fn set_head(&self, slot: usize, head: u64) {
         // Pairs with the acquire in `find`, and with the order of loads in generated code.
         self.slots[self.at(slot)].store(head, PUBLISH);

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Where ports are behind an IPv4 header, a template is for headers of twenty bytes, which is one more thing it
-//! compares; other packets take the general way.
+//! compares; other packets take the general path.
 
 use crate::layout::Layout;
 use crate::shape::Shape;
@@ -102,8 +102,8 @@ impl Template {
         words(self.mask)
     }
 
-    /// The template of a slot that nobody has. What is the same for all stands in it, so that a packet with another header
-    /// than the usual one never equals it: that one goes the general way.
+    /// The template of a free slot. It holds what is the same for all, so that a packet with another header than the usual
+    /// one never equals it: such a packet takes the general path.
     pub(crate) fn empty(&self) -> [u64; WORDS] {
         words(self.common)
     }

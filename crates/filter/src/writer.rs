@@ -1,22 +1,23 @@
-//! The writer of a classifier: which filter is where, and what readers must be shown after a change. Behind a lock; no
-//! reader comes here.
+//! The writer of a classifier: where each filter is, and what must be published to readers after a change. Behind a lock
+//! that no reader takes.
 
 use crate::bpf::Program;
-use crate::classifier::{Engine, Id, Match, Shared, Stats};
 use crate::epoch::Limbo;
 use crate::error::Error;
 use crate::generate::Generator;
-use crate::group::{Change, Graveyard, Group};
+use crate::group::{Group, RetiredLists, Update};
 use crate::ir::{Conjunction, Filter, Subject};
+use crate::published::Published;
 use crate::ranges::{self, Aspect, Ranges, aspects};
 use crate::section::{Kind, MAX_STAGES, RangeSet, Section};
 use crate::shape::{Shape, Values};
 use crate::stage::{Cell, Chunk, Snapshot, Stage};
+use crate::types::{Engine, Id, Match, Stats};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// So many new shapes at once are merged by their ranges and prefixes, if they look at the same numbers.
+/// So many new shapes at once are merged by their ranges and prefixes, if they read the same numbers.
 const LEAST_MERGED: usize = 8;
 /// A shape of more filters is a group of its own in any case.
 const MAX_FILTERS_OF_SHAPE: usize = 4096;
@@ -25,40 +26,40 @@ const MAX_SETS: usize = 4;
 
 /// Where a part of a filter is.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct Location {
     section: u32,
     entry: u32,
 }
 
 #[derive(Debug)]
-struct Record {
+struct FilterRecord {
     rank: u64,
-    places: Box<[Place]>,
+    locations: Box<[Location]>,
 }
 
-/// What readers may still look at.
+/// What readers may still use.
 #[derive(Debug)]
 enum Garbage {
     Snapshot {
         _snapshot: Box<Snapshot>,
-        _graveyards: Vec<Graveyard>,
+        _graveyards: Vec<RetiredLists>,
     },
-    /// A number: an answer that names it may still be on its way.
+    /// A number: a result that contains it may not have been returned yet.
     Id(u32),
 }
 
 /// A chunk: which sections, and what readers see of it.
 #[derive(Debug, Default)]
-struct Plan {
+struct ChunkPlan {
     sections: Vec<u32>,
     /// Whether no other section may join, see [`Section::closes`].
     closed: bool,
-    shown: Option<Arc<Chunk>>,
+    published_chunk: Option<Arc<Chunk>>,
 }
 
 /// Parts of filters of a shape that is new.
 #[derive(Debug, Default)]
-struct Fresh<'f> {
+struct NewShape<'f> {
     /// Values and ranks.
     values: Vec<(Values, u64)>,
     /// What they were made of.
@@ -67,10 +68,10 @@ struct Fresh<'f> {
     of: Vec<usize>,
 }
 
-/// Shapes that look at the same few numbers.
-struct Alike<'f> {
+/// Shapes that read the same few numbers.
+struct ShapeSet<'f> {
     aspects: BTreeSet<Aspect>,
-    shapes: Vec<(Shape, Fresh<'f>)>,
+    shapes: Vec<(Shape, NewShape<'f>)>,
 }
 
 /// The filters.
@@ -79,14 +80,14 @@ pub(crate) struct Writer {
     sections: Vec<Option<Section>>,
     vacant: Vec<u32>,
     by_shape: HashMap<Shape, u32>,
-    /// The section that was added to last: filters of one shape come together.
+    /// The section that was added to last: filters of one shape usually follow each other.
     last: u32,
-    records: Vec<Option<Record>>,
+    records: Vec<Option<FilterRecord>>,
     ids: Vec<u32>,
     filters: usize,
     /// Sections that have lost their last filter and got no other, since chunks were laid out.
-    deserted: usize,
-    plans: Vec<Plan>,
+    emptied: usize,
+    plans: Vec<ChunkPlan>,
     dirty: BTreeSet<usize>,
     limbo: Limbo<Garbage>,
     generator: Generator,
@@ -102,7 +103,7 @@ impl Writer {
             records: Vec::new(),
             ids: Vec::new(),
             filters: 0,
-            deserted: 0,
+            emptied: 0,
             plans: Vec::new(),
             dirty: BTreeSet::new(),
             limbo: Limbo::default(),
@@ -110,31 +111,31 @@ impl Writer {
         }
     }
 
-    pub(crate) fn insert(&mut self, shared: &Shared, filter: &Filter, priority: u32) -> Result<Id, Error> {
+    pub(crate) fn insert(&mut self, published: &Published, filter: &Filter, priority: u32) -> Result<Id, Error> {
         check(filter)?;
-        self.tidy(shared);
+        self.reclaim(published);
         let id = self.number()?;
         let rank = Match::rank(priority, id);
-        let mut places = Vec::new();
+        let mut locations = Vec::new();
         match filter {
             Filter::Any(conjunctions) => {
                 for conjunction in conjunctions {
                     let (shape, values) = Shape::of(conjunction);
                     if !values.impossible {
-                        places.push(self.add(shared, shape, values, rank));
+                        locations.push(self.add(published, shape, values, rank));
                     }
                 }
             }
-            Filter::Program(program) => places.push(self.add_program(program, rank)),
+            Filter::Program(program) => locations.push(self.add_program(program, rank)),
         }
-        self.record(id, rank, places);
-        self.show(shared);
+        self.record(id, rank, locations);
+        self.publish(published);
         Ok(Id(id))
     }
 
     pub(crate) fn insert_all<'f>(
         &mut self,
-        shared: &Shared,
+        published: &Published,
         filters: impl Iterator<Item = (&'f Filter, u32)>,
     ) -> Result<Vec<Id>, Error> {
         let filters: Vec<(&Filter, u32)> = filters.collect();
@@ -142,16 +143,16 @@ impl Writer {
         if self.records.len() + filters.len() >= u32::MAX as usize {
             return Err(Error::Full);
         }
-        self.tidy(shared);
+        self.reclaim(published);
         let mut ids = Vec::with_capacity(filters.len());
-        let mut all_places: Vec<Vec<Place>> = Vec::with_capacity(filters.len());
+        let mut all_locations: Vec<Vec<Location>> = Vec::with_capacity(filters.len());
         let mut fresh: HashMap<Shape, usize> = HashMap::new();
-        let mut parts: Vec<(Shape, Fresh<'f>)> = Vec::new();
+        let mut parts: Vec<(Shape, NewShape<'f>)> = Vec::new();
         let mut last = 0;
         for (at, (filter, priority)) in filters.iter().enumerate() {
             let id = self.number()?;
             let rank = Match::rank(*priority, id);
-            let mut places = Vec::new();
+            let mut locations = Vec::new();
             match filter {
                 Filter::Any(conjunctions) => {
                     for conjunction in conjunctions {
@@ -160,13 +161,13 @@ impl Writer {
                             continue;
                         }
                         if !self.by_shape.is_empty() && self.of_shape(&shape).is_some() {
-                            places.push(self.add(shared, shape, values, rank));
+                            locations.push(self.add(published, shape, values, rank));
                             continue;
                         }
-                        // Filters of one shape come together.
+                        // Filters of one shape usually follow each other.
                         if parts.get(last).is_none_or(|(own, _)| *own != shape) {
                             last = *fresh.entry(shape).or_insert_with_key(|shape| {
-                                parts.push((shape.clone(), Fresh::default()));
+                                parts.push((shape.clone(), NewShape::default()));
                                 parts.len() - 1
                             });
                         }
@@ -175,51 +176,55 @@ impl Writer {
                         parts[last].1.of.push(at);
                     }
                 }
-                Filter::Program(program) => places.push(self.add_program(program, rank)),
+                Filter::Program(program) => locations.push(self.add_program(program, rank)),
             }
-            all_places.push(places);
+            all_locations.push(locations);
             ids.push(id);
         }
-        let parts = self.merge(parts, &mut all_places);
-        for (shape, Fresh { values, of, .. }) in parts {
+        let parts = self.merge(parts, &mut all_locations);
+        for (shape, NewShape { values, of, .. }) in parts {
             let (group, entries) = Group::new(&shape, &values);
             let section = self.section(Kind::Group(Box::new(group)));
             self.by_shape.insert(shape, section);
             for (at, entry) in of.into_iter().zip(entries) {
-                all_places[at].push(Place { section, entry });
+                all_locations[at].push(Location { section, entry });
             }
         }
-        for ((id, (_, priority)), places) in ids.iter().zip(&filters).zip(all_places) {
-            self.record(*id, Match::rank(*priority, *id), places);
+        for ((id, (_, priority)), locations) in ids.iter().zip(&filters).zip(all_locations) {
+            self.record(*id, Match::rank(*priority, *id), locations);
         }
-        self.show(shared);
+        self.publish(published);
         Ok(ids.into_iter().map(Id).collect())
     }
 
     /// Makes stages of ranges of shapes that are many and have few filters each; what is left.
-    fn merge<'f>(&mut self, parts: Vec<(Shape, Fresh<'f>)>, all_places: &mut [Vec<Place>]) -> Vec<(Shape, Fresh<'f>)> {
+    fn merge<'f>(
+        &mut self,
+        parts: Vec<(Shape, NewShape<'f>)>,
+        all_locations: &mut [Vec<Location>],
+    ) -> Vec<(Shape, NewShape<'f>)> {
         if parts.len() < LEAST_MERGED {
             return parts;
         }
-        // Shapes that look at the same numbers, with these.
-        let mut sets: Vec<Alike<'f>> = Vec::new();
+        // Sets of shapes that read the same numbers.
+        let mut sets: Vec<ShapeSet<'f>> = Vec::new();
         let mut left = Vec::new();
         for (shape, fresh) in parts {
             let own: BTreeSet<Aspect> =
                 fresh.conjunctions.first().map_or_else(BTreeSet::new, |own| aspects(own).collect());
-            let fits = |set: &Alike<'_>| set.aspects.union(&own).count() <= ranges::MAX_DIMENSIONS;
+            let has_room = |set: &ShapeSet<'_>| set.aspects.union(&own).count() <= ranges::MAX_DIMENSIONS;
             if fresh.values.len() > MAX_FILTERS_OF_SHAPE || own.len() > ranges::MAX_DIMENSIONS {
                 left.push((shape, fresh));
-            } else if let Some(at) = sets.iter().position(fits) {
+            } else if let Some(at) = sets.iter().position(has_room) {
                 sets[at].aspects.extend(own);
                 sets[at].shapes.push((shape, fresh));
             } else if sets.len() < MAX_SETS {
-                sets.push(Alike { aspects: own, shapes: vec![(shape, fresh)] });
+                sets.push(ShapeSet { aspects: own, shapes: vec![(shape, fresh)] });
             } else {
                 left.push((shape, fresh));
             }
         }
-        for Alike { shapes: members, .. } in sets {
+        for ShapeSet { shapes: members, .. } in sets {
             if members.len() < LEAST_MERGED {
                 left.extend(members);
                 continue;
@@ -233,7 +238,7 @@ impl Writer {
                     .map(|((own, (_, rank)), of)| (*own, *rank, *of))
             });
             let mut all: Vec<(&Conjunction, u64, usize)> = each.collect();
-            // The best first, so that later stages need not be looked at.
+            // The best first, so that later stages need not be tried.
             all.sort_by_key(|(_, rank, _)| std::cmp::Reverse(*rank));
             let built: Option<Vec<_>> = all
                 .chunks(ranges::MAX_FILTERS)
@@ -248,25 +253,25 @@ impl Writer {
                 let set = RangeSet { ranges: Arc::new(ranges), members: some.len(), best };
                 let section = self.section(Kind::Ranges(set));
                 for (entry, (_, _, of)) in entries.into_iter().zip(some) {
-                    all_places[*of].push(Place { section, entry });
+                    all_locations[*of].push(Location { section, entry });
                 }
             }
         }
         left
     }
 
-    pub(crate) fn remove(&mut self, shared: &Shared, id: Id) -> Result<(), Error> {
+    pub(crate) fn remove(&mut self, published: &Published, id: Id) -> Result<(), Error> {
         let record = self.records.get_mut(id.0 as usize).and_then(Option::take).ok_or(Error::Unknown(id.0))?;
-        self.tidy(shared);
-        for place in &record.places {
+        self.reclaim(published);
+        for place in &record.locations {
             let Some(section) = &mut self.sections[place.section as usize] else { continue };
             let was_empty = section.is_empty();
             match &mut section.kind {
-                Kind::Group(group) => group.remove(place.entry, record.rank, &shared.epochs),
+                Kind::Group(group) => group.remove(place.entry, record.rank, &published.epochs),
                 Kind::Program(cell) => {
                     // Pairs with the acquire of readers.
                     cell.rank.store(0, Ordering::Release);
-                    // Nobody else can use its code.
+                    // No other filter uses its code.
                     self.dirty.insert(section.chunk);
                 }
                 Kind::Ranges(set) => {
@@ -277,11 +282,11 @@ impl Writer {
                     }
                 }
             }
-            self.deserted += usize::from(section.is_empty() && !was_empty);
+            self.emptied += usize::from(section.is_empty() && !was_empty);
         }
         self.filters -= 1;
-        self.limbo.push(&shared.epochs, Garbage::Id(id.0));
-        self.show(shared);
+        self.limbo.push(&published.epochs, Garbage::Id(id.0));
+        self.publish(published);
         Ok(())
     }
 
@@ -295,17 +300,17 @@ impl Writer {
         Ok(id)
     }
 
-    fn record(&mut self, id: u32, rank: u64, places: Vec<Place>) {
-        self.records[id as usize] = Some(Record { rank, places: places.into() });
+    fn record(&mut self, id: u32, rank: u64, locations: Vec<Location>) {
+        self.records[id as usize] = Some(FilterRecord { rank, locations: locations.into() });
         self.filters += 1;
     }
 
-    /// Drops what nobody looks at any more.
-    fn tidy(&mut self, shared: &Shared) {
+    /// Drops what no reader uses any more.
+    fn reclaim(&mut self, published: &Published) {
         if self.limbo.is_empty() {
             return;
         }
-        let oldest = shared.epochs.oldest();
+        let oldest = published.epochs.oldest();
         while let Some(garbage) = self.limbo.pop(oldest) {
             if let Garbage::Id(id) = garbage {
                 self.ids.push(id);
@@ -313,23 +318,23 @@ impl Writer {
         }
     }
 
-    fn add(&mut self, shared: &Shared, shape: Shape, values: Values, rank: u64) -> Place {
+    fn add(&mut self, published: &Published, shape: Shape, values: Values, rank: u64) -> Location {
         if let Some(section) = self.of_shape(&shape) {
             self.last = section;
-            self.raise(section, rank);
+            self.raise_bounds(section, rank);
             if let Some(Section { kind: Kind::Group(group), chunk }) = &mut self.sections[section as usize] {
-                self.deserted = self.deserted.saturating_sub(usize::from(group.members() == 0));
-                let (entry, change) = group.insert(&values, rank, &shared.epochs);
-                if change == Change::Code {
+                self.emptied = self.emptied.saturating_sub(usize::from(group.members() == 0));
+                let (entry, change) = group.insert(&values, rank, &published.epochs);
+                if change == Update::NewCode {
                     self.dirty.insert(*chunk);
                 }
-                return Place { section, entry };
+                return Location { section, entry };
             }
         }
         let (group, _) = Group::new(&shape, &[(values, rank)]);
         let section = self.section(Kind::Group(Box::new(group)));
         self.by_shape.insert(shape, section);
-        Place { section, entry: 0 }
+        Location { section, entry: 0 }
     }
 
     /// The section of a shape.
@@ -342,9 +347,9 @@ impl Writer {
         }
     }
 
-    fn add_program(&mut self, program: &Program, rank: u64) -> Place {
+    fn add_program(&mut self, program: &Program, rank: u64) -> Location {
         let cell = Arc::new(Cell { program: program.clone(), rank: AtomicU64::new(rank) });
-        Place { section: self.section(Kind::Program(cell)), entry: 0 }
+        Location { section: self.section(Kind::Program(cell)), entry: 0 }
     }
 
     /// A new section.
@@ -367,9 +372,9 @@ impl Writer {
     /// Gives a section a chunk: the last one, or a new one.
     fn join(&mut self, at: u32) {
         let Some(section) = &mut self.sections[at as usize] else { return };
-        let has_room = |plan: &Plan| plan.sections.len() < section.most() && !plan.closed;
+        let has_room = |plan: &ChunkPlan| plan.sections.len() < section.max_stages() && !plan.closed;
         if !self.plans.last().is_some_and(|plan| plan.sections.is_empty() || has_room(plan)) {
-            self.plans.push(Plan::default());
+            self.plans.push(ChunkPlan::default());
         }
         section.chunk = self.plans.len() - 1;
         let plan = &mut self.plans[section.chunk];
@@ -378,85 +383,85 @@ impl Writer {
         self.dirty.insert(section.chunk);
     }
 
-    /// Lays chunks out anew: their sections have gone one by one, and what is left may be one of each. Done when as many
-    /// have gone as there are, so that it costs each of those that went as much as one section's code.
-    fn lay_out(&mut self, graveyards: &mut Vec<Graveyard>) {
+    /// Lays chunks out anew: their sections were removed one by one, and each may have one left. Done when as many were
+    /// removed as there are, so that the cost, amortised over the removals, is the code of one section each.
+    fn lay_out_chunks(&mut self, retired_lists: &mut Vec<RetiredLists>) {
         let left = self.sections.len() - self.vacant.len();
-        if self.deserted <= left.saturating_sub(self.deserted) + MAX_STAGES {
+        if self.emptied <= left.saturating_sub(self.emptied) + MAX_STAGES {
             return;
         }
-        (0..self.plans.len()).for_each(|at| self.sweep(at, graveyards));
+        (0..self.plans.len()).for_each(|at| self.remove_empty_sections(at, retired_lists));
         let mut live: Vec<u32> = self.plans.iter().flat_map(|plan| plan.sections.iter().copied()).collect();
         live.sort_by_key(|at| std::cmp::Reverse(self.sections[*at as usize].as_ref().map_or(0, Section::best)));
         self.plans.clear();
         self.dirty.clear();
-        self.deserted = 0;
+        self.emptied = 0;
         live.into_iter().for_each(|at| self.join(at));
     }
 
-    /// Sees to it that no reader stops before a section that is about to get a filter of this rank.
-    fn raise(&mut self, section: u32, rank: u64) {
+    /// Raises the bounds of chunks, so that no reader stops before a section that is about to get a filter of this rank.
+    fn raise_bounds(&mut self, section: u32, rank: u64) {
         let Some(own) = &self.sections[section as usize] else { return };
         if rank <= own.best() {
             return;
         }
         for (at, plan) in self.plans.iter().enumerate().take(own.chunk + 1) {
-            let Some(shown) = &plan.shown else { continue };
+            let Some(published_chunk) = &plan.published_chunk else { continue };
             // Pairs with the loads of readers: before the filter is published.
-            for later in &shown.later {
+            for later in &published_chunk.later {
                 later.fetch_max(rank, Ordering::AcqRel);
             }
             if at < own.chunk {
-                shown.after.fetch_max(rank, Ordering::AcqRel);
+                published_chunk.after.fetch_max(rank, Ordering::AcqRel);
             }
         }
     }
 
-    /// Shows readers what has changed, if words in tables were not enough.
-    fn show(&mut self, shared: &Shared) {
-        let mut graveyards = Vec::new();
+    /// Publishes what has changed, if words in tables were not enough.
+    fn publish(&mut self, published: &Published) {
+        let mut retired_lists = Vec::new();
         let before = self.plans.len();
-        self.lay_out(&mut graveyards);
+        self.lay_out_chunks(&mut retired_lists);
         if self.dirty.is_empty() && self.plans.len() == before {
             return;
         }
         while let Some(at) = self.dirty.pop_first() {
-            self.sweep(at, &mut graveyards);
+            self.remove_empty_sections(at, &mut retired_lists);
             self.regenerate(at);
         }
-        // Bounds of chunks that stay may only be raised: readers of the old snapshot look at them too.
+        // Bounds of chunks that stay may only be raised: readers of the old snapshot use them too.
         let mut after = 0;
         for plan in self.plans.iter().rev() {
-            let Some(shown) = &plan.shown else { continue };
-            shown.after.fetch_max(after, Ordering::AcqRel);
-            for later in &shown.later {
+            let Some(published_chunk) = &plan.published_chunk else { continue };
+            published_chunk.after.fetch_max(after, Ordering::AcqRel);
+            for later in &published_chunk.later {
                 later.fetch_max(after, Ordering::AcqRel);
             }
             let best = plan.sections.iter().filter_map(|at| self.sections[*at as usize].as_ref().map(Section::best));
             after = best.fold(after, u64::max);
         }
-        let chunks = self.plans.iter().filter_map(|plan| plan.shown.clone()).collect();
-        let old = shared.replace(Snapshot { chunks });
-        self.limbo.push(&shared.epochs, Garbage::Snapshot { _snapshot: old, _graveyards: graveyards });
-        self.tidy(shared);
+        let chunks = self.plans.iter().filter_map(|plan| plan.published_chunk.clone()).collect();
+        let old = published.replace(Snapshot { chunks });
+        self.limbo.push(&published.epochs, Garbage::Snapshot { _snapshot: old, _graveyards: retired_lists });
+        self.reclaim(published);
     }
 
     /// Takes sections without filters out of a chunk, and collects what others have replaced.
-    fn sweep(&mut self, at: usize, graveyards: &mut Vec<Graveyard>) {
+    fn remove_empty_sections(&mut self, at: usize, retired_lists: &mut Vec<RetiredLists>) {
         let sections = &mut self.sections;
-        let mut gone = Vec::new();
+        let mut emptied_sections = Vec::new();
         self.plans[at].sections.retain(|index| {
             let Some(section) = &mut sections[*index as usize] else { return false };
             if let Kind::Group(group) = &mut section.kind {
-                graveyards.push(group.take_graveyard());
+                retired_lists.push(group.take_retired_lists());
             }
             let empty = section.is_empty();
             if empty {
-                gone.push(*index);
+                emptied_sections.push(*index);
             }
             !empty
         });
-        for index in gone {
+        for index in emptied_sections {
             if let Some(Section { kind: Kind::Group(group), .. }) = &self.sections[index as usize] {
                 self.by_shape.remove(&group.data().layout.shape);
             }
@@ -472,7 +477,7 @@ impl Writer {
     fn regenerate(&mut self, at: usize) {
         let plan = &self.plans[at];
         if plan.sections.is_empty() {
-            self.plans[at].shown = None;
+            self.plans[at].published_chunk = None;
             return;
         }
         let live = || plan.sections.iter().filter_map(|index| self.sections[*index as usize].as_ref());
@@ -484,13 +489,13 @@ impl Writer {
             (*own, best) = (best, best.max(*own));
         }
         let later = bests.into_iter().map(AtomicU64::new).collect();
-        // The first chunk is told that nothing was found yet.
+        // In the first chunk nothing was found before.
         match self.generator.chunk(stages, later, at == 0) {
-            Ok(chunk) => self.plans[at].shown = Some(Arc::new(chunk)),
-            Err(chunk) if self.plans[at].sections.len() == 1 => self.plans[at].shown = Some(Arc::new(chunk)),
+            Ok(chunk) => self.plans[at].published_chunk = Some(Arc::new(chunk)),
+            Err(chunk) if self.plans[at].sections.len() == 1 => self.plans[at].published_chunk = Some(Arc::new(chunk)),
             Err(_) => {
                 let Some(last) = self.plans[at].sections.pop() else { return };
-                self.plans.push(Plan { sections: vec![last], ..Plan::default() });
+                self.plans.push(ChunkPlan { sections: vec![last], ..ChunkPlan::default() });
                 let own = self.plans.len() - 1;
                 if let Some(section) = &mut self.sections[last as usize] {
                     section.chunk = own;
@@ -501,13 +506,13 @@ impl Writer {
         }
     }
 
-    pub(crate) fn stats(&mut self, shared: &Shared) -> Stats {
-        self.tidy(shared);
+    pub(crate) fn stats(&mut self, published: &Published) -> Stats {
+        self.reclaim(published);
         let mut stats = Stats { filters: self.filters, waiting: self.limbo.len(), ..Stats::default() };
         for section in self.sections.iter_mut().flatten() {
             match &mut section.kind {
                 Kind::Group(group) => {
-                    group.tidy(&shared.epochs);
+                    group.reclaim(&published.epochs);
                     stats.groups += usize::from(group.members() > 0);
                     stats.table_bytes += group.data().table.bytes();
                     stats.waiting += group.waiting();
@@ -519,7 +524,7 @@ impl Writer {
                 }
             }
         }
-        let chunks = self.plans.iter().filter_map(|plan| plan.shown.as_deref());
+        let chunks = self.plans.iter().filter_map(|plan| plan.published_chunk.as_deref());
         for chunk in chunks {
             stats.chunks += 1;
             match Generator::code_bytes(chunk) {
@@ -532,7 +537,7 @@ impl Writer {
     }
 
     pub(crate) fn explain(&self) -> String {
-        let chunks: Vec<&Chunk> = self.plans.iter().filter_map(|plan| plan.shown.as_deref()).collect();
+        let chunks: Vec<&Chunk> = self.plans.iter().filter_map(|plan| plan.published_chunk.as_deref()).collect();
         let counts = |stage: &Stage| {
             let is = |section: &&Section| match (&section.kind, stage) {
                 (Kind::Group(group), Stage::Group(data)) => Arc::ptr_eq(group.data(), data),

@@ -107,7 +107,7 @@ pub fn source(filters: &[(&str, &Filter)]) -> Result<String, Unwritable> {
         match filter {
             Filter::Any(conjunctions) => {
                 for conjunction in conjunctions {
-                    Writer { text: &mut text, bases: Vec::new() }.conjunction(conjunction);
+                    CWriter { text: &mut text, bases: Vec::new() }.conjunction(conjunction);
                 }
                 text.push_str("    return 0;\n}\n");
             }
@@ -125,13 +125,13 @@ pub fn source(filters: &[(&str, &Filter)]) -> Result<String, Unwritable> {
 }
 
 /// A conjunction: a block that is left where a test fails.
-struct Writer<'t> {
+struct CWriter<'t> {
     text: &'t mut String,
     /// Those that have a pointer already.
     bases: Vec<Base>,
 }
 
-impl Writer<'_> {
+impl CWriter<'_> {
     fn line(&mut self, line: fmt::Arguments<'_>) {
         let _ = writeln!(self.text, "        {line}");
     }

@@ -42,10 +42,10 @@ fn wire(mtu: u32) -> Option<()> {
 fn open(name: &str) -> Option<AfXdp> {
     match AfXdp::open(name) {
         Ok(opened) => Some(opened),
-        Err(trouble) => {
+        Err(error) => {
             let promised = std::env::var("CI").as_deref() == Ok("true");
-            assert!(!promised, "{trouble}; {}", trouble.help());
-            eprintln!("SKIPPED a test: {trouble}; {}", trouble.help());
+            assert!(!promised, "{error}; {}", error.help());
+            eprintln!("SKIPPED a test: {error}; {}", error.help());
             None
         }
     }
@@ -60,8 +60,8 @@ impl Raw {
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK;
         // SAFETY: no pointers are passed.
         let socket = unsafe { libc::socket(libc::AF_PACKET, kind, i32::from(every)) };
-        assert!(socket >= 0, "who may make networks may listen to them");
-        // SAFETY: the descriptor is new, and nobody else's.
+        assert!(socket >= 0, "a user that may create networks may listen to them");
+        // SAFETY: the descriptor is new, and has no other owner.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         let name = std::ffi::CString::new(name).expect("a name");
         // SAFETY: plain data, for which zeros are a value; the name ends with zero.
@@ -109,7 +109,7 @@ fn next(xdp: &mut AfXdp) -> Vec<u8> {
     }
 }
 
-/// A frame with random content, of a protocol that nobody answers.
+/// A frame with random content, of a protocol without a receiver.
 fn frame(random: &mut Random, length: usize) -> Vec<u8> {
     let mut frame: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
     frame[..6].copy_from_slice(&[2, 0, 0, 0, 0, 9]);
@@ -278,28 +278,28 @@ fn what_cannot_be_listened_to_is_told_with_the_way_out() {
     }
     let Some(mut own) = open("right") else { return };
     for absent in ["nosuch0", "any", "", "a-name-that-is-far-too-long", "a\0b"] {
-        let trouble = AfXdp::open(absent).expect_err("there is none");
-        assert_eq!(trouble.to_string(), "cannot find the interface: No such device (os error 19)");
-        assert!(trouble.help().contains("ip link"), "{}", trouble.help());
+        let error = AfXdp::open(absent).expect_err("there is none");
+        assert_eq!(error.to_string(), "cannot find the interface: No such device (os error 19)");
+        assert!(error.help().contains("ip link"), "{}", error.help());
     }
     if ip("tuntap add plain mode tun") && ip("link set plain up") {
-        let trouble = AfXdp::open("plain").expect_err("no Ethernet");
-        assert_eq!(trouble.to_string(), "it is no Ethernet interface");
+        let error = AfXdp::open("plain").expect_err("no Ethernet");
+        assert_eq!(error.to_string(), "it is no Ethernet interface");
     }
-    // What had come is given before the end is told.
+    // What had arrived is delivered before the end is reported.
     Raw::open("left").send(&frame(&mut Random::new(1), 60));
     assert!(is_ready(&own, 5_000));
     assert!(ip("link del left"), "with it its peer goes");
     assert_eq!(next(&mut own).len(), 60);
-    assert!(is_ready(&own, 5_000), "the end of an interface wakes whoever waits");
-    let trouble = loop {
+    assert!(is_ready(&own, 5_000), "the removal of an interface wakes a waiter");
+    let error = loop {
         match own.next_frame() {
             Ok(None) => assert!(is_ready(&own, 5_000)),
             Ok(Some(_)) => panic!("nothing more was sent"),
-            Err(trouble) => break trouble,
+            Err(error) => break error,
         }
     };
-    assert_eq!(trouble.to_string(), "the interface is gone");
+    assert_eq!(error.to_string(), "the interface was removed");
 }
 
 #[test]
@@ -310,15 +310,15 @@ fn an_interface_that_goes_down_ends_it() {
     let Some(mut own) = open("right") else { return };
     assert!(ip("link set right down"));
     assert!(is_ready(&own, 5_000));
-    let trouble = loop {
+    let error = loop {
         match own.next_frame() {
             Ok(_) => assert!(is_ready(&own, 5_000)),
-            Err(trouble) => break trouble,
+            Err(error) => break error,
         }
     };
-    assert_eq!(trouble.to_string(), "the interface went down");
-    let trouble = AfXdp::open("right").expect_err("it is down");
-    assert!(trouble.to_string().ends_with("Network is down (os error 100)"), "{trouble}");
+    assert_eq!(error.to_string(), "the interface went down");
+    let error = AfXdp::open("right").expect_err("it is down");
+    assert!(error.to_string().ends_with("Network is down (os error 100)"), "{error}");
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn who_may_not_is_told_what_it_takes() {
     // SAFETY: no pointers are passed; called like this, only this thread is concerned.
     let status = unsafe { libc::syscall(libc::SYS_setresuid, 65534, 65534, 65534) };
     assert_eq!(status, 0);
-    let trouble = AfXdp::open("right").expect_err("nobody may not");
-    assert!(trouble.to_string().ends_with("Operation not permitted (os error 1)"), "{trouble}");
-    assert!(trouble.help().contains("cap_net_admin"), "{}", trouble.help());
+    let error = AfXdp::open("right").expect_err("it has no rights");
+    assert!(error.to_string().ends_with("Operation not permitted (os error 1)"), "{error}");
+    assert!(error.help().contains("cap_net_admin"), "{}", error.help());
 }

@@ -4,7 +4,7 @@ use quaject_filter::fuzz::Random;
 use quaject_filter::{Classifier, Engine, Expression, Filter, Id, Match, Packet, Scope};
 use quaject_test_support::Effort;
 
-/// Addresses are in few networks, so that rules overlap and packets meet them.
+/// Addresses are in few networks, so that rules overlap and packets match them.
 fn address(random: &mut Random) -> u32 {
     let network = *random.pick(&[0x0a00_0000, 0x0a01_0000, 0xc0a8_0000, 0xac10_0000]);
     network | random.next() as u32 & *random.pick(&[0, 0xff, 0xff00, 0xffff])
@@ -111,7 +111,7 @@ fn check(count: usize, packets: usize, priorities: u32) {
                 assert_eq!(all, expected, "round {round} of {count}: {bytes:x?}");
             }
         }
-        // Some go; some come one by one, beside those that came together.
+        // Some are removed; some are inserted one by one, next to those that were inserted together.
         for (at, (filter, priority)) in rules.iter().enumerate().filter(|(at, _)| at % 3 == round) {
             match ids[at].take() {
                 Some(id) if at % 2 == 0 => {
@@ -139,7 +139,7 @@ enum Mix {
 }
 
 /// Batches of every length say what filters one by one say, of packets of all lengths and headers side by side; and the best
-/// rules are gone from time to time.
+/// rules are removed from time to time.
 fn check_batches(rules: &[(Filter, u32)], mut packet: impl FnMut(&mut Random) -> Vec<u8>, need: usize) {
     let mut random = Random::new(77);
     let classifier = Classifier::new();

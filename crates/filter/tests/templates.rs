@@ -150,14 +150,14 @@ impl Both {
         for own in &self.classifiers {
             let mut reader = own.reader();
             let mut view = reader.pin();
-            let told = |found: &str| format!("{:?}, {found}, {:02x?}", self.kind, packet.data());
-            assert_eq!(view.classify(packet).id(), expected.first().copied(), "{}", told("one"));
+            let describe = |found: &str| format!("{:?}, {found}, {:02x?}", self.kind, packet.data());
+            assert_eq!(view.classify(packet).id(), expected.first().copied(), "{}", describe("one"));
             let mut batch = [Match::NONE; 3];
             view.classify_batch(&[packet; 3], &mut batch);
-            assert!(batch.iter().all(|own| own.id() == expected.first().copied()), "{}", told("a batch"));
+            assert!(batch.iter().all(|own| own.id() == expected.first().copied()), "{}", describe("a batch"));
             let mut all = Vec::new();
             view.matches(packet, &mut all);
-            assert_eq!(all.iter().filter_map(|own| own.id()).collect::<Vec<_>>(), expected, "{}", told("all"));
+            assert_eq!(all.iter().filter_map(|own| own.id()).collect::<Vec<_>>(), expected, "{}", describe("all"));
         }
         expected.len()
     }
@@ -267,6 +267,6 @@ fn a_slot_that_is_given_on_is_never_taken_for_what_it_was() {
         over.store(true, Ordering::Relaxed);
         reader.join().expect("no answer is wrong")
     });
-    // One that never meets a filter would see nothing.
+    // A packet that matches no filter would test nothing.
     assert!(found > 0);
 }

@@ -248,8 +248,8 @@ fn shapes_that_have_gone_leave_nothing_behind() {
             there.push((classifier.insert(&filter, number as u32 % 3).expect("it is inserted"), filter));
             if there.len() > live {
                 // Mostly old ones go, but some stay for long.
-                let (gone, _) = there.remove(number % 7);
-                classifier.remove(gone).expect("it was there");
+                let (removed, _) = there.remove(number % 7);
+                classifier.remove(removed).expect("it was there");
             }
             if number % 100 == 0 {
                 for zeros in 0..64_u32 {

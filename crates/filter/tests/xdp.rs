@@ -91,7 +91,7 @@ fn load(program: &[u8]) -> Result<OwnedFd, (io::Error, String)> {
     attributes[1] = program.as_ptr() as u64;
     attributes[2] = c"GPL".as_ptr() as u64;
     let loaded = load(&mut attributes).map_err(|error| {
-        // Once more, to be told why: level and length of the log, and where it goes.
+        // Once more, for the reason: level and length of the log, and its buffer.
         attributes[3] = 1 | (log.len() as u64) << 32;
         attributes[4] = log.as_mut_ptr() as u64;
         let _ = load(&mut attributes);
@@ -99,7 +99,7 @@ fn load(program: &[u8]) -> Result<OwnedFd, (io::Error, String)> {
         let said = String::from_utf8_lossy(&said).into_owned();
         (error, said[said.len().saturating_sub(2000)..].to_owned())
     })?;
-    // SAFETY: the descriptor is new, and nobody else's.
+    // SAFETY: the descriptor is new, and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(loaded) })
 }
 

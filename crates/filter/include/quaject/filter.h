@@ -31,7 +31,7 @@ enum {
     QJ_FILTER_WIDTH = 3,        /* F0003: a field is not 1, 2, 3 or 4 bytes wide */
     QJ_FILTER_ALTERNATIVES = 4, /* F0004: too many alternatives */
     QJ_FILTER_UNKNOWN = 5,      /* F0005: there is no filter of this number */
-    QJ_FILTER_FULL = 6,         /* F0006: there are as many filters as can be told apart */
+    QJ_FILTER_FULL = 6,         /* F0006: there are as many filters as there are numbers */
     QJ_FILTER_REFUSED = 7,      /* libpcap refuses the expression */
     QJ_FILTER_ABSENT = 8,       /* the system has no libpcap */
     QJ_FILTER_UNFIT = 9,        /* a test is added to a filter that was not made by qj_filter_new() */
@@ -123,7 +123,7 @@ struct qj_classifier_stats {
     uint64_t code_bytes;
     uint64_t table_bytes;
     uint64_t generations; /* how often code has been generated */
-    uint64_t waiting;     /* things kept for readers that may still look at them */
+    uint64_t waiting;     /* retired objects kept for readers that may still use them */
 };
 
 void qj_classifier_stats(const struct qj_classifier *, struct qj_classifier_stats *);

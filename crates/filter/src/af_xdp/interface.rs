@@ -1,6 +1,6 @@
-//! An interface, what is asked of it, and how one learns that it is gone.
+//! A network interface: its index, queues and flags by `ioctl`, its changes by netlink.
 
-use super::{Step, Trouble, owned, set_option};
+use super::{AfXdpError, Step, owned, set_option};
 use std::ffi::c_char;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -15,7 +15,7 @@ const ETHERNET: [u16; 2] = [libc::ARPHRD_ETHER, libc::ARPHRD_LOOPBACK];
 pub(super) struct Interface {
     name: [c_char; libc::IF_NAMESIZE],
     index: u32,
-    /// Through which it is asked.
+    /// The socket for requests about it.
     socket: OwnedFd,
 }
 
@@ -33,9 +33,9 @@ struct Channels {
 
 impl Interface {
     /// # Errors
-    /// [`Trouble`] if there is none of this name, or it is something else than Ethernet.
-    pub(super) fn find(name: &str) -> Result<Interface, Trouble> {
-        let absent = |code| Trouble::new(Step::Find, io::Error::from_raw_os_error(code));
+    /// [`AfXdpError`] if there is none of this name, or it is something else than Ethernet.
+    pub(super) fn find(name: &str) -> Result<Interface, AfXdpError> {
+        let absent = |code| AfXdpError::new(Step::Find, io::Error::from_raw_os_error(code));
         let mut own = [0; libc::IF_NAMESIZE];
         if name.len() >= own.len() || name.contains('\0') {
             return Err(absent(libc::ENODEV));
@@ -49,13 +49,13 @@ impl Interface {
         let mut interface = Interface { name: own, index: 0, socket: owned(Step::Socket, socket)? };
         interface.index = interface.present_index().ok_or_else(|| absent(libc::ENODEV))?;
         let mut request = interface.request();
-        interface.ask(libc::SIOCGIFHWADDR, &mut request).map_err(|error| Trouble::new(Step::Find, error))?;
+        interface.ask(libc::SIOCGIFHWADDR, &mut request).map_err(|error| AfXdpError::new(Step::Find, error))?;
         // SAFETY: the kernel has written an address, whose first member is a number.
         let kind = unsafe { request.ifr_ifru.ifru_hwaddr.sa_family };
         if !ETHERNET.contains(&kind) {
             return Err(absent(libc::EMEDIUMTYPE));
         }
-        interface.check().map_err(|down| Trouble::new(Step::Find, down.error))?;
+        interface.check().map_err(|down| AfXdpError::new(Step::Find, down.error))?;
         let all = libc::packet_mreq {
             mr_ifindex: interface.index as i32,
             mr_type: libc::PACKET_MR_PROMISC as u16,
@@ -82,23 +82,23 @@ impl Interface {
     }
 
     /// # Errors
-    /// [`Trouble`] if it is gone or down.
-    pub(super) fn check(&self) -> Result<(), Trouble> {
-        let trouble = |code| Trouble::new(Step::Listen, io::Error::from_raw_os_error(code));
+    /// [`AfXdpError`] if it was removed or is down.
+    pub(super) fn check(&self) -> Result<(), AfXdpError> {
+        let error = |code| AfXdpError::new(Step::Listen, io::Error::from_raw_os_error(code));
         if self.present_index() != Some(self.index) {
-            return Err(trouble(libc::ENODEV));
+            return Err(error(libc::ENODEV));
         }
         let mut request = self.request();
-        self.ask(libc::SIOCGIFFLAGS, &mut request).map_err(|error| Trouble::new(Step::Listen, error))?;
+        self.ask(libc::SIOCGIFFLAGS, &mut request).map_err(|error| AfXdpError::new(Step::Listen, error))?;
         // SAFETY: the kernel has written the flags.
         let flags = libc::c_int::from(unsafe { request.ifr_ifru.ifru_flags });
         if flags & libc::IFF_UP != 0 {
             return Ok(());
         }
-        // An interface that is being removed goes down first. This is answered when whoever removes it is done.
+        // An interface that is being removed is set down first. This request is answered when the removal is complete.
         self.queues();
         let is_there = self.present_index() == Some(self.index);
-        Err(trouble(if is_there { libc::ENETDOWN } else { libc::ENODEV }))
+        Err(error(if is_there { libc::ENETDOWN } else { libc::ENODEV }))
     }
 
     /// The number of what has its name now.
@@ -123,14 +123,14 @@ impl Interface {
     }
 }
 
-/// Tells that some interface has changed. A socket of AF_XDP does not: the end of its interface wakes nobody.
+/// Reports that some interface has changed. A socket of AF_XDP does not: the removal of its interface wakes no waiter.
 #[derive(Debug)]
 pub(super) struct Changes {
     socket: OwnedFd,
 }
 
 impl Changes {
-    pub(super) fn watch() -> Result<Changes, Trouble> {
+    pub(super) fn watch() -> Result<Changes, AfXdpError> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
         // SAFETY: no pointers are passed.
         let socket = owned(Step::Watch, unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) })?;
@@ -142,7 +142,7 @@ impl Changes {
         // SAFETY: the address is one of `length` bytes and outlives the call.
         match unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) } {
             0 => Ok(Changes { socket }),
-            _ => Err(Trouble::last(Step::Watch)),
+            _ => Err(AfXdpError::last(Step::Watch)),
         }
     }
 

@@ -1,5 +1,5 @@
-//! Packets of an interface as they come, by AF_XDP: the kernel writes them into this process's memory before its own
-//! network does anything with them. Knows Ethernet interfaces of Linux, and nothing of filters.
+//! Live packets of an interface, by AF_XDP: the kernel writes them into this process's memory before its own network
+//! stack sees them. Knows Ethernet interfaces of Linux, and nothing of filters.
 //!
 //! ```text
 //!                program: redirect by queue
@@ -27,19 +27,19 @@ const CHUNKS: u32 = 16_384;
 const MAX_CHUNKS: u32 = 4_096;
 const MIN_CHUNKS: u32 = 512;
 
-/// What went wrong, at which step.
+/// A failed system call, with the step of the set-up in which it failed.
 #[derive(Debug)]
-pub struct Trouble {
+pub struct AfXdpError {
     step: Step,
     error: io::Error,
 }
 
-/// What takes the kernel's consent.
+/// The steps that the kernel may refuse.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Step {
     /// Finding the interface.
     Find,
-    /// Being told what becomes of it.
+    /// Subscribing to its changes.
     Watch,
     /// Making a socket.
     Socket,
@@ -51,17 +51,17 @@ enum Step {
     Load,
     /// Attaching it.
     Attach,
-    /// Going on: the interface is gone, or down.
+    /// Receiving: the interface was removed, or is down.
     Listen,
 }
 
-impl Trouble {
-    fn new(step: Step, error: io::Error) -> Trouble {
-        Trouble { step, error }
+impl AfXdpError {
+    fn new(step: Step, error: io::Error) -> AfXdpError {
+        AfXdpError { step, error }
     }
 
-    fn last(step: Step) -> Trouble {
-        Trouble::new(step, io::Error::last_os_error())
+    fn last(step: Step) -> AfXdpError {
+        AfXdpError::new(step, io::Error::last_os_error())
     }
 
     fn is(&self, code: i32) -> bool {
@@ -80,47 +80,47 @@ impl Trouble {
             Step::Bind if self.is(libc::EBUSY) => "another socket has the queue: end its program first",
             // The second if it is attached in the other way, by the driver or by the kernel.
             Step::Attach if self.is(libc::EBUSY) || self.is(libc::EEXIST) => {
-                "another program is attached: end whoever attached it, or `ip link set dev IFACE xdp off`"
+                "another XDP program is attached: stop the process that attached it, or run `ip link set dev IFACE xdp off`"
             }
             Step::Watch | Step::Socket | Step::Bind | Step::Load | Step::Attach => {
                 "it takes Linux 5.9 with CONFIG_XDP_SOCKETS; AF_PACKET listens without"
             }
-            Step::Listen => "what came before was given",
+            Step::Listen => "all packets that arrived before were delivered",
         }
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for AfXdpError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let step = match self.step {
             Step::Find if self.is(libc::EMEDIUMTYPE) => return f.write_str("it is no Ethernet interface"),
             Step::Find => "cannot find the interface",
             Step::Watch => "cannot watch the interface",
-            Step::Socket => "cannot make an AF_XDP socket",
-            Step::Memory => "cannot give an AF_XDP socket memory",
-            Step::Bind => "cannot tie an AF_XDP socket to the interface",
+            Step::Socket => "cannot create an AF_XDP socket",
+            Step::Memory => "cannot register memory for an AF_XDP socket",
+            Step::Bind => "cannot bind an AF_XDP socket to the interface",
             Step::Load => "cannot load a program for XDP",
             Step::Attach => "cannot attach a program for XDP",
-            Step::Listen if self.is(libc::ENODEV) => return f.write_str("the interface is gone"),
+            Step::Listen if self.is(libc::ENODEV) => return f.write_str("the interface was removed"),
             Step::Listen => return f.write_str("the interface went down"),
         };
         write!(f, "{step}: {}", self.error)
     }
 }
 
-impl std::error::Error for Trouble {
+impl std::error::Error for AfXdpError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.error)
     }
 }
 
-/// An interface whose arriving packets come here, and nowhere else.
+/// An interface whose arriving packets are redirected to this process alone.
 #[derive(Debug)]
 pub struct AfXdp {
     // Detached before the sockets are closed.
     link: Link,
     queues: Vec<Queue>,
-    /// The queue that is asked next: all in turn.
+    /// The queue that is polled next, round robin.
     turn: usize,
     interface: Interface,
     changes: Changes,
@@ -128,10 +128,10 @@ pub struct AfXdp {
     ready: OwnedFd,
 }
 
-/// A frame that has come, whole.
+/// A complete received frame.
 #[derive(Debug)]
 pub struct Frame<'x> {
-    /// When it was looked at, since 1970.
+    /// When it was read, since 1970.
     pub seconds: u32,
     /// And nanoseconds.
     pub nanoseconds: u32,
@@ -143,9 +143,9 @@ impl AfXdp {
     /// Takes what arrives at an interface from now on; also what is for others, as long as this is open.
     ///
     /// # Errors
-    /// [`Trouble`] if there is no such Ethernet interface, or the kernel has no AF_XDP, does not permit it, or has given
+    /// [`AfXdpError`] if there is no such Ethernet interface, or the kernel has no AF_XDP, does not permit it, or has given
     /// the interface to another program.
-    pub fn open(name: &str) -> Result<AfXdp, Trouble> {
+    pub fn open(name: &str) -> Result<AfXdp, AfXdpError> {
         let interface = Interface::find(name)?;
         let changes = Changes::watch()?;
         let count = interface.queues();
@@ -156,7 +156,7 @@ impl AfXdp {
         for number in 0..count {
             let queue = match Queue::open(interface.index(), number, chunks, segments) {
                 // Kernels that know programs for frames in several pieces may not know sockets for them.
-                Err(trouble) if segments == Segments::Many && trouble.is(libc::EINVAL) => {
+                Err(error) if segments == Segments::Many && error.is(libc::EINVAL) => {
                     Queue::open(interface.index(), number, chunks, Segments::One)?
                 }
                 other => other?,
@@ -165,16 +165,16 @@ impl AfXdp {
             queues.push(queue);
         }
         let ready = ready(queues.iter().map(Queue::socket).chain([changes.as_fd()]))?;
-        // Last: nothing is taken away before there is a place for it.
+        // Last: nothing is redirected before a socket can take it.
         let link = Link::attach(&program, interface.index())?;
         Ok(AfXdp { link, queues, turn: 0, interface, changes, ready })
     }
 
-    /// The next frame; none if there is none yet. [`AsFd::as_fd`] tells when there may be one.
+    /// The next frame; none if there is none yet. [`AsFd::as_fd`] becomes readable when there may be one.
     ///
     /// # Errors
-    /// [`Trouble`] if the interface is gone or down, and everything that came before was given.
-    pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, Trouble> {
+    /// [`AfXdpError`] if the interface was removed or is down, and everything that arrived before was delivered.
+    pub fn next_frame(&mut self) -> Result<Option<Frame<'_>>, AfXdpError> {
         let count = self.queues.len();
         for _ in 0..count {
             self.turn = (self.turn + 1) % count;
@@ -193,7 +193,7 @@ impl AfXdp {
         Ok(None)
     }
 
-    /// How many frames came and were not given: nobody asked soon enough, or they were longer than the kernel gives.
+    /// How many frames were dropped: they were not read soon enough, or were longer than the kernel passes.
     pub fn lost(&self) -> u64 {
         self.queues.iter().map(Queue::lost).sum()
     }
@@ -211,7 +211,7 @@ impl AsFd for AfXdp {
 }
 
 /// A descriptor that is ready as soon as one of these is.
-fn ready<'d>(descriptors: impl Iterator<Item = BorrowedFd<'d>>) -> Result<OwnedFd, Trouble> {
+fn ready<'d>(descriptors: impl Iterator<Item = BorrowedFd<'d>>) -> Result<OwnedFd, AfXdpError> {
     // SAFETY: no pointers are passed.
     let set = owned(Step::Watch, unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
     for descriptor in descriptors {
@@ -220,18 +220,18 @@ fn ready<'d>(descriptors: impl Iterator<Item = BorrowedFd<'d>>) -> Result<OwnedF
         let status =
             unsafe { libc::epoll_ctl(set.as_raw_fd(), libc::EPOLL_CTL_ADD, descriptor.as_raw_fd(), &raw mut event) };
         if status != 0 {
-            return Err(Trouble::last(Step::Watch));
+            return Err(AfXdpError::last(Step::Watch));
         }
     }
     Ok(set)
 }
 
 /// The descriptor that a system call has made, unless it failed.
-fn owned(step: Step, descriptor: libc::c_int) -> Result<OwnedFd, Trouble> {
+fn owned(step: Step, descriptor: libc::c_int) -> Result<OwnedFd, AfXdpError> {
     if descriptor < 0 {
-        return Err(Trouble::last(step));
+        return Err(AfXdpError::last(step));
     }
-    // SAFETY: it is new, and nobody else's.
+    // SAFETY: it is new, and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
@@ -242,10 +242,10 @@ fn set_option<T>(
     level: libc::c_int,
     option: libc::c_int,
     value: &T,
-) -> Result<(), Trouble> {
+) -> Result<(), AfXdpError> {
     let length = size_of::<T>() as libc::socklen_t;
     // SAFETY: the value is `length` bytes and outlives the call.
     let status =
         unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, std::ptr::from_ref(value).cast(), length) };
-    if status == 0 { Ok(()) } else { Err(Trouble::last(step)) }
+    if status == 0 { Ok(()) } else { Err(AfXdpError::last(step)) }
 }

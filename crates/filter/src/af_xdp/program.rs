@@ -2,7 +2,7 @@
 //! link to the interface.
 
 use super::socket::Segments;
-use super::{Step, Trouble, owned};
+use super::{AfXdpError, Step, owned};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 // Commands of bpf(2), from <linux/bpf.h>, as are the numbers below.
@@ -22,11 +22,11 @@ const GENERIC: u32 = 1 << 1;
 const PASS: i32 = 2;
 
 /// An instruction: operation, registers written and read, offset, constant.
-struct Instruction(u8, u8, u8, i16, i32);
+struct EbpfInstruction(u8, u8, u8, i16, i32);
 
-impl Instruction {
+impl EbpfInstruction {
     fn bytes(&self) -> [u8; 8] {
-        let Instruction(operation, to, from, offset, constant) = *self;
+        let EbpfInstruction(operation, to, from, offset, constant) = *self;
         let registers = if cfg!(target_endian = "little") { from << 4 | to } else { to << 4 | from };
         let [o0, o1] = offset.to_ne_bytes();
         let [c0, c1, c2, c3] = constant.to_ne_bytes();
@@ -40,34 +40,34 @@ fn redirect(map: &OwnedFd) -> Vec<u8> {
     const MAP_DESCRIPTOR: u8 = 1;
     const REDIRECT_MAP: i32 = 51;
     let program = [
-        Instruction(0x61, 2, 1, RX_QUEUE_INDEX, 0),
+        EbpfInstruction(0x61, 2, 1, RX_QUEUE_INDEX, 0),
         // A constant of 64 bits takes two.
-        Instruction(0x18, 1, MAP_DESCRIPTOR, 0, map.as_raw_fd()),
-        Instruction(0, 0, 0, 0, 0),
-        Instruction(0xb7, 3, 0, 0, PASS),
-        Instruction(0x85, 0, 0, 0, REDIRECT_MAP),
-        Instruction(0x95, 0, 0, 0, 0),
+        EbpfInstruction(0x18, 1, MAP_DESCRIPTOR, 0, map.as_raw_fd()),
+        EbpfInstruction(0, 0, 0, 0, 0),
+        EbpfInstruction(0xb7, 3, 0, 0, PASS),
+        EbpfInstruction(0x85, 0, 0, 0, REDIRECT_MAP),
+        EbpfInstruction(0x95, 0, 0, 0, 0),
     ];
-    program.iter().flat_map(Instruction::bytes).collect()
+    program.iter().flat_map(EbpfInstruction::bytes).collect()
 }
 
 /// Asks the kernel. The attributes are the beginning of `union bpf_attr`; what they leave out is zero.
-fn bpf<T>(step: Step, command: libc::c_long, attributes: &T) -> Result<libc::c_int, Trouble> {
+fn bpf<T>(step: Step, command: libc::c_long, attributes: &T) -> Result<libc::c_int, AfXdpError> {
     // SAFETY: 1. The attributes are plain numbers of the length that is said. 2. Addresses among them are those of memory
     // that outlives the call and is only read.
     let answer =
         unsafe { libc::syscall(libc::SYS_bpf, command, std::ptr::from_ref(attributes), size_of::<T>()) as libc::c_int };
-    if answer < 0 { Err(Trouble::last(step)) } else { Ok(answer) }
+    if answer < 0 { Err(AfXdpError::last(step)) } else { Ok(answer) }
 }
 
 /// An empty map with room for so many queues.
-pub(super) fn map(queues: u32) -> Result<OwnedFd, Trouble> {
+pub(super) fn map(queues: u32) -> Result<OwnedFd, AfXdpError> {
     // Kind; bytes of a key and of a value; how many.
     owned(Step::Load, bpf(Step::Load, MAP_CREATE, &[MAP_OF_SOCKETS, 4, 4, queues])?)
 }
 
 /// Says which socket has the frames of a queue.
-pub(super) fn give(map: &OwnedFd, queue: u32, socket: BorrowedFd<'_>) -> Result<(), Trouble> {
+pub(super) fn give(map: &OwnedFd, queue: u32, socket: BorrowedFd<'_>) -> Result<(), AfXdpError> {
     let socket = socket.as_raw_fd();
     // Map, here and in the other half of the word; where key and value are; flags.
     let attributes = [
@@ -102,7 +102,7 @@ struct Load {
 }
 
 /// Loads the program, for frames in several pieces if the kernel knows such.
-pub(super) fn load(map: &OwnedFd) -> Result<(OwnedFd, Segments), Trouble> {
+pub(super) fn load(map: &OwnedFd) -> Result<(OwnedFd, Segments), AfXdpError> {
     let instructions = redirect(map);
     let mut attributes = Load {
         kind: PROGRAM_OF_XDP,
@@ -116,7 +116,7 @@ pub(super) fn load(map: &OwnedFd) -> Result<(OwnedFd, Segments), Trouble> {
         flags: HAS_FRAGMENTS,
     };
     let (loaded, segments) = match bpf(Step::Load, PROGRAM_LOAD, &attributes) {
-        Err(trouble) if trouble.is(libc::EINVAL) => {
+        Err(error) if error.is(libc::EINVAL) => {
             attributes.flags = 0;
             (bpf(Step::Load, PROGRAM_LOAD, &attributes)?, Segments::One)
         }
@@ -134,7 +134,7 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn attach(program: &OwnedFd, interface: u32) -> Result<Link, Trouble> {
+    pub(super) fn attach(program: &OwnedFd, interface: u32) -> Result<Link, AfXdpError> {
         let attach = |flags| {
             let attributes = [program.as_raw_fd() as u32, interface, ATTACH_XDP, flags];
             owned(Step::Attach, bpf(Step::Attach, LINK_CREATE, &attributes)?)
@@ -142,7 +142,7 @@ impl Link {
         const DRIVER: u32 = 1 << 2;
         match attach(DRIVER) {
             Ok(descriptor) => Ok(Link { _descriptor: descriptor, is_in_driver: true }),
-            Err(trouble) if trouble.is(libc::EBUSY) => Err(trouble),
+            Err(error) if error.is(libc::EBUSY) => Err(error),
             // Drivers refuse what they cannot do: frames that long, say.
             Err(_) => Ok(Link { _descriptor: attach(GENERIC)?, is_in_driver: false }),
         }

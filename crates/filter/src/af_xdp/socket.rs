@@ -10,7 +10,7 @@
 //!
 //! A chunk is the kernel's from its push to `fill` until its pop from `receive`, and this side's otherwise.
 
-use super::{Step, Trouble, owned, set_option};
+use super::{AfXdpError, Step, owned, set_option};
 use std::fmt;
 use std::marker::PhantomData;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -40,7 +40,7 @@ unsafe impl Send for Mapped {}
 
 impl Mapped {
     /// Maps what a descriptor has at an offset, or memory of its own.
-    fn new(length: usize, of: Option<(&OwnedFd, i64)>) -> Result<Mapped, Trouble> {
+    fn new(length: usize, of: Option<(&OwnedFd, i64)>) -> Result<Mapped, AfXdpError> {
         let (flags, descriptor, offset) = match of {
             Some((socket, offset)) => (libc::MAP_SHARED | libc::MAP_POPULATE, socket.as_raw_fd(), offset),
             None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0),
@@ -49,7 +49,7 @@ impl Mapped {
         // SAFETY: a new mapping at an address that the kernel chooses touches no memory that is in use.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), length, access, flags, descriptor, offset) };
         if start == libc::MAP_FAILED {
-            return Err(Trouble::last(Step::Memory));
+            return Err(AfXdpError::last(Step::Memory));
         }
         Ok(Mapped { start: NonNull::new(start.cast()).expect("a mapping is not at zero"), length })
     }
@@ -92,7 +92,7 @@ impl<T: Copy> Ring<T> {
         page: u64,
         size: u32,
         offsets: impl Fn(&libc::xdp_mmap_offsets) -> libc::xdp_ring_offset,
-    ) -> Result<Ring<T>, Trouble> {
+    ) -> Result<Ring<T>, AfXdpError> {
         set_option(Step::Memory, socket, libc::SOL_XDP, option, &size)?;
         let all: libc::xdp_mmap_offsets = get_option(socket, libc::XDP_MMAP_OFFSETS)?;
         let own = offsets(&all);
@@ -158,7 +158,7 @@ pub(super) struct Queue {
     chunks: Mapped,
     current: Current,
     joined: Vec<u8>,
-    /// Whether more of `joined` is to come.
+    /// Whether more of `joined` follows.
     is_joining: bool,
 }
 
@@ -170,7 +170,7 @@ impl fmt::Debug for Queue {
 
 impl Queue {
     /// A socket for a queue of an interface, with so many chunks, a power of two, all given to the kernel.
-    pub(super) fn open(interface: u32, queue: u32, count: u32, segments: Segments) -> Result<Queue, Trouble> {
+    pub(super) fn open(interface: u32, queue: u32, count: u32, segments: Segments) -> Result<Queue, AfXdpError> {
         // SAFETY: no pointers are passed.
         let socket =
             owned(Step::Socket, unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) })?;
@@ -205,7 +205,7 @@ impl Queue {
         let length = size_of_val(&address) as libc::socklen_t;
         // SAFETY: the address is one of `length` bytes and outlives the call.
         if unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) } != 0 {
-            return Err(Trouble::last(Step::Bind));
+            return Err(AfXdpError::last(Step::Bind));
         }
         Ok(Queue { socket, fill, receive, chunks, current: Current::Nowhere, joined: Vec::new(), is_joining: false })
     }
@@ -214,7 +214,7 @@ impl Queue {
         self.socket.as_fd()
     }
 
-    /// Goes to the next frame; whether there is one. The one before is gone.
+    /// Advances to the next frame, which invalidates the one before; whether there is one.
     pub(super) fn advance(&mut self) -> bool {
         if let Current::Chunk { address, .. } = std::mem::replace(&mut self.current, Current::Nowhere) {
             self.fill.push(address & !(CHUNK - 1));
@@ -271,7 +271,7 @@ unsafe fn bytes(chunks: &Mapped, address: u64, length: u32) -> &[u8] {
 }
 
 /// What a structure for an option of AF_XDP is filled with; older kernels leave its end zero.
-fn get_option<T>(socket: &OwnedFd, option: libc::c_int) -> Result<T, Trouble> {
+fn get_option<T>(socket: &OwnedFd, option: libc::c_int) -> Result<T, AfXdpError> {
     // SAFETY: both structures this is used for are plain numbers, for which zeros are a value.
     let mut value: T = unsafe { std::mem::zeroed() };
     let mut length = size_of::<T>() as libc::socklen_t;
@@ -279,5 +279,5 @@ fn get_option<T>(socket: &OwnedFd, option: libc::c_int) -> Result<T, Trouble> {
     let status = unsafe {
         libc::getsockopt(socket.as_raw_fd(), libc::SOL_XDP, option, (&raw mut value).cast(), &raw mut length)
     };
-    if status == 0 { Ok(value) } else { Err(Trouble::last(Step::Memory)) }
+    if status == 0 { Ok(value) } else { Err(AfXdpError::last(Step::Memory)) }
 }

@@ -1,12 +1,13 @@
-//! The code of a group up to its key: lengths, constants, checks, the words of the key. Loads take bytes along that
-//! nobody asked for, never bytes that were not found to be there.
+//! The code of a group up to its key: lengths, constants, checks, the words of the key. Loads may read bytes that
+//! no filter asks for, never bytes beyond the length that was checked.
 //!
 //! Most packets have IPv4 headers of 20 bytes. So a shape with one base of the form `4*([k]&0xf)` has a form in which
 //! that is known and offsets are constants: the five is one more constant of the header check. Its general form is out
 //! of line and fills the same registers.
 
+use super::registers::Registers;
 use super::{Emitter, Rare, Reg, lookup};
-use crate::group::Data;
+use crate::group::GroupData;
 use crate::ir::Sense;
 use crate::layout::{Constant, Window, constants};
 use crate::shape::{Byte, Check, Number, Place, Shape, Span};
@@ -18,7 +19,7 @@ const FURTHEST: u64 = 1 << 40;
 
 /// What is loaded and compared before a lookup.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct LoadPlan {
     places: Vec<Place>,
     header: Vec<Constant>,
     key: Vec<Window>,
@@ -27,7 +28,7 @@ pub(super) struct Plan {
 
 /// The general form of a lookup that is specialised, and where it begins and joins.
 pub(super) struct General {
-    plan: Plan,
+    plan: LoadPlan,
     begin: Label,
     join: Label,
     miss: Label,
@@ -36,39 +37,18 @@ pub(super) struct General {
     usual: Usual,
 }
 
-/// Where a plan leaves what it loads.
-#[derive(Clone, Debug)]
-pub(super) struct Registers {
-    /// The words of the key.
-    pub(super) key: Vec<Reg>,
-    /// The numbers of checks that filters differ in.
-    pub(super) numbers: Vec<Reg>,
-    /// For what is needed for a moment.
-    pub(super) scratch: Reg,
-}
-
-impl Registers {
-    /// Takes registers for what a plan loads.
-    pub(super) fn take(emitter: &mut Emitter<'_>, plan: &Plan, scratch: Reg) -> Result<Registers, Error> {
-        let mut some = |count: usize| (0..count).map(|_| emitter.temporary()).collect::<Result<Vec<Reg>, Error>>();
-        let key = some(plan.key.len())?;
-        let numbers = some(plan.checks.iter().filter(|(_, span)| span.is_none()).count())?;
-        Ok(Registers { key, numbers, scratch })
+impl LoadPlan {
+    /// Registers for what the plan loads.
+    pub(super) fn allocate(&self, emitter: &mut Emitter<'_>, scratch: Reg) -> Result<Registers, Error> {
+        let numbers = self.checks.iter().filter(|(_, span)| span.is_none()).count();
+        Registers::allocate(emitter, self.key.len(), numbers, scratch)
     }
 
-    pub(super) fn give(self, emitter: &mut Emitter<'_>) {
-        for register in self.key.into_iter().chain(self.numbers) {
-            emitter.asm.putreg(register);
-        }
-    }
-}
-
-impl Plan {
-    pub(super) fn general(data: &Data) -> Plan {
+    pub(super) fn general(data: &GroupData) -> LoadPlan {
         let layout = &data.layout;
         let span = |at: usize| (!layout.listed[at]).then(|| layout.common.spans[at]);
         let checks = layout.shape.checks.iter().enumerate();
-        Plan {
+        LoadPlan {
             places: layout.shape.places.clone(),
             header: layout.header.clone(),
             key: layout.key.clone(),
@@ -77,7 +57,7 @@ impl Plan {
     }
 
     /// The form for headers of twenty bytes, if the shape has one such header and nothing else moves.
-    fn specialised(&self, data: &Data) -> Option<(Plan, Usual)> {
+    fn specialised(&self, data: &GroupData) -> Option<(LoadPlan, Usual)> {
         let layout = &data.layout;
         let usual = Usual::of(&layout.shape)?;
         let (mut bytes, mut values) = (Vec::new(), Vec::new());
@@ -118,7 +98,7 @@ impl Plan {
             let number = check.number.map(|own| Number { base: 0, offset: flat(own.offset, own.base), ..own });
             (Check { number, ..check.clone() }, *span)
         });
-        let plan = Plan { places: shape.places, header, key: key.collect(), checks: checks.collect() };
+        let plan = LoadPlan { places: shape.places, header, key: key.collect(), checks: checks.collect() };
         Some((plan, usual))
     }
 
@@ -141,12 +121,12 @@ impl Plan {
 }
 
 /// Writes the lookup of a packet in a group: the rank to `result`, or a jump to `miss`.
-pub(super) fn write(emitter: &mut Emitter<'_>, data: &Data, result: Reg, miss: Label) -> Result<(), Error> {
-    let general = Plan::general(data);
+pub(super) fn write(emitter: &mut Emitter<'_>, data: &GroupData, result: Reg, miss: Label) -> Result<(), Error> {
+    let general = LoadPlan::general(data);
     if !general.is_writable() {
         return Err(Error::Immediate);
     }
-    let registers = Registers::take(emitter, &general, result)?;
+    let registers = general.allocate(emitter, result)?;
     let join = emitter.asm.label();
     match general.specialised(data) {
         Some((plan, usual)) => {
@@ -159,7 +139,7 @@ pub(super) fn write(emitter: &mut Emitter<'_>, data: &Data, result: Reg, miss: L
     }
     emitter.asm.bind(join);
     lookup::write(emitter, data, &registers, result, miss)?;
-    registers.give(emitter);
+    registers.free(emitter);
     Ok(())
 }
 
@@ -182,7 +162,7 @@ pub(super) fn write_general(emitter: &mut Emitter<'_>, rare: &General) -> Result
 /// Writes a general form for packets that are not in the case its special form is for: those miss.
 pub(super) fn write_unusual(
     emitter: &mut Emitter<'_>,
-    plan: &Plan,
+    plan: &LoadPlan,
     usual: Usual,
     registers: &Registers,
     miss: Label,
@@ -197,7 +177,7 @@ pub(super) fn write_unusual(
 }
 
 /// Writes the checks of a shape whose ranges all filters of the group have, in the usual case or where nothing moves.
-pub(super) fn write_checks(emitter: &mut Emitter<'_>, data: &Data, t: Reg, miss: Label) -> Result<(), Error> {
+pub(super) fn write_checks(emitter: &mut Emitter<'_>, data: &GroupData, t: Reg, miss: Label) -> Result<(), Error> {
     let bases = [emitter.data];
     for (check, span) in data.layout.shape.checks.iter().zip(&data.layout.common.spans) {
         let mut check = check.clone();
@@ -210,7 +190,7 @@ pub(super) fn write_checks(emitter: &mut Emitter<'_>, data: &Data, t: Reg, miss:
     Ok(())
 }
 
-fn write_plan(emitter: &mut Emitter<'_>, plan: &Plan, registers: &Registers, miss: Label) -> Result<(), Error> {
+fn write_plan(emitter: &mut Emitter<'_>, plan: &LoadPlan, registers: &Registers, miss: Label) -> Result<(), Error> {
     let t = registers.scratch;
     let need = plan.places[0].need;
     if need > 0 {
@@ -260,7 +240,7 @@ fn write_plan(emitter: &mut Emitter<'_>, plan: &Plan, registers: &Registers, mis
     Ok(())
 }
 
-/// Compares constants: differences are or-ed, so that one branch tells.
+/// Compares constants: differences are or-ed, so that one branch decides.
 fn write_header(
     emitter: &mut Emitter<'_>,
     constants: &[&Constant],
@@ -346,7 +326,7 @@ pub(super) fn full(width: u8) -> u32 {
     u32::MAX >> (32 - 8 * u32::from(width))
 }
 
-/// The number that a check looks at, under its mask.
+/// The number that a check reads, under its mask.
 fn write_checked(emitter: &mut Emitter<'_>, d: Reg, check: &Check, bases: &[Reg]) {
     let all = match check.number {
         Some(number) => {

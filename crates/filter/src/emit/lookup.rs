@@ -1,16 +1,16 @@
 //! The code of a group from its key on: hash, slot, comparison, and the walk along a list where filters of one key
 //! differ in ranges. `table.rs` says what a slot is.
 
-use super::group::Registers;
+use super::registers::Registers;
 use super::{Emitter, Reg};
-use crate::group::Data;
+use crate::group::GroupData;
 use crate::ir::Sense;
 use quaject_vcode::{Core, Error, Label};
 
 /// Writes a lookup: the rank to `result`, or a jump to `miss`.
 pub(super) fn write(
     emitter: &mut Emitter<'_>,
-    data: &Data,
+    data: &GroupData,
     registers: &Registers,
     result: Reg,
     miss: Label,
@@ -38,7 +38,13 @@ pub(super) fn write(
 }
 
 /// The address of the key's slot to `slot`.
-fn write_slot(emitter: &mut Emitter<'_>, data: &Data, registers: &Registers, slot: Reg, t: Reg) -> Result<(), Error> {
+fn write_slot(
+    emitter: &mut Emitter<'_>,
+    data: &GroupData,
+    registers: &Registers,
+    slot: Reg,
+    t: Reg,
+) -> Result<(), Error> {
     match data.table.hash.part {
         Some(part) => {
             emitter.asm.rshuli(slot, registers.key[part.word], part.shift.into());
@@ -52,7 +58,7 @@ fn write_slot(emitter: &mut Emitter<'_>, data: &Data, registers: &Registers, slo
 }
 
 /// How far from the first slot that of a key is, in bytes, from the bits of the key in the lower half of `slot`.
-pub(super) fn write_part(emitter: &mut Emitter<'_>, data: &Data, slot: Reg) {
+pub(super) fn write_part(emitter: &mut Emitter<'_>, data: &GroupData, slot: Reg) {
     let hash = &data.table.hash;
     emitter.asm.mului(slot, slot, hash.first as u32);
     match hash.slot_bits {
@@ -65,7 +71,7 @@ pub(super) fn write_part(emitter: &mut Emitter<'_>, data: &Data, slot: Reg) {
 /// The same from all words of the key.
 pub(super) fn write_offset(
     emitter: &mut Emitter<'_>,
-    data: &Data,
+    data: &GroupData,
     key: &[Reg],
     slot: Reg,
     t: Reg,
@@ -113,7 +119,7 @@ pub(super) fn write_offset(
 /// ```
 fn write_list(
     emitter: &mut Emitter<'_>,
-    data: &Data,
+    data: &GroupData,
     registers: &Registers,
     result: Reg,
     miss: Label,

@@ -13,19 +13,15 @@ mod group;
 mod lookup;
 mod program;
 mod ranges;
+mod registers;
 mod template;
 
-use crate::group::Data;
+use crate::group::GroupData;
 use crate::stage::{Cell, Stage};
 use quaject_vcode::{Asm, Class, Code, Core, Error, Extension, Features, Kind, Label, Native, Param, Workspace};
 use std::sync::atomic::AtomicU64;
 
 pub(crate) type Reg = quaject_vcode::x86_64::Reg;
-
-/// The code of a chunk: data, length, wire length, best rank so far; the best rank.
-pub(crate) type Classify = unsafe extern "C" fn(*const u8, u64, u64, u64) -> u64;
-/// The same for an array of packets: the packets, how many, where the ranks go.
-pub(crate) type ClassifyMany = unsafe extern "C" fn(*const u8, u64, *mut u64);
 
 /// Memory for what is being written.
 pub(crate) type Room = Workspace<Native, 8192, 16384, 1>;
@@ -85,7 +81,7 @@ pub(crate) fn chunk(
     emitter.asm.end()
 }
 
-/// Writes a loop over packets, see [`ClassifyMany`].
+/// Writes a loop over packets, see [`ClassifyMany`](crate::types::ClassifyMany).
 pub(crate) fn batch(
     stages: &[Stage],
     later: &[AtomicU64],
@@ -125,7 +121,7 @@ pub(crate) fn batch(
     emitter.asm.end()
 }
 
-/// Whether no other stage looks at the packet after this one.
+/// Whether no other stage reads the packet after this one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Last {
     Yes,
@@ -206,7 +202,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    fn group(&mut self, data: &'a Data, result: Reg, miss: Label) -> Result<(), Error> {
+    fn group(&mut self, data: &'a GroupData, result: Reg, miss: Label) -> Result<(), Error> {
         if let Some(template) = &data.template
             && template::write(self, data, template, result, miss)?
         {

@@ -57,11 +57,11 @@ pub(super) fn write(
 fn write_base(emitter: &mut Emitter<'_>, place: &Place, bases: &[Option<Reg>], t: Reg) -> Result<Reg, Error> {
     let base = emitter.temporary()?;
     let sum = emitter.temporary()?;
-    let nowhere = emitter.asm.label();
+    let absent = emitter.asm.label();
     emitter.asm.setul(base, NOWHERE);
     emitter.asm.setul(sum, 0);
     for part in &place.moves {
-        write_there(emitter, Some(part.number), bases, t, nowhere);
+        write_there(emitter, Some(part.number), bases, t, absent);
         write_value(emitter, t, Some(part.number), part.mask, bases)?;
         match part.shift {
             0 => {}
@@ -71,7 +71,7 @@ fn write_base(emitter: &mut Emitter<'_>, place: &Place, bases: &[Option<Reg>], t
         emitter.asm.addul(sum, sum, t);
     }
     emitter.asm.movul(base, sum);
-    emitter.asm.bind(nowhere);
+    emitter.asm.bind(absent);
     emitter.asm.putreg(sum);
     Ok(base)
 }
@@ -187,7 +187,7 @@ fn write_blocks(
     miss: Label,
     last: Last,
 ) -> Result<(), Error> {
-    // Where nobody looks at the packet any more, its registers are free.
+    // After the last read of the packet its registers are free.
     let (summary, below) = match last {
         Last::Yes => (emitter.data, emitter.length),
         Last::No => (emitter.temporary()?, emitter.temporary()?),
@@ -240,7 +240,7 @@ fn write_blocks(
         }
     }
     for (own, word) in words.iter().enumerate() {
-        // The first bit of a word has its best rank, unless that filter is gone. The rank behind those of a word's bits is
+        // The first bit of a word has its best rank, unless that filter was removed. The rank behind those of a word's bits is
         // zero: that of a word without bits.
         let more = asm.label();
         asm.bind(more);

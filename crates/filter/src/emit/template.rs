@@ -1,11 +1,11 @@
 //! The code of a small group: the slot from a few bits of the packet, then all that filters compare in one vector, see
-//! `template.rs` of the crate. What does not equal its template is nobody's; or, if filters allow headers of any length,
+//! `template.rs` of the crate. A packet that differs from its template matches no filter; or, if filters allow headers of any length,
 //! it may have another than most packets have: the general form is out of line and joins behind the comparison.
 
-use super::group::{self, Plan, Registers};
+use super::group::{self, LoadPlan};
 use super::lookup;
 use super::{Emitter, Rare, Reg};
-use crate::group::Data;
+use crate::group::GroupData;
 use crate::layout::Window;
 use crate::template::{BYTES, Template, Usual};
 use quaject_vcode::{Core, Error, Label, Vectors};
@@ -16,8 +16,8 @@ const WITHIN: i32 = SLOT - BYTES as i32;
 
 /// Packets that do not equal their template, or are shorter.
 pub(super) struct Different<'a> {
-    data: &'a Data,
-    general: Plan,
+    data: &'a GroupData,
+    general: LoadPlan,
     usual: Option<Usual>,
     /// Where they come from the comparison, vectors still being in use.
     different: Label,
@@ -32,12 +32,12 @@ pub(super) struct Different<'a> {
 /// no such vectors.
 pub(super) fn write<'a>(
     emitter: &mut Emitter<'a>,
-    data: &'a Data,
+    data: &'a GroupData,
     template: &Template,
     result: Reg,
     miss: Label,
 ) -> Result<bool, Error> {
-    let general = Plan::general(data);
+    let general = LoadPlan::general(data);
     if !general.is_writable() || emitter.asm.vector_width(8 * BYTES as u32).is_err() {
         return Ok(false);
     }
@@ -70,7 +70,7 @@ pub(super) fn write<'a>(
 }
 
 /// Writes how far from the first slot that of a packet is, in bytes.
-fn write_place(emitter: &mut Emitter<'_>, data: &Data, slot: Reg, t: Reg) -> Result<(), Error> {
+fn write_place(emitter: &mut Emitter<'_>, data: &GroupData, slot: Reg, t: Reg) -> Result<(), Error> {
     let flat = |window: Window| {
         let offset = Usual::flat(window.offset, window.base).ok_or(Error::Immediate)?;
         Ok(Window { base: 0, offset, ..window })
@@ -113,10 +113,10 @@ pub(super) fn write_different(emitter: &mut Emitter<'_>, own: &Different<'_>) ->
         return Ok(());
     };
     emitter.asm.bind(own.begin);
-    let registers = Registers::take(emitter, &own.general, own.result)?;
+    let registers = own.general.allocate(emitter, own.result)?;
     group::write_unusual(emitter, &own.general, usual, &registers, own.miss)?;
     lookup::write(emitter, own.data, &registers, own.result, own.miss)?;
     emitter.asm.j(own.join);
-    registers.give(emitter);
+    registers.free(emitter);
     Ok(())
 }

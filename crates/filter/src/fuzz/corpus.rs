@@ -1,11 +1,12 @@
-//! Filters that somebody wrote on packets that somebody captured: every engine against the others, each filter by itself
+//! Written filters on captured packets: every engine against the others, each filter by itself
 //! and hundreds merged at random. Opens no files.
 
 use super::{Counts, Disagreement, Guard, Oracle, Random};
 use crate::bpf::{Disassembly, Program};
-use crate::classifier::{Classifier, Engine, Id, Match};
+use crate::classifier::Classifier;
 use crate::ir::Filter;
 use crate::packet::Packet;
+use crate::types::{Engine, Id, Match};
 
 /// A filter, and what it is called.
 #[derive(Clone, Debug)]
@@ -65,7 +66,7 @@ pub fn corpus(
     Ok(counts)
 }
 
-/// Which packets a filter matches, if everybody says the same.
+/// Which packets a filter matches, if all engines agree.
 fn by_itself(
     written: &Written,
     filter: &Filter,

@@ -1,5 +1,5 @@
 //! The kernel's own verdict: a program is attached to a socket, a packet is sent to it as a datagram, and what arrives
-//! tells. Needs no privileges. Classic programs mean the same there but for what [`Kernel::disagrees`] passes over.
+//! reports. Needs no privileges. Classic programs mean the same there but for what [`Kernel::disagrees`] passes over.
 
 use crate::bpf::{Arithmetic, Operand, Operation, Program};
 use crate::packet::Packet;
@@ -34,7 +34,7 @@ impl Kernel {
         if unsafe { libc::socketpair(libc::AF_UNIX, kind, 0, ends.as_mut_ptr()) } != 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptors are new, and nobody else's.
+        // SAFETY: the descriptors are new, and have no other owner.
         let [sender, receiver] = ends.map(|end| unsafe { OwnedFd::from_raw_fd(end) });
         let kernel = Kernel { sender, receiver, attached: RefCell::new(None), verdicts: Cell::new(0) };
         let all =

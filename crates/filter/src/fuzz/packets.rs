@@ -1,9 +1,9 @@
-//! Random packets: most look like Ethernet with IPv4 or IPv6 inside, with addresses and ports that filters ask about;
+//! Random packets: most resemble Ethernet with IPv4 or IPv6 inside, with addresses and ports that filters ask about;
 //! some are noise. And lengths around the bounds of what filters read.
 
 use super::random::Random;
 
-/// Values that fields of filters and packets share, so that they meet.
+/// Values that fields of filters and packets share, so that they are often equal.
 pub(super) const VALUES: [u32; 10] = [0, 1, 2, 5, 6, 17, 80, 0x45, 0x0800, 0x86dd];
 
 /// A value for a field of a width.

@@ -115,7 +115,7 @@ impl Field {
     }
 }
 
-/// What a test looks at.
+/// What a test reads.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Subject {
     /// A number in the packet.
@@ -136,7 +136,7 @@ pub enum Sense {
 /// A test of one number.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Test {
-    /// What is looked at.
+    /// What is read.
     pub subject: Subject,
     /// Its bits that count.
     pub mask: u32,

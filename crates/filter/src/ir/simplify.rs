@@ -1,4 +1,4 @@
-//! Brings the tests of a conjunction into a form in which equal conditions look equal: equalities of one field joined,
+//! Brings the tests of a conjunction into a form in which equal conditions are written alike: equalities of one field joined,
 //! tests that others imply left out, contradictions found. What a test reads stays required to be in the packet.
 
 use super::{Field, Sense, Subject, Test};

@@ -22,7 +22,7 @@ const MAX_DEPTH: usize = 64;
 /// # Errors
 /// [`Error::Text`] where it is not one, and what [`Expression::filter`] refuses.
 pub fn parse(text: &str) -> Result<Filter, Error> {
-    let mut reader = Reader { text, at: 0, depth: 0 };
+    let mut reader = Parser { text, at: 0, depth: 0 };
     let expression = reader.expression()?;
     reader.blank();
     if reader.at < text.len() {
@@ -31,13 +31,13 @@ pub fn parse(text: &str) -> Result<Filter, Error> {
     expression.filter()
 }
 
-struct Reader<'t> {
+struct Parser<'t> {
     text: &'t str,
     at: usize,
     depth: usize,
 }
 
-impl Reader<'_> {
+impl Parser<'_> {
     fn rest(&self) -> &str {
         &self.text[self.at..]
     }

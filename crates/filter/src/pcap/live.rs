@@ -1,13 +1,13 @@
-//! Packets of an interface as they come, through libpcap, which gives VLAN tags back that the kernel has taken off.
+//! Live packets of an interface, through libpcap, which restores VLAN tags that the kernel has removed.
 
-use super::{Pcap, Refused, SNAPSHOT_LENGTH};
+use super::{Pcap, PcapError, SNAPSHOT_LENGTH};
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_uint, c_void};
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// How long the kernel may keep packets back, so that it gives many at once; in milliseconds.
-const PATIENCE_MS: c_int = 100;
-/// Where the kernel puts what has not been looked at yet, in bytes.
+const BATCH_TIMEOUT_MS: c_int = 100;
+/// The kernel's buffer of packets that were not read yet, in bytes.
 const BUFFER_BYTES: c_int = 16 << 20;
 /// `PCAP_TSTAMP_PRECISION_NANO`.
 const NANOSECONDS: c_int = 1;
@@ -56,9 +56,9 @@ impl fmt::Debug for Live<'_> {
     }
 }
 
-/// A packet that has come.
+/// A received packet.
 #[derive(Debug)]
-pub struct Arrived<'l> {
+pub struct LivePacket<'l> {
     /// When, in seconds since 1970.
     pub seconds: u32,
     /// And nanoseconds.
@@ -73,10 +73,10 @@ impl Pcap {
     /// Listens to an interface; `any` is all of them.
     ///
     /// # Errors
-    /// [`Refused`] if there is no such interface, or it may not be listened to.
-    pub fn listen(&self, interface: &str) -> Result<Live<'_>, Refused> {
-        let name = CString::new(interface).map_err(|_| Refused("the name contains a zero byte".to_owned()))?;
-        let absent = |error: libloading::Error| Refused(format!("this libpcap is too old: {error}"));
+    /// [`PcapError`] if there is no such interface, or it may not be listened to.
+    pub fn listen(&self, interface: &str) -> Result<Live<'_>, PcapError> {
+        let name = CString::new(interface).map_err(|_| PcapError("the name contains a zero byte".to_owned()))?;
+        let absent = |error: libloading::Error| PcapError(format!("this libpcap is too old: {error}"));
         // SAFETY: the types are those of the declarations in <pcap/pcap.h>; the functions are used no longer than the
         // library is loaded, which `self` outlives.
         let (create, activate, set_nonblocking, data_link, descriptor_of) = unsafe {
@@ -99,14 +99,14 @@ impl Pcap {
         // SAFETY: the name ends with zero and lives through the call; the second argument is as long as libpcap says.
         let handle = unsafe { create(name.as_ptr(), complaint.as_mut_ptr()) };
         if handle.is_null() {
-            return Err(Refused(text(&complaint)));
+            return Err(PcapError(text(&complaint)));
         }
         // From here on it is closed when it is dropped.
         let mut live = Live { pcap: self, handle, next, statistics, descriptor: -1, link_type: 0 };
         let settings: [(&[u8], c_int); 5] = [
             (b"pcap_set_snaplen\0", SNAPSHOT_LENGTH),
             (b"pcap_set_promisc\0", 1),
-            (b"pcap_set_timeout\0", PATIENCE_MS),
+            (b"pcap_set_timeout\0", BATCH_TIMEOUT_MS),
             (b"pcap_set_buffer_size\0", BUFFER_BYTES),
             (b"pcap_set_tstamp_precision\0", NANOSECONDS),
         ];
@@ -123,12 +123,12 @@ impl Pcap {
         }
         // SAFETY: the handle is active, the text as long as libpcap says.
         if unsafe { set_nonblocking(handle, 1, complaint.as_mut_ptr()) } != 0 {
-            return Err(Refused(text(&complaint)));
+            return Err(PcapError(text(&complaint)));
         }
         // SAFETY: the handle is active.
         (live.link_type, live.descriptor) = unsafe { (data_link(handle), descriptor_of(handle)) };
         if live.descriptor < 0 {
-            return Err(Refused("it cannot be waited for".to_owned()));
+            return Err(PcapError("it cannot be waited for".to_owned()));
         }
         Ok(live)
     }
@@ -146,11 +146,11 @@ impl Live<'_> {
         self.link_type
     }
 
-    /// The next packet; none if there is none yet. [`AsFd::as_fd`] tells when there may be one.
+    /// The next packet; none if there is none yet. [`AsFd::as_fd`] becomes readable when there may be one.
     ///
     /// # Errors
-    /// [`Refused`] if the interface is gone or down.
-    pub fn next_packet(&mut self) -> Result<Option<Arrived<'_>>, Refused> {
+    /// [`PcapError`] if the interface was removed or is down.
+    pub fn next_packet(&mut self) -> Result<Option<LivePacket<'_>>, PcapError> {
         let (mut header, mut data) = (std::ptr::null(), std::ptr::null());
         // SAFETY: the handle is active; the pointers are written.
         match unsafe { (self.next)(self.handle, &mut header, &mut data) } {
@@ -161,7 +161,7 @@ impl Live<'_> {
                     let header: &Header = &*header;
                     (header, std::slice::from_raw_parts(data, header.captured as usize))
                 };
-                Ok(Some(Arrived {
+                Ok(Some(LivePacket {
                     seconds: header.seconds as u32,
                     nanoseconds: header.nanoseconds as u32,
                     wire_length: header.length,
@@ -172,7 +172,7 @@ impl Live<'_> {
         }
     }
 
-    /// How many packets came and were not given, as nobody asked soon enough.
+    /// How many packets were dropped because they were not read soon enough.
     pub fn lost(&mut self) -> u64 {
         let mut statistics = Statistics::default();
         // SAFETY: the handle is active; the structure is as <pcap/pcap.h> has it on Unix.
@@ -183,9 +183,9 @@ impl Live<'_> {
     }
 
     /// What libpcap says of the handle's last failure.
-    fn refused(&self) -> Refused {
+    fn refused(&self) -> PcapError {
         // SAFETY: the handle has been created; its text ends with zero and is copied at once.
-        Refused(unsafe { CStr::from_ptr((self.pcap.last_error)(self.handle)) }.to_string_lossy().into_owned())
+        PcapError(unsafe { CStr::from_ptr((self.pcap.last_error)(self.handle)) }.to_string_lossy().into_owned())
     }
 }
 

@@ -1,19 +1,20 @@
-//! Many packets through a tree of cuts, in vectors of 512 bits where several packets or boxes are looked at, and one by one
+//! Many packets through a tree of cuts, in vectors of 512 bits where several packets or boxes are compared, and one by one
 //! where tables are. Every part is done for all packets before the next one, and the first three have no branch that a
 //! packet decides: so the processor has many packets under way. A packet is compared with two boxes in one instruction;
-//! whoever needs more than the first two has a bit in the next round. Knows no filter that was removed.
+//! a packet that needs more than the first two has a bit in the next round. Knows no filter that was removed.
 //!
 //! ```text
 //! load     sixteen packets ──> numbers, and what the root looks up     transposed in vectors
 //! enter    root's tables ──> word of a cell; a leaf's first two boxes
-//! compare  packet | first two boxes ──> box or nobody
+//! compare  packet | first two boxes ──> box or none
 //! walk     packets whose word is a node, level by level, to leaves
 //! rounds   those packets, and others whose list goes on, two boxes a round
 //! ```
 
-use super::cuts::{FIRST_BITS, LAST, LEAF, NUMBERS, UNIT};
+use super::cuts::{FIRST_BITS, LAST, LEAF, UNIT};
+use super::region::NUMBERS;
 use super::root::{Factor, MAX_FACTORS};
-use super::tree::{MAX_WINDOWS, RECORD, Record, Tree};
+use super::tree::{BoxRecord, MAX_WINDOWS, RECORD, Tree};
 use crate::packet::Packet;
 use std::arch::x86_64::*;
 use std::mem::MaybeUninit;
@@ -22,17 +23,17 @@ use std::mem::MaybeUninit;
 const LANES: usize = 16;
 /// Vectors in turns.
 const GROUPS: usize = 4;
-/// Packets that are looked at together.
+/// Packets that are processed together.
 pub(super) const MAX_PACKETS: usize = LANES * GROUPS;
 
 /// What is known of packets. Of groups without a packet that the tree is for, nothing.
 #[repr(C, align(64))]
 struct Lanes {
-    /// Packets of which all bytes are there that the tree looks at; another one of the group for those that are too short.
+    /// Packets that have all the bytes that the tree reads; another one of the group for those that are too short.
     pointers: [MaybeUninit<*const u8>; MAX_PACKETS],
     /// By number.
     numbers: [[MaybeUninit<u32>; MAX_PACKETS]; NUMBERS],
-    /// By factor of the root: the bits that it looks at.
+    /// By factor of the root: the bits that it reads.
     tops: [[MaybeUninit<u32>; MAX_PACKETS]; MAX_FACTORS],
     /// Words of cells, nodes and leaves.
     words: [MaybeUninit<u32>; MAX_PACKETS],
@@ -60,7 +61,7 @@ unsafe fn quarter<const FIRST: usize, const STRIDE: usize>(pointers: *const *con
 }
 
 impl Tree {
-    /// What the tree says of up to [`MAX_PACKETS`] packets: boxes, or the number behind all boxes; and, by bits, whom the tree is
+    /// What the tree says of up to [`MAX_PACKETS`] packets: boxes, or the number behind all boxes; and, by bits, the packets that the tree is
     /// for.
     ///
     /// # Safety
@@ -324,8 +325,8 @@ impl Tree {
         for group in 0..GROUPS {
             // SAFETY: there are sixteen words for each group.
             let own = unsafe { _mm512_loadu_si512(found.as_ptr().add(LANES * group).cast()) };
-            let nobody = _mm512_set1_epi32(compare.nobody as i32);
-            missed |= u64::from(_mm512_cmpeq_epi32_mask(own, nobody)) << (LANES * group);
+            let no_box = _mm512_set1_epi32(compare.no_box as i32);
+            missed |= u64::from(_mm512_cmpeq_epi32_mask(own, no_box)) << (LANES * group);
         }
         inner &= known;
         // SAFETY: 1. The processor has the vectors. 2. These are known, and their words are nodes.
@@ -354,7 +355,7 @@ impl Tree {
                     *word += 2;
                     let own = compare.pair(all.pointers.get_unchecked(lane).assume_init(), pair);
                     *found.get_unchecked_mut(lane) = own;
-                    let done = u64::from(own as usize != compare.nobody) | pair >> 63;
+                    let done = u64::from(own as usize != compare.no_box) | pair >> 63;
                     waiting &= !(done << lane);
                 }
             }
@@ -422,8 +423,8 @@ struct Comparison<const WINDOWS: usize, const HALVES: usize> {
     turned: __m512i,
     spreads: [__m512i; WINDOWS],
     offsets: [usize; WINDOWS],
-    records: *const Record,
-    nobody: usize,
+    records: *const BoxRecord,
+    no_box: usize,
 }
 
 impl<const WINDOWS: usize, const HALVES: usize> Comparison<WINDOWS, HALVES> {
@@ -451,11 +452,11 @@ impl<const WINDOWS: usize, const HALVES: usize> Comparison<WINDOWS, HALVES> {
         // SAFETY: there are 32 words of each.
         let (masks, turned) =
             unsafe { (_mm512_loadu_si512(masks.as_ptr().cast()), _mm512_loadu_si512(turned.as_ptr().cast())) };
-        let nobody = tree.records.len() / HALVES - 1;
-        Comparison { masks, turned, spreads, offsets, records: tree.records.as_ptr(), nobody }
+        let no_box = tree.records.len() / HALVES - 1;
+        Comparison { masks, turned, spreads, offsets, records: tree.records.as_ptr(), no_box }
     }
 
-    /// The first of two items of a list that has a packet, or nobody.
+    /// The first of two items of a list that has a packet, or `no_box`.
     ///
     /// # Safety
     /// 1. The processor has the vectors. 2. The packet is as long as the tree needs, and the items are of a list of it.
@@ -464,7 +465,7 @@ impl<const WINDOWS: usize, const HALVES: usize> Comparison<WINDOWS, HALVES> {
     unsafe fn pair(&self, pointer: *const u8, pair: u64) -> u32 {
         let (a, b) = (pair as u32, (pair >> 32) as u32 & !LAST);
         // SAFETY: 1. Windows are inside of packets that are long enough; where there are fewer, the first bytes are loaded
-        // and nothing is picked. 2. Boxes have records, and so has nobody.
+        // and nothing is picked. 2. Boxes have records, and so has `no_box`.
         unsafe {
             let mut words = _mm512_setzero_si512();
             for at in 0..WINDOWS {
@@ -473,19 +474,19 @@ impl<const WINDOWS: usize, const HALVES: usize> Comparison<WINDOWS, HALVES> {
                 words = if at == 0 { own } else { _mm512_or_si512(words, own) };
             }
             let words = _mm512_xor_si512(_mm512_and_si512(words, self.masks), self.turned);
-            let nobody = self.nobody as u32;
+            let no_box = self.no_box as u32;
             if HALVES == 1 {
                 let low = _mm512_castsi256_si512(_mm256_load_si256(self.records.add(a as usize).cast()));
                 let high = _mm256_load_si256(self.records.add(b as usize).cast());
                 let below = _mm512_cmplt_epu16_mask(words, _mm512_inserti64x4::<1>(low, high));
-                let later = if below >> RECORD == 0 { b } else { nobody };
+                let later = if below >> RECORD == 0 { b } else { no_box };
                 return if below as u16 == 0 { a } else { later };
             }
             let below = |at: u32| {
                 let record = _mm512_loadu_si512(self.records.add(HALVES * at as usize).cast());
                 _mm512_cmplt_epu16_mask(words, record)
             };
-            let later = if below(b) == 0 { b } else { nobody };
+            let later = if below(b) == 0 { b } else { no_box };
             if below(a) == 0 { a } else { later }
         }
     }

@@ -1,5 +1,5 @@
-//! A tree that finds the best of filters that are boxes: a range in each number. The root (`root.rs`) looks at some bits of
-//! several numbers, every other node at some of one number; they lead by them to another node or to a leaf, a short list of
+//! A tree that finds the best of filters that are boxes: a range in each number. The root (`root.rs`) reads some bits of
+//! several numbers, every other node some of one number; these bits lead to another node or to a leaf, a short list of
 //! boxes that are compared one after the other. Cuts are chosen for packets that fall into the filters at random: samples of such packets are taken along. A box that a better
 //! one covers, where a node is, is left out there. (Gupta and McKeown, "Classifying Packets with Hierarchical Intelligent
 //! Cuttings", IEEE Micro 2000, with samples in the place of its measures, and nodes that say the same shared.)
@@ -10,12 +10,11 @@
 //! list   box, box, .. box, box with LAST; the number behind all boxes where there is none, so that there are pairs
 //! ```
 
+use super::region::{Bounds, NUMBERS, Region, ones};
 use super::root::{self, Classes, Root};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// The most numbers of a box.
-pub(super) const NUMBERS: usize = 8;
 /// A word that is a leaf.
 pub(super) const LEAF: u32 = 1 << 31;
 /// The last box of a list.
@@ -27,7 +26,7 @@ pub(super) const FIRST_BITS: u32 = 19;
 
 /// Lists of so few boxes are leaves.
 const FEW: usize = 5;
-/// How many bits a node may look at, and how many at most, unless there is nothing before it.
+/// How many bits a node may read, and how many at most, unless there is nothing before it.
 const WIDTHS: [u32; 7] = [1, 2, 3, 4, 6, 8, 10];
 const BITS: u32 = 6;
 const FIRST_NODE_BITS: u32 = 10;
@@ -43,20 +42,6 @@ const PRICES: [f32; 3] = [0.4, 0.8, 1.2];
 /// Sampled packets in all, and at least for each box.
 const SAMPLES: usize = 8000;
 const LEAST_SAMPLES: usize = 2;
-
-/// What a filter allows, from low to high in each number.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Bounds {
-    pub(super) low: [u32; NUMBERS],
-    pub(super) high: [u32; NUMBERS],
-}
-
-impl Bounds {
-    #[cfg(test)]
-    fn has(&self, numbers: &[u32; NUMBERS]) -> bool {
-        (0..NUMBERS).all(|at| (self.low[at]..=self.high[at]).contains(&numbers[at]))
-    }
-}
 
 /// A tree.
 #[derive(Debug)]
@@ -104,24 +89,6 @@ impl Cuts {
     }
 }
 
-/// Where a node is: in each number, the first, and how many bits count from there.
-#[derive(Clone, Copy)]
-pub(super) struct Region {
-    pub(super) first: [u32; NUMBERS],
-    pub(super) bits: [u32; NUMBERS],
-}
-
-impl Region {
-    pub(super) fn last(&self, number: usize) -> u32 {
-        self.first[number] | ones(self.bits[number])
-    }
-}
-
-/// So many ones.
-fn ones(bits: u32) -> u32 {
-    u32::MAX.checked_shr(32 - bits).unwrap_or(0)
-}
-
 /// A cut that may be made.
 #[derive(Clone, Copy)]
 struct Cut {
@@ -133,7 +100,7 @@ struct Cut {
 /// The tree or its lists would be too large.
 struct TooLarge;
 
-/// A hash of words, cheaper than the library's: keys are long, and nobody gains by making them meet.
+/// A hash of words, cheaper than the library's: keys are long, and no adversary gains by collisions.
 #[derive(Default)]
 struct Mix(u64);
 
@@ -285,9 +252,9 @@ impl<'b> Builder<'b> {
             return Ok(*leaf);
         }
         let leaf = LEAF | self.lists.len() as u32;
-        let nobody = self.boxes.len() as u32;
+        let no_box = self.boxes.len() as u32;
         let pairs = list.len().div_ceil(2).max(1);
-        self.lists.extend(list.iter().copied().chain(std::iter::repeat(nobody)).take(2 * pairs));
+        self.lists.extend(list.iter().copied().chain(std::iter::repeat(no_box)).take(2 * pairs));
         if let Some(last) = self.lists.last_mut() {
             *last |= LAST;
         }
@@ -500,7 +467,7 @@ mod tests {
                 let boxes = boxes(&mut random, count, bits);
                 let cuts = Cuts::new(&boxes, bits).expect("it is small");
                 for _ in 0..2000 {
-                    // A corner of a box, or beside one, or anywhere.
+                    // A corner of a box, or next to one, or anywhere.
                     let mut numbers = [0; NUMBERS];
                     let near = &boxes[random.below(count as u64) as usize];
                     for (at, bits) in bits.iter().enumerate() {
@@ -524,7 +491,7 @@ mod tests {
     #[test]
     fn every_packet_of_small_numbers_finds_its_box() {
         let mut random = Random(10);
-        // More bits than are looked at first, so that boxes begin inside of children.
+        // More bits than are read first, so that boxes begin inside of children.
         let mut roots = [0; 3];
         for round in 0..150 {
             let boxes = boxes(&mut random, 4 + round % 24, &[13, 3]);
@@ -537,6 +504,6 @@ mod tests {
                 assert_eq!(first(&cuts, &boxes, &numbers), expected, "round {round}: {numbers:?} in {boxes:?}");
             }
         }
-        assert!(roots[0] > 10 && roots[2] > 10, "{roots:?} roots look at no, one and two numbers");
+        assert!(roots[0] > 10 && roots[2] > 10, "{roots:?} roots read no, one and two numbers");
     }
 }

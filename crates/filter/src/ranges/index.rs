@@ -1,9 +1,9 @@
-//! From a number to what its interval stands for, without branches: the top bits say where to begin, then the number is
+//! Maps a number to the payload of its interval, without branches: the top bits select where to begin, then the number is
 //! compared with limits, each time with the middle of those that are left.
 //!
 //! ```text
 //! number ── top bits ──> root: first entry that can be it
-//! entries   | last number before the interval | what it stands for |     sorted, and then some that nothing passes
+//! entries   | last number before the interval | payload            |     sorted, and then some that nothing passes
 //! ```
 
 /// The most top bits that are looked up.
@@ -12,10 +12,10 @@ const MAX_BITS: u32 = 16;
 /// An interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C)]
-pub(crate) struct Entry {
+pub(crate) struct IndexEntry {
     /// Numbers above this are in the interval or after it.
     pub(crate) limit: u32,
-    /// What it stands for.
+    /// The payload of the interval.
     pub(crate) payload: u32,
 }
 
@@ -27,14 +27,14 @@ pub(crate) struct Index {
     pub(crate) root: Box<[u16]>,
     /// Comparisons after the root.
     pub(crate) steps: u32,
-    pub(crate) entries: Box<[Entry]>,
+    pub(crate) entries: Box<[IndexEntry]>,
 }
 
 impl Index {
-    /// An index of intervals that begin at `starts`, the first at zero, for numbers up to `most`. There are fewer than
+    /// An index of intervals that begin at `starts`, the first at zero, for numbers up to `maximum`. There are fewer than
     /// 65,536.
-    pub(crate) fn new(starts: &[u32], payloads: &[u32], most: u32) -> Index {
-        let width = 32 - most.leading_zeros();
+    pub(crate) fn new(starts: &[u32], payloads: &[u32], maximum: u32) -> Index {
+        let width = 32 - maximum.leading_zeros();
         let least = (usize::BITS - starts.len().leading_zeros()).min(width);
         // The fewest comparisons, and among them the smallest root.
         let depth = |bits: u32| (steps(starts, width - bits), bits);
@@ -46,13 +46,13 @@ impl Index {
             (starts.partition_point(|start| u64::from(*start) <= first) - 1) as u16
         });
         let own = starts.iter().zip(payloads);
-        let own = own.map(|(start, payload)| Entry { limit: start.saturating_sub(1), payload: *payload });
-        // What comparisons beyond the end meet: no number is above.
-        let padding = std::iter::repeat_n(Entry { limit: u32::MAX, payload: 0 }, 1 << steps);
+        let own = own.map(|(start, payload)| IndexEntry { limit: start.saturating_sub(1), payload: *payload });
+        // Comparisons beyond the end read these: no number is above.
+        let padding = std::iter::repeat_n(IndexEntry { limit: u32::MAX, payload: 0 }, 1 << steps);
         Index { shift, root: root.collect(), steps, entries: own.chain(padding).collect() }
     }
 
-    /// What the interval of a number stands for.
+    /// The payload of a number's interval.
     pub(crate) fn find(&self, number: u32) -> u32 {
         let mut at = usize::from(self.root[(u64::from(number) >> self.shift) as usize]);
         for step in (0..self.steps).rev() {
@@ -72,9 +72,9 @@ impl Index {
     }
 }
 
-/// How many comparisons tell the intervals of each cell of a root apart.
+/// How many comparisons separate the intervals of each cell of a root.
 fn steps(starts: &[u32], shift: u32) -> u32 {
-    // Starts in a cell other than at its beginning, which the root tells already.
+    // Starts in a cell other than at its beginning, which the root separates already.
     let inner = starts.iter().filter(|start| u64::from(**start) & ((1 << shift) - 1) != 0);
     let (mut most, mut run, mut last) = (0_u32, 0, u64::MAX);
     for start in inner {

@@ -1,4 +1,4 @@
-//! Filters that differ in ranges and prefixes, thousands of shapes in one stage. Each number that they look at is found in
+//! Filters that differ in ranges and prefixes, thousands of shapes in one stage. Each number that they read is found in
 //! an index of intervals, which gives a row: a bit for every filter that allows what is in the interval. The rows of all
 //! numbers, and-ed, are the filters that match. A summary says which blocks of a row have bits at all, so that few blocks
 //! are looked at. (Lakshman and Stiliadis, "High-Speed Policy-based Packet Forwarding", SIGCOMM 1998; Baboescu and
@@ -8,13 +8,13 @@
 //! ```text
 //! source address ── index ──> row of an axis   | summary | blocks that have bits .. |
 //! protocol, port ── indices, added ──> row     | ..      | ..                       |     and of all rows
-//! ranks           | 64 ranks, 0 | 64 ranks, 0 | ..        by word of a block; 0: the filter is gone
+//! ranks           | 64 ranks, 0 | 64 ranks, 0 | ..        by word of a block; 0: the filter was removed
 //! ```
 //!
 //! Blocks without bits are not stored: how many bits of the summary are below that of a block says where it is. In a block
-//! the best rank comes first, so that of each word one bit is looked at.
+//! the best rank comes first, so that of each word one bit is tested.
 //!
-//! Rows tell all filters that match, and the best one as filters come and go. Who wants the best one of a packet asks a
+//! Rows find all filters that match, and the best one while filters are added and removed. The best one of a packet is found by a
 //! tree first (`tree.rs`): if the filter that is the best of all that were there at the beginning is still there, it is it.
 //!
 //! Nothing but ranks changes once a stage is built: a filter that is removed has rank 0. Knows no generated code.
@@ -23,24 +23,25 @@
 mod batch;
 mod cuts;
 mod index;
+mod region;
 mod root;
 mod spans;
 mod tree;
 
 pub(crate) use index::Index;
 
-use crate::classifier::Match;
 use crate::ir::{Base, Conjunction, Subject};
 use crate::packet::Packet;
 use crate::shape::{Number, Place, places_of};
+use crate::types::Match;
 use spans::Spans;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tree::{NOBODY, Tree, UNKNOWN};
+use tree::{NO_FILTER, Tree, UNKNOWN};
 
 /// The most filters of a stage: 64 blocks of three words, each of which takes a register.
 pub(crate) const MAX_FILTERS: usize = 64 * 64 * 3;
-/// The most numbers that the filters of a stage look at.
+/// The most numbers that the filters of a stage read.
 pub(crate) const MAX_DIMENSIONS: usize = 8;
 /// The most rows that are and-ed: each takes a register.
 const MAX_AXES: usize = 4;
@@ -57,7 +58,7 @@ pub(crate) const RANKS: usize = 65;
 /// Offsets beyond this do not fit instructions.
 const FURTHEST: u64 = 1 << 30;
 
-/// What a test looks at.
+/// What a test reads.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct Aspect {
     subject: Subject,
@@ -109,7 +110,7 @@ pub(crate) struct Ranges {
     pub(crate) tree: Option<Tree>,
 }
 
-/// What a conjunction looks at.
+/// What a conjunction reads.
 pub(crate) fn aspects(conjunction: &Conjunction) -> impl Iterator<Item = Aspect> + '_ {
     conjunction.tests().iter().map(|test| spans::of(test).0)
 }
@@ -117,7 +118,7 @@ pub(crate) fn aspects(conjunction: &Conjunction) -> impl Iterator<Item = Aspect>
 /// A dimension before it is known where its rows are.
 struct Draft {
     aspect: Aspect,
-    /// By filter: what it allows; none if it does not look.
+    /// By filter: what it allows; none if it does not read it.
     wanted: Vec<Option<Spans>>,
     /// First numbers of intervals, and the class of each.
     starts: Vec<u32>,
@@ -200,7 +201,7 @@ impl Draft {
 }
 
 impl Ranges {
-    /// A stage of these filters and ranks, and the place of each in it; none if they look at too many numbers, or their
+    /// A stage of these filters and ranks, and the place of each in it; none if they read too many numbers, or their
     /// rows would be too large.
     pub(crate) fn build(filters: &[(&Conjunction, u64)]) -> Option<(Ranges, Vec<u32>)> {
         if filters.is_empty() || filters.len() > MAX_FILTERS {
@@ -262,7 +263,7 @@ impl Ranges {
         self.ranks[entry as usize].store(0, Ordering::Release);
     }
 
-    /// Whether the length on the wire is looked at.
+    /// Whether the length on the wire is read.
     pub(crate) fn asks_length(&self) -> bool {
         let dimensions = self.axes.iter().flat_map(|axis| &axis.dimensions);
         self.fixed.iter().any(|fixed| fixed.number.is_none()) || dimensions.into_iter().any(|own| own.number.is_none())
@@ -281,7 +282,7 @@ impl Ranges {
         self.rank(self.tree.as_ref()?.find(packet))
     }
 
-    /// Raises the ranks of many packets to those of the best filters; `unknown` is told those for which rows must be asked.
+    /// Raises the ranks of many packets to those of the best filters; `unknown` gets those for which rows must be searched.
     pub(crate) fn best_of(
         &self,
         packets: &[Packet<'_>],
@@ -317,7 +318,7 @@ impl Ranges {
     #[inline]
     fn rank(&self, found: u32) -> Option<u64> {
         match found {
-            NOBODY => Some(0),
+            NO_FILTER => Some(0),
             UNKNOWN => None,
             // Pairs with the release in `remove`.
             entry => Some(self.ranks[entry as usize].load(Ordering::Acquire)).filter(|rank| *rank != 0),
@@ -389,7 +390,7 @@ fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// What filters want of each number; none if they look at too many.
+/// What filters want of each number; none if they read too many.
 fn drafts(filters: &[(&Conjunction, u64)]) -> Option<Vec<Draft>> {
     let mut known: HashMap<Aspect, usize> = HashMap::new();
     let mut all: Vec<(Aspect, Vec<Option<Spans>>)> = Vec::new();

@@ -1,6 +1,6 @@
 //! The root of a tree of cuts: a table by several numbers at once. The top bits of each number say its class, and the classes
 //! together say the child. Cells of a number that have the same boxes in the same places are one class, so that tables of
-//! 65,536 cells for addresses come to a few hundred classes. (Gupta and McKeown, "Packet Classification on Multiple Fields",
+//! 65,536 cells for addresses shrink to a few hundred classes. (Gupta and McKeown, "Packet Classification on Multiple Fields",
 //! SIGCOMM 1999, call it recursive flow classification; here a tree follows where its last tables would be too large.)
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //! number >> shift ──> sums   /
 //! ```
 
-use super::cuts::{Bounds, NUMBERS, Region};
+use super::region::{Bounds, NUMBERS, Region};
 use std::collections::HashMap;
 
 /// What a number adds to the place of a cell.
@@ -29,18 +29,18 @@ pub(super) struct Root {
     pub(super) cells: Box<[u32]>,
 }
 
-/// The most numbers that are looked at.
+/// The most numbers that the root reads.
 pub(super) const MAX_FACTORS: usize = 4;
 /// The most cells, for each box and in all: sums have sixteen bits.
 const CELLS: usize = 256;
 const MAX_CELLS: usize = 1 << 16;
-/// The top bits that may be looked at.
+/// How many top bits of a number the root may read.
 const BITS: [u32; 8] = [3, 4, 6, 8, 10, 12, 14, 16];
 /// The most boxes in the classes of a number, all together.
 const MAX_MEMBERS: usize = 1 << 22;
 /// Packets that are tried for the choice of numbers.
 const TRIED: usize = 256;
-/// A number is looked at if the logarithm of the boxes that are left becomes less by so much.
+/// The root reads a number if that lowers the logarithm of the boxes that are left by so much.
 const LEAST_GAIN: f32 = 0.15;
 /// How dear classes are, and bits, by the logarithms.
 const PRICE_OF_CLASSES: f32 = 0.03;

@@ -3,7 +3,7 @@
 use super::Aspect;
 use crate::ir::{Sense, Subject, Test};
 
-/// Ranges of numbers, from low to high; they do not meet.
+/// Ranges of numbers, from low to high; they are disjoint.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Spans(Vec<(u32, u32)>);
 
@@ -24,15 +24,15 @@ impl Spans {
 
     /// What is in both.
     pub(super) fn and(&self, other: &Spans) -> Spans {
-        let meet = |one: (u32, u32), two: (u32, u32)| {
+        let intersect = |one: (u32, u32), two: (u32, u32)| {
             let (low, high) = (one.0.max(two.0), one.1.min(two.1));
             (low <= high).then_some((low, high))
         };
-        Spans(self.iter().flat_map(|one| other.iter().filter_map(move |two| meet(one, two))).collect())
+        Spans(self.iter().flat_map(|one| other.iter().filter_map(move |two| intersect(one, two))).collect())
     }
 }
 
-/// What a test looks at, and what it allows there.
+/// What a test reads, and the values it allows.
 pub(super) fn of(test: &Test) -> (Aspect, Spans) {
     let full = match &test.subject {
         Subject::Field(field) => field.full(),

@@ -7,7 +7,8 @@
 //! box    | lows, in words of 16 bits | complements of highs |    has it if no word of number, !number is below
 //! ```
 
-use super::cuts::{Bounds, Cuts, LAST, NUMBERS};
+use super::cuts::{Cuts, LAST};
+use super::region::{Bounds, NUMBERS};
 use super::{Aspect, Draft};
 use crate::packet::Packet;
 use crate::shape::{Number, Place};
@@ -26,14 +27,14 @@ const MAX_CONSTANTS: usize = 3;
 /// word. Numbers of more than sixteen bits have two words, which are independent of each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(C, align(32))]
-pub(super) struct Record(pub(super) [u16; RECORD]);
+pub(super) struct BoxRecord(pub(super) [u16; RECORD]);
 
 /// Words of a record.
 pub(super) const RECORD: usize = 16;
 
 /// Eight bytes that are compared before all else.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Constant {
+pub(super) struct HeaderConstant {
     pub(super) offset: u32,
     pub(super) mask: u64,
     pub(super) value: u64,
@@ -41,7 +42,7 @@ pub(super) struct Constant {
 
 /// Sixteen bytes of the packet, and which number is where.
 #[derive(Clone, Debug)]
-pub(super) struct Window {
+pub(super) struct VectorWindow {
     pub(super) offset: u32,
     /// Picks numbers, four words packed: so many bytes of the window, most significant last; 0x80 for none.
     pub(super) pack: [u8; 16],
@@ -64,7 +65,7 @@ pub(super) struct Slot {
 }
 
 /// What the tree says of a packet, if not the entry of a filter: no filter matches, unless one is added.
-pub(super) const NOBODY: u32 = u32::MAX;
+pub(super) const NO_FILTER: u32 = u32::MAX;
 /// The tree is not for such packets.
 pub(super) const UNKNOWN: u32 = u32::MAX - 1;
 
@@ -72,32 +73,32 @@ pub(super) const UNKNOWN: u32 = u32::MAX - 1;
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(super) need: u32,
-    pub(super) constants: Vec<Constant>,
+    pub(super) constants: Vec<HeaderConstant>,
     pub(super) slots: Vec<Slot>,
-    pub(super) windows: Vec<Window>,
+    pub(super) windows: Vec<VectorWindow>,
     pub(super) cuts: Cuts,
-    /// By box, one or two of each; one more for nobody.
-    pub(super) records: Box<[Record]>,
+    /// By box, one or two of each; one more that matches no packet.
+    pub(super) records: Box<[BoxRecord]>,
     /// How many of each.
     pub(super) halves: usize,
     /// By word of a record, which bits count.
     pub(super) masks: [u16; RECORD],
-    /// By box: the entry of its filter; one more for nobody.
+    /// By box: the entry of its filter; one more for "no filter".
     pub(super) entries: Box<[u32]>,
     /// Whether the processor has the vectors of `batch.rs`.
     pub(super) wide: bool,
 }
 
 /// Bytes that must have a value.
-struct Wanted {
+struct FixedByte {
     offset: u32,
     mask: u8,
     value: u8,
 }
 
 impl Tree {
-    /// A tree of filters that allow what `drafts` say and have these ranks and entries; none if they are no boxes, look at
-    /// lengths, or move in other ways than behind an IPv4 header.
+    /// A tree of filters that allow what `drafts` say and have these ranks and entries; none if they are no boxes, read
+    /// lengths, or move bases other than behind an IPv4 header.
     pub(super) fn new(
         drafts: &[Draft],
         places: &[Place],
@@ -113,7 +114,7 @@ impl Tree {
             if (own.number.base, own.number.width, own.mask, own.shift) != (0, 1, 0x0f, 2) {
                 return None;
             }
-            wanted.push(Wanted { offset: own.number.offset, mask: 0x0f, value: WORDS });
+            wanted.push(FixedByte { offset: own.number.offset, mask: 0x0f, value: WORDS });
             // It may lie further than what it moves.
             need = need.max(own.number.offset + 1);
             moved.push(4 * u32::from(WORDS));
@@ -130,7 +131,7 @@ impl Tree {
                     for byte in 0..width {
                         let right = 8 * (width - 1 - byte);
                         let (mask, value) = ((draft.aspect.mask >> right) as u8, (low >> right) as u8);
-                        wanted.push(Wanted { offset: offset + byte, mask, value });
+                        wanted.push(FixedByte { offset: offset + byte, mask, value });
                     }
                 }
                 _ => {
@@ -149,20 +150,20 @@ impl Tree {
         let words = slots.last().map_or(1, |last| last.place + last.words());
         let halves = words.div_ceil(RECORD / 2);
         let masks: [u32; NUMBERS] = std::array::from_fn(|at| slots.get(at).map_or(0, |slot| slot.mask));
-        let [Record(masks), _] = record(&slots, &masks, &[0; NUMBERS], 2);
+        let [BoxRecord(masks), _] = record(&slots, &masks, &[0; NUMBERS], 2);
         let records = boxes.iter().flat_map(|own| {
             let high: [u32; NUMBERS] = std::array::from_fn(|at| !own.high[at]);
             record(&slots, &own.low, &high, halves).into_iter().take(halves)
         });
-        // In those of nobody nothing is: no word has all bits and is without its complement.
-        let nothing = std::iter::repeat_n(Record([u16::MAX; RECORD]), halves);
+        // The last record matches no packet: no word has all bits and is without its complement.
+        let nothing = std::iter::repeat_n(BoxRecord([u16::MAX; RECORD]), halves);
         let records = records.chain(nothing).collect();
         let constants = constants(wanted, need)?;
         let cuts = Cuts::new(&boxes, &bits)?;
         Some(Tree { need, constants, slots, windows, cuts, records, halves, masks, entries, wide: is_wide() })
     }
 
-    /// The best filter of a packet: its entry, [`NOBODY`] or [`UNKNOWN`].
+    /// The best filter of a packet: its entry, [`NO_FILTER`] or [`UNKNOWN`].
     #[inline]
     pub(super) fn find(&self, packet: Packet<'_>) -> u32 {
         let data = packet.data();
@@ -188,7 +189,7 @@ impl Tree {
             };
             let own = all & slot.mask;
             numbers[at] = own;
-            // If it has but one word, the next number comes over the second.
+            // If it has but one word, the next number is written over the second.
             (words[slot.place], words[slot.place + 1]) = (own as u16, (own >> 16) as u16);
         }
         let list = &self.cuts.lists[self.cuts.list(&numbers)..];
@@ -215,10 +216,10 @@ impl Tree {
                 break;
             }
         }
-        NOBODY
+        NO_FILTER
     }
 
-    /// The entry of a box, or [`NOBODY`].
+    /// The entry of a box, or [`NO_FILTER`].
     #[cfg(target_arch = "x86_64")]
     #[inline]
     pub(super) fn entry(&self, number: u32) -> u32 {
@@ -227,7 +228,7 @@ impl Tree {
 
     /// Bytes of memory.
     pub(super) fn bytes(&self) -> usize {
-        self.cuts.bytes() + size_of::<Record>() * self.records.len() + 4 * self.entries.len()
+        self.cuts.bytes() + size_of::<BoxRecord>() * self.records.len() + 4 * self.entries.len()
     }
 
     /// How many boxes, cells of the root, words of nodes and words of lists there are.
@@ -269,7 +270,7 @@ fn has<const WORDS: usize>(words: &[u16; RECORD + 1], low: &[u16; WORDS], high: 
 }
 
 /// The words of numbers, and behind them those of others.
-fn record(slots: &[Slot], numbers: &[u32; NUMBERS], others: &[u32; NUMBERS], halves: usize) -> [Record; 2] {
+fn record(slots: &[Slot], numbers: &[u32; NUMBERS], others: &[u32; NUMBERS], halves: usize) -> [BoxRecord; 2] {
     let mut words = [0_u16; 2 * RECORD];
     let behind = RECORD / 2 * halves;
     for ((slot, number), other) in slots.iter().zip(numbers).zip(others) {
@@ -279,7 +280,7 @@ fn record(slots: &[Slot], numbers: &[u32; NUMBERS], others: &[u32; NUMBERS], hal
         }
     }
     let (first, second) = words.split_at(RECORD);
-    [first, second].map(|half| Record(std::array::from_fn(|at| half[at])))
+    [first, second].map(|half| BoxRecord(std::array::from_fn(|at| half[at])))
 }
 
 /// What of a range there is under a mask, in parts whose upper and lower sixteen bits are ranges that are independent of
@@ -328,26 +329,26 @@ fn boxes(drafts: &[&Draft], ranks: &[u64], entries: &[u32]) -> Option<(Vec<Bound
         owners.extend(own.iter().map(|_| entries[filter]));
         all.extend(own);
     }
-    owners.push(NOBODY);
+    owners.push(NO_FILTER);
     Some((all, owners.into()))
 }
 
 /// Windows that have all numbers; also says where each is after packing.
-fn windows(slots: &mut [Slot], need: u32) -> Option<Vec<Window>> {
+fn windows(slots: &mut [Slot], need: u32) -> Option<Vec<VectorWindow>> {
     let mut order: Vec<usize> = (0..slots.len()).collect();
     order.sort_by_key(|at| slots[*at].offset);
-    let mut windows: Vec<Window> = Vec::new();
+    let mut windows: Vec<VectorWindow> = Vec::new();
     // Bytes of the packed words that are taken in the last window.
     let mut taken = 0;
     for at in order {
         let slot = &mut slots[at];
         let size = if slot.width == 3 { 4 } else { slot.width };
-        let fits = |window: &Window, taken: u32| {
+        let fits = |window: &VectorWindow, taken: u32| {
             slot.offset + slot.width <= window.offset + WINDOW && taken.next_multiple_of(size) + size <= WINDOW
         };
         if !windows.last().is_some_and(|window| fits(window, taken)) {
             let offset = slot.offset.min(need - WINDOW);
-            windows.push(Window { offset, pack: [0x80; 16], spread: [0x80; 2 * RECORD] });
+            windows.push(VectorWindow { offset, pack: [0x80; 16], spread: [0x80; 2 * RECORD] });
             taken = 0;
         }
         let many = windows.len() as u32 - 1;
@@ -367,13 +368,13 @@ fn windows(slots: &mut [Slot], need: u32) -> Option<Vec<Window>> {
 }
 
 /// Words of eight bytes that have all bytes that are wanted; none if these contradict each other.
-fn constants(mut wanted: Vec<Wanted>, need: u32) -> Option<Vec<Constant>> {
+fn constants(mut wanted: Vec<FixedByte>, need: u32) -> Option<Vec<HeaderConstant>> {
     wanted.retain(|own| own.mask != 0);
     wanted.sort_by_key(|own| own.offset);
-    let mut constants: Vec<Constant> = Vec::new();
+    let mut constants: Vec<HeaderConstant> = Vec::new();
     for own in wanted {
         if constants.last().is_none_or(|constant| own.offset >= constant.offset + 8) {
-            constants.push(Constant { offset: own.offset.min(need - 8), mask: 0, value: 0 });
+            constants.push(HeaderConstant { offset: own.offset.min(need - 8), mask: 0, value: 0 });
         }
         let constant = constants.last_mut()?;
         let shift = 8 * (own.offset - constant.offset);

@@ -1,4 +1,4 @@
-/* What `quaject/filter.h` offers, once each, right and wrong; under sanitizers, which see what leaks and who reads beyond. */
+/* What `quaject/filter.h` offers, once each, right and wrong; under sanitizers, which see leaks and reads beyond. */
 #include <quaject/filter.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,15 +3,15 @@
 
 mod models;
 mod sound;
+mod weak_advance;
 mod weak_barrier;
-mod weak_enter;
-mod weak_leave;
+mod weak_give_back;
 mod weak_publish;
 
 models::models!(sound, as_they_are);
-models::models!(weak_barrier, unordered_pins);
-models::models!(weak_enter, unordered_entering);
-models::models!(weak_leave, unordered_leaving);
+models::models!(weak_barrier, unordered_barriers);
+models::models!(weak_advance, unordered_pinning);
+models::models!(weak_give_back, unordered_unpinning);
 models::models!(weak_publish, unordered_publishing);
 
 #[test]
@@ -20,13 +20,13 @@ fn what_a_pinned_reader_may_see_is_kept() {
 }
 
 #[test]
-fn memory_is_used_again_when_nobody_looks_at_it() {
-    as_they_are::used_again();
+fn memory_is_reused_when_no_reader_uses_it() {
+    as_they_are::reused();
 }
 
 #[test]
-fn a_slot_is_given_to_another_key() {
-    as_they_are::slot_given_on();
+fn a_slot_is_reused_for_another_key() {
+    as_they_are::slot_changes_key();
 }
 
 #[test]
@@ -37,29 +37,29 @@ fn a_key_that_moves_is_always_found() {
 #[test]
 #[should_panic(expected = "Causality violation")]
 fn pins_without_barrier_are_caught() {
-    unordered_pins::used_again();
+    unordered_barriers::reused();
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn entering_without_order_is_caught() {
-    unordered_entering::used_again();
+fn pinning_without_order_is_caught() {
+    unordered_pinning::reused();
 }
 
 #[test]
 #[should_panic(expected = "Causality violation")]
-fn leaving_without_order_is_caught() {
-    unordered_leaving::used_again();
+fn unpinning_without_order_is_caught() {
+    unordered_unpinning::reused();
 }
 
 #[test]
 #[should_panic(expected = "has another's rank")]
 fn publishing_without_order_is_caught() {
-    unordered_publishing::slot_given_on();
+    unordered_publishing::slot_changes_key();
 }
 
 #[test]
 #[should_panic(expected = "was not found")]
-fn showing_the_way_without_order_is_caught() {
+fn publishing_displacements_without_order_is_caught() {
     unordered_publishing::key_moves();
 }

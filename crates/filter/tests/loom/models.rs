@@ -38,14 +38,14 @@ macro_rules! models {
                 places: [UnsafeCell<u64>; 2],
             }
 
-            // SAFETY: loom checks that nobody writes to a place that somebody looks at.
+            // SAFETY: loom checks that no place is written that a reader reads.
             unsafe impl Sync for Snapshots {}
             // SAFETY: as above.
             unsafe impl Send for Snapshots {}
 
-            /// A writer replaces what readers look at, and writes to the old place once it may; twice, so that a pin of an
+            /// A writer replaces what readers read, and writes to the old place once it may; twice, so that a pin of an
             /// epoch that is over is seen, too.
-            pub(crate) fn used_again() {
+            pub(crate) fn reused() {
                 loom::model(|| {
                     let shared = Arc::new(Snapshots {
                         epochs: Epochs::new(),
@@ -73,7 +73,7 @@ macro_rules! models {
                         shared.current.swap(own as u64, Ordering::AcqRel);
                         limbo.push(&shared.epochs, old);
                         let Some(free) = limbo.pop(shared.epochs.oldest()) else { break };
-                        // SAFETY: nobody looks at it any more; loom checks it.
+                        // SAFETY: no reader uses it any more; loom checks it.
                         shared.places[free].with_mut(|place| unsafe { *place = 7 });
                     }
                     reader.join().expect("the reader returns");
@@ -98,7 +98,7 @@ macro_rules! models {
             }
 
             /// The filter of one key goes, and its slot is for another.
-            pub(crate) fn slot_given_on() {
+            pub(crate) fn slot_changes_key() {
                 loom::model(|| {
                     let shared = shared(None);
                     let pin = shared.epochs.register();

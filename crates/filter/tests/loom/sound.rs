@@ -11,8 +11,9 @@ pub(crate) mod sync {
     pub(crate) use loom::sync::{Arc, Mutex};
 
     pub(crate) const PUBLISH: Ordering = Ordering::Release;
-    pub(crate) const ENTER: Ordering = Ordering::Release;
-    pub(crate) const LEAVE: Ordering = Ordering::Release;
+    pub(crate) const ADVANCE: Ordering = Ordering::Release;
+    pub(crate) const GIVE_BACK: Ordering = Ordering::Release;
     pub(crate) const OBSERVE: Ordering = Ordering::Acquire;
+    pub(crate) const MARK: Ordering = Ordering::AcqRel;
     pub(crate) const BARRIER: Ordering = Ordering::SeqCst;
 }

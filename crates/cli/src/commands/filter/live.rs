@@ -4,7 +4,7 @@ use super::capture::{Recorded, link_type};
 use crate::terminal::say;
 use quaject_esp_run::{Signals, Trouble};
 use quaject_filter::af_xdp::AfXdp;
-use quaject_filter::pcap::{Live, Pcap, Refused};
+use quaject_filter::pcap::{Live, Pcap, PcapError};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -83,7 +83,7 @@ impl<'p> Source<'p> {
         let signals = Signals::listen()?;
         let (listener, link_type, how) = match way {
             Way::Overhear => {
-                let live = pcap.listen(name).map_err(|why: Refused| {
+                let live = pcap.listen(name).map_err(|why: PcapError| {
                     Trouble::new(format!("cannot listen to `{name}`: {why}")).help(
                         "`ip link` lists the interfaces; it takes root, or a `qj` after `setcap cap_net_raw+ep`, to listen to them",
                     )

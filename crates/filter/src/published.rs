@@ -1,0 +1,65 @@
+//! What the writer publishes to readers: the current snapshot, with the epochs that say when an old one may be dropped.
+//! Knows nothing of how a snapshot is built.
+
+use crate::epoch::Epochs;
+use crate::stage::Snapshot;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// The part of a classifier that readers see.
+pub(crate) struct Published {
+    current: AtomicPtr<Snapshot>,
+    /// The code of the snapshot's only chunk, if that is all there is to do; else null.
+    entry: AtomicPtr<()>,
+    pub(crate) epochs: Epochs,
+}
+
+impl Published {
+    /// Publishes an empty snapshot.
+    pub(crate) fn new() -> Published {
+        Published {
+            current: AtomicPtr::new(Box::into_raw(Box::default())),
+            entry: AtomicPtr::new(ptr::null_mut()),
+            epochs: Epochs::new(),
+        }
+    }
+
+    /// Publishes a snapshot. Returns the old one, which readers may still use.
+    pub(crate) fn replace(&self, snapshot: Snapshot) -> Box<Snapshot> {
+        let entry = snapshot.entry();
+        let new = Box::into_raw(Box::new(snapshot));
+        // Pairs with the acquire in `snapshot`: everything in the snapshot is written before it is published.
+        let old = self.current.swap(new, Ordering::AcqRel);
+        // Pairs with the acquire in `entry`. What was there before is in the old snapshot and kept with it.
+        self.entry.store(entry, Ordering::Release);
+        // SAFETY: pointers in `current` were made by `Box::into_raw`, and this one has just been taken out.
+        unsafe { Box::from_raw(old) }
+    }
+
+    /// The current snapshot.
+    ///
+    /// # Safety
+    /// The reader is pinned, and stays so as long as the snapshot is used.
+    #[inline]
+    pub(crate) unsafe fn snapshot<'r>(&self) -> &'r Snapshot {
+        // Pairs with the release in `replace`.
+        let snapshot = self.current.load(Ordering::Acquire);
+        // SAFETY: the reader is pinned, so the snapshot is dropped after its last use at the earliest.
+        unsafe { &*snapshot }
+    }
+
+    /// The code that classifies a packet without the snapshot, or null.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    #[inline]
+    pub(crate) fn entry(&self) -> *mut () {
+        // Pairs with the release in `replace`.
+        self.entry.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Published {
+    fn drop(&mut self) {
+        // SAFETY: pointers in `current` were made by `Box::into_raw`; no reader is left, because readers share this.
+        drop(unsafe { Box::from_raw(*self.current.get_mut()) });
+    }
+}
