@@ -48,8 +48,12 @@ pub(crate) enum ColorChoice {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub(crate) enum MessageForm {
+    /// Text with the source lines and carets
     Human,
+    /// A JSON object a line
     Json,
+    /// A SARIF 2.1.0 log for each program, for code hosts and editors; other messages are as with json
+    Sarif,
 }
 
 #[derive(Subcommand, Debug)]

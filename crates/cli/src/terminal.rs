@@ -1,9 +1,9 @@
 //! What `qj` prints and with which status it ends. Knows no command.
 
 use crate::arguments::{ColorChoice, MessageForm};
+use quaject_diagnostic::{self as render, Color};
 use quaject_esp_run::files::write_file;
 use quaject_esp_run::{Blame, Trouble};
-use quaject_esp_syntax::diagnostics::render::{self, Color};
 use quaject_esp_syntax::diagnostics::{Diagnostic, Severity};
 use quaject_esp_syntax::span::SourceMap;
 use std::io::{self, IsTerminal, Write};
@@ -95,6 +95,7 @@ impl Terminal {
         let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity() == Severity::Error).count();
         match self.form {
             MessageForm::Json => say(&render::json(sources, diagnostics)),
+            MessageForm::Sarif => say(&render::sarif(sources, diagnostics, "qj", env!("CARGO_PKG_VERSION"))),
             MessageForm::Human => {
                 say(&render::human(sources, diagnostics, self.color));
                 let warnings = diagnostics.len() - errors;
@@ -124,7 +125,7 @@ impl Terminal {
                 }
                 say(&text);
             }
-            MessageForm::Json => {
+            MessageForm::Json | MessageForm::Sarif => {
                 let object = serde_json::json!({
                     "severity": "error", "message": trouble.cause, "help": trouble.help,
                 });

@@ -5,8 +5,8 @@
 #[path = "../tests/front_end/support.rs"]
 mod support;
 
+use quaject_diagnostic::{Color, human, json};
 use quaject_esp_syntax::check::analyze;
-use quaject_esp_syntax::diagnostics::render::{Color, human, json};
 use quaject_esp_syntax::format::format;
 use quaject_esp_syntax::parser::{parse, parse_fast_paths};
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};

@@ -1,10 +1,9 @@
-//! What the compiler has to say: stable code, place, cause, way out. Rendering lives in the submodules;
-//! finding the faults does not.
+//! The diagnostic codes of ESP, with their explanations. Diagnostics are found elsewhere, and rendered by
+//! `quaject-diagnostic`.
 
 pub mod explain;
-pub mod render;
 
-use crate::span::Span;
+pub use quaject_diagnostic::Severity;
 
 macro_rules! codes {
     ($($code:ident $title:literal,)*) => {
@@ -91,49 +90,16 @@ codes! {
     W0908 "arithmetic wraps before it is widened",
 }
 
-/// Whether a diagnostic forbids output.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-#[allow(missing_docs)]
-pub enum Severity {
-    Error,
-    Warning,
-}
-
-/// One message about a program.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Diagnostic {
-    /// Its code.
-    pub code: Code,
-    /// The main place.
-    pub span: Span,
-    /// Lower case, no full stop, names in backticks.
-    pub message: String,
-    /// Further places, each with a few words.
-    pub labels: Vec<(Span, String)>,
-    /// The way out.
-    pub help: Option<String>,
-}
-
-impl Diagnostic {
-    /// A diagnostic at a place.
-    pub fn new(code: Code, span: Span, message: impl Into<String>) -> Diagnostic {
-        Diagnostic { code, span, message: message.into(), labels: Vec::new(), help: None }
-    }
-
-    /// Adds another place.
-    pub fn label(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
-        self.labels.push((span, text.into()));
-        self
-    }
-
-    /// Sets the way out.
-    pub fn help(mut self, text: impl Into<String>) -> Diagnostic {
-        self.help = Some(text.into());
-        self
+impl quaject_diagnostic::Code for Code {
+    fn name(self) -> &'static str {
+        Code::name(self)
     }
 
     /// Error or warning, by the code's letter.
-    pub fn severity(&self) -> Severity {
-        if self.code.name().starts_with('W') { Severity::Warning } else { Severity::Error }
+    fn severity(self) -> Severity {
+        if Code::name(self).starts_with('W') { Severity::Warning } else { Severity::Error }
     }
 }
+
+/// One message about a program.
+pub type Diagnostic = quaject_diagnostic::Diagnostic<Code>;

@@ -12,6 +12,7 @@ pub mod lexer;
 pub mod literal;
 mod lower;
 pub mod parser;
-pub mod span;
 pub mod tree;
 pub mod types;
+
+pub use quaject_diagnostic::span;

@@ -4,8 +4,8 @@
 //! `cargo test --release -p quaject-esp-syntax --test memory -- --nocapture` prints memory and time of every pattern;
 //! `MEMORY_PATTERNS=block` measures those with this word in their name alone.
 
+use quaject_diagnostic::{Color, human, json};
 use quaject_esp_syntax::check::{Loader, analyze, decode};
-use quaject_esp_syntax::diagnostics::render::{Color, human, json};
 use quaject_esp_syntax::span::{FileId, SourceMap};
 use quaject_test_support::Effort;
 use quaject_test_support::hostile::{CLOSEST, PATTERNS, Pattern};

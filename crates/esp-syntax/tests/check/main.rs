@@ -52,10 +52,7 @@ fn place(span: Span, sources: &SourceMap) -> String {
 }
 
 fn describe(diagnostic: &Diagnostic, sources: &SourceMap) -> String {
-    let severity = match diagnostic.severity() {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-    };
+    let severity = diagnostic.severity().name();
     let (code, message) = (diagnostic.code.name(), &diagnostic.message);
     let mut text = format!("{severity}[{code}]: {message}\n  at {}\n", place(diagnostic.span, sources));
     for (span, label) in &diagnostic.labels {

@@ -1,8 +1,8 @@
 //! `qj explain`: every code has a text of the promised form, and its programs do what it says.
 
 use crate::support::{NoFiles, explained};
+use quaject_diagnostic::{Color, human};
 use quaject_esp_syntax::check::analyze;
-use quaject_esp_syntax::diagnostics::render::{Color, human};
 use quaject_esp_syntax::diagnostics::{Code, Diagnostic, Severity};
 use quaject_esp_syntax::format::format;
 use quaject_esp_syntax::parser::parse;

@@ -2,9 +2,9 @@
 
 use crate::support::{PIECES, PROGRAMS};
 use proptest::prelude::*;
+use quaject_diagnostic::{Color, human};
 use quaject_esp_syntax::ast::File;
 use quaject_esp_syntax::check::analyze;
-use quaject_esp_syntax::diagnostics::render::{Color, human};
 use quaject_esp_syntax::parser::{Parse, parse, parse_fast_paths};
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
 

@@ -2,9 +2,9 @@
 
 use crate::support::NoFiles;
 use expect_test::{Expect, expect};
+use quaject_diagnostic::{Color, human, json};
 use quaject_esp_syntax::check::analyze;
 use quaject_esp_syntax::diagnostics::Diagnostic;
-use quaject_esp_syntax::diagnostics::render::{Color, human, json};
 use quaject_esp_syntax::parser::{parse, parse_fast_paths};
 use quaject_esp_syntax::span::{SourceFile, SourceMap};
 
