@@ -132,8 +132,10 @@ fn row(model: &ModelProgram, traced: &TraceStep, environment: usize, is_violatio
     let row = |from: u32, to: usize, label: String| Some(Row { from: from as usize, to, label, tip: tip.clone() });
     match traced.step {
         Step::Communicate { sender, receiver, .. } => row(sender, receiver as usize, said),
-        Step::FromWorld { instance, .. } => Some(Row { from: environment, to: instance as usize, label: said, tip }),
-        Step::ToWorld { instance, .. } => row(instance, environment, said),
+        Step::FromEnvironment { instance, .. } => {
+            Some(Row { from: environment, to: instance as usize, label: said, tip })
+        }
+        Step::ToEnvironment { instance, .. } => row(instance, environment, said),
         Step::After { instance, .. } => row(instance, instance as usize, "after".into()),
         Step::Else { instance } => row(instance, instance as usize, "else".into()),
         Step::Local { instance } if is_violation || !traced.calls.is_empty() => {

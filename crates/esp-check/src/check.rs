@@ -182,8 +182,8 @@ fn last_holder(run: &[ResolvedStep]) -> u32 {
     let actor = |step: Step| match step {
         Step::Communicate { receiver, .. } => receiver,
         Step::Local { instance }
-        | Step::FromWorld { instance, .. }
-        | Step::ToWorld { instance, .. }
+        | Step::FromEnvironment { instance, .. }
+        | Step::ToEnvironment { instance, .. }
         | Step::After { instance, .. }
         | Step::Else { instance } => instance,
     };

@@ -2,9 +2,9 @@
 
 use crate::dispatch::can_take;
 use quaject_esp_exec::datum::print;
-use quaject_esp_exec::explore::Offered;
+use quaject_esp_exec::environment::Environment;
+use quaject_esp_exec::explore::OpenBranch;
 use quaject_esp_exec::step::{Control, Machine, State};
-use quaject_esp_exec::world::World;
 use quaject_esp_ir::ir::{ChannelId, Direction, Location, Program};
 
 /// Everybody at one moment.
@@ -42,7 +42,7 @@ impl Configuration {
     pub(crate) fn of(
         machine: &mut Machine<'_>,
         state: &mut State,
-        environment: &mut dyn World,
+        environment: &mut dyn Environment,
         before: Option<&Configuration>,
     ) -> Configuration {
         let processes: Vec<usize> = machine.instance_processes().map(|process| process.0 as usize).collect();
@@ -59,21 +59,21 @@ impl Configuration {
 fn instance_status(
     machine: &mut Machine<'_>,
     state: &mut State,
-    environment: &mut dyn World,
+    environment: &mut dyn Environment,
     processes: &[usize],
     instance: u32,
     before: &[(String, String)],
 ) -> InstanceStatus {
-    let standing = machine.standing(state, instance);
+    let standing = machine.instance_view(state, instance);
     let mut waits = Vec::new();
     for (branch, offered) in standing.branches.iter().enumerate() {
         waits.extend(match offered {
-            Some(Offered::In(channel)) => {
+            Some(OpenBranch::In(channel)) => {
                 let program = machine.program();
                 let writes = |other: &u32| uses(program, processes[*other as usize], *channel, Direction::Out);
                 Some(AwaitedEvent::Partner(*channel, Direction::In, others(state, processes, instance, &writes)))
             }
-            Some(Offered::Out(channel)) => {
+            Some(OpenBranch::Out(channel)) => {
                 let message = machine.message(state, environment, instance, branch as u32);
                 let program = machine.program();
                 let reads = |other: &u32| {
@@ -84,14 +84,19 @@ fn instance_status(
                 };
                 Some(AwaitedEvent::Partner(*channel, Direction::Out, others(state, processes, instance, &reads)))
             }
-            Some(Offered::FromWorld(channel) | Offered::ToWorld(channel)) => Some(AwaitedEvent::World(*channel)),
-            Some(Offered::After) => Some(AwaitedEvent::Time),
+            Some(OpenBranch::FromEnvironment(channel) | OpenBranch::ToEnvironment(channel)) => {
+                Some(AwaitedEvent::World(*channel))
+            }
+            Some(OpenBranch::After) => Some(AwaitedEvent::Time),
             None => None,
         });
     }
     let variables = match standing.control {
         Control::Waiting { .. } => {
-            let known = machine.observed(state, instance).into_iter().chain(machine.stored(state, instance));
+            let known = machine
+                .register_variables(state, instance)
+                .into_iter()
+                .chain(machine.memory_variables(state, instance));
             let text = |(name, ty, value): (smol_str::SmolStr, _, _)| {
                 let mut text = String::new();
                 print(machine.program(), ty, &value, &mut text);
@@ -99,7 +104,7 @@ fn instance_status(
             };
             known.map(text).collect()
         }
-        Control::Running { .. } | Control::Lent { .. } | Control::Ended => before.to_vec(),
+        Control::Running { .. } | Control::CapturedByPath { .. } | Control::Ended => before.to_vec(),
     };
     InstanceStatus { control: standing.control, location: machine.location(state, instance), waits, variables }
 }

@@ -159,8 +159,8 @@ impl TraceStep {
             Step::Communicate { sender, receiver, .. } => {
                 format!("{} -> {}: {}{}", name(sender), name(receiver), said(), at(0))
             }
-            Step::FromWorld { instance, .. } => format!("world -> {}: {}{}", name(instance), said(), at(0)),
-            Step::ToWorld { instance, .. } => format!("{} -> world: {}{}", name(instance), said(), at(0)),
+            Step::FromEnvironment { instance, .. } => format!("world -> {}: {}{}", name(instance), said(), at(0)),
+            Step::ToEnvironment { instance, .. } => format!("{} -> world: {}{}", name(instance), said(), at(0)),
             Step::After { instance, .. } => format!("{}: its time has passed{}", name(instance), at(0)),
             Step::Else { instance } => format!("{}: else{}", name(instance), at(0)),
         };

@@ -17,10 +17,10 @@ use crate::configuration::Configuration;
 use crate::counterexample::{Counterexample, Problem, TraceStep};
 use crate::successors::MAX_FUEL;
 use quaject_esp_exec::datum::{self, Datum};
-use quaject_esp_exec::explore::Offered;
+use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
+use quaject_esp_exec::explore::OpenBranch;
 use quaject_esp_exec::report::Outcome;
-use quaject_esp_exec::step::{Checks, Effect, Machine, Outside, State, Step, TooLarge};
-use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
+use quaject_esp_exec::step::{Checks, Effect, EnvironmentMode, Machine, State, Step, TooLarge};
 use quaject_esp_ir::ir::{ChannelId, ExternId, Location};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope};
 use quaject_esp_ir::text::print_bytes;
@@ -88,7 +88,7 @@ pub fn write(model: &ModelProgram, files: &[(String, String)], found: &Counterex
             line("cycle".into());
         }
         line(traced.step.to_string());
-        if let (Step::FromWorld { .. }, Some((channel, message))) = (traced.step, &traced.message) {
+        if let (Step::FromEnvironment { .. }, Some((channel, message))) = (traced.step, &traced.message) {
             let types = &program.channels[channel.0 as usize].payload;
             line(format!("message {}", datum::print_message(program, types, message)).trim_end().to_string());
         }
@@ -118,14 +118,14 @@ fn problem_at_end(
     ending: &str,
     machine: &mut Machine<'_>,
     state: &mut State,
-    environment: &mut dyn World,
+    environment: &mut dyn Environment,
 ) -> Option<Problem> {
     let (name, details) = ending.split_once(' ').unwrap_or((ending, ""));
     let instance = |number: &str| number.parse().ok().filter(|instance| *instance < state.instances());
     match name {
-        "deadlock" => match machine.rest(state, environment) {
+        "deadlock" => match machine.classify_quiescence(state, environment) {
             Outcome::Faulted(report) => Some(Problem::Fault(report)),
-            Outcome::Ended(_) | Outcome::Resting(_) | Outcome::Budget => None,
+            Outcome::Ended(_) | Outcome::Quiescent(_) | Outcome::Budget => None,
         },
         "property" => Some(Problem::Property { property: details.to_string() }),
         "starvation" => {
@@ -205,10 +205,10 @@ impl CounterexampleFile {
     fn replay_with(
         &self,
         model: &ModelProgram,
-        observe: &mut dyn FnMut(&mut Machine<'_>, &mut State, &mut dyn World),
+        observe: &mut dyn FnMut(&mut Machine<'_>, &mut State, &mut dyn Environment),
     ) -> Result<Result<Counterexample, ParseError>, TooLarge> {
         let mut machine = Machine::new(&model.program, Checks::On)?;
-        machine.be_patient(MAX_FUEL);
+        machine.set_fuel_limit(MAX_FUEL);
         let mut state = machine.start();
         for instance in 0..state.instances() {
             if model.role(instance) == Role::LeftOut {
@@ -240,9 +240,9 @@ impl CounterexampleFile {
                 Err(error) => return bad(format!("{error}")),
             };
             let channel = match step {
-                Step::FromWorld { instance, branch } if instance < state.instances() => {
-                    match machine.standing(&state, instance).branches.get(branch as usize) {
-                        Some(Some(Offered::FromWorld(channel))) => Some(*channel),
+                Step::FromEnvironment { instance, branch } if instance < state.instances() => {
+                    match machine.instance_view(&state, instance).branches.get(branch as usize) {
+                        Some(Some(OpenBranch::FromEnvironment(channel))) => Some(*channel),
                         Some(_) | None => None,
                     }
                 }
@@ -255,12 +255,12 @@ impl CounterexampleFile {
                     return Ok(Err(ParseError { line: *number, message }));
                 }
             }
-            if !machine.is_possible(step, &mut state, &mut environment, Outside::AsTraced) {
+            if !machine.is_enabled(step, &mut state, &mut environment, EnvironmentMode::AsTraced) {
                 return bad(format!("step `{step}` is not possible here"));
             }
             found.steps.push(trace_step(&mut machine, &mut state, &mut environment, step));
             let mut effect = machine.step(step, &mut state, &mut environment, &mut { MAX_FUEL });
-            if machine.is_impatient() {
+            if machine.fuel_exhausted() {
                 effect = Effect::Unfinished;
             }
             if let Some(name) = environment.missing.take() {
@@ -282,8 +282,8 @@ impl CounterexampleFile {
                     let instance = match step {
                         Step::Communicate { sender, .. } => sender,
                         Step::Local { instance }
-                        | Step::FromWorld { instance, .. }
-                        | Step::ToWorld { instance, .. }
+                        | Step::FromEnvironment { instance, .. }
+                        | Step::ToEnvironment { instance, .. }
                         | Step::After { instance, .. }
                         | Step::Else { instance } => instance,
                     };
@@ -309,14 +309,14 @@ fn trace_step(
         Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
             vec![branch(sender, sender_branch), branch(receiver, receiver_branch)]
         }
-        Step::FromWorld { instance, branch: number }
-        | Step::ToWorld { instance, branch: number }
+        Step::FromEnvironment { instance, branch: number }
+        | Step::ToEnvironment { instance, branch: number }
         | Step::After { instance, branch: number } => vec![branch(instance, number)],
     };
     let message = match step {
         Step::Communicate { sender, sender_branch, .. } => machine.message(state, environment, sender, sender_branch),
-        Step::ToWorld { instance, branch } => machine.message(state, environment, instance, branch),
-        Step::FromWorld { .. } => environment.message.clone(),
+        Step::ToEnvironment { instance, branch } => machine.message(state, environment, instance, branch),
+        Step::FromEnvironment { .. } => environment.message.clone(),
         Step::Local { .. } | Step::After { .. } | Step::Else { .. } => None,
     };
     TraceStep { step, message, calls: Vec::new(), locations }
@@ -351,7 +351,7 @@ impl RecordedEnvironment<'_> {
     }
 }
 
-impl World for RecordedEnvironment<'_> {
+impl Environment for RecordedEnvironment<'_> {
     fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
         match &self.message {
             Some((offered, message)) if *offered == channel => Offer::Message(message),

@@ -3,7 +3,7 @@
 
 use crate::domain::{self, Unbounded};
 use quaject_esp_exec::datum::Datum;
-use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
+use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
 use quaject_esp_ir::ir::{Boundary, ChannelId, ExternId, Op};
 use quaject_esp_ir::model::ModelProgram;
 use rustc_hash::FxHashSet;
@@ -26,11 +26,11 @@ impl EnvironmentValues {
         for (index, channel) in model.program.channels.iter().enumerate() {
             let id = ChannelId(index as u32);
             messages.push(match (channel.boundary, is_read(model, id)) {
-                (Boundary::FromWorld, true) => domain::messages(model, id).unwrap_or_else(|unbounded| {
+                (Boundary::FromEnvironment, true) => domain::messages(model, id).unwrap_or_else(|unbounded| {
                     missing.push(unbounded);
                     Vec::new()
                 }),
-                (Boundary::FromWorld, false) | (Boundary::Internal | Boundary::ToWorld, _) => Vec::new(),
+                (Boundary::FromEnvironment, false) | (Boundary::Internal | Boundary::ToEnvironment, _) => Vec::new(),
             });
         }
         let called = called_functions(model);
@@ -76,7 +76,7 @@ pub(crate) enum QuiescenceProbe {
 
 /// The world as one step sees it.
 #[derive(Debug)]
-pub(crate) struct Environment {
+pub(crate) struct OpenEnvironment {
     environment_values: Arc<EnvironmentValues>,
     /// The message on offer: channel and number.
     offered: Option<(ChannelId, usize)>,
@@ -93,9 +93,9 @@ pub(crate) struct Environment {
     arguments_log: Option<Vec<Vec<Datum>>>,
 }
 
-impl Environment {
-    pub(crate) fn new(environment_values: Arc<EnvironmentValues>) -> Environment {
-        Environment {
+impl OpenEnvironment {
+    pub(crate) fn new(environment_values: Arc<EnvironmentValues>) -> OpenEnvironment {
+        OpenEnvironment {
             environment_values,
             offered: None,
             probe: QuiescenceProbe::No,
@@ -182,7 +182,7 @@ impl Environment {
     }
 }
 
-impl World for Environment {
+impl Environment for OpenEnvironment {
     fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
         match self.offered {
             Some((offered, number)) if offered == channel => {

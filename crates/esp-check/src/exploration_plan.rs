@@ -14,7 +14,7 @@ use crate::ltl::{Atom, Term};
 use crate::options::Symmetry;
 use crate::waits::waits;
 use quaject_esp_exec::datum::Datum;
-use quaject_esp_exec::explore::{Offered, Standing};
+use quaject_esp_exec::explore::{InstanceView, OpenBranch};
 use quaject_esp_exec::step::Control;
 use quaject_esp_ir::ir::{
     AltOrder, Body, Boundary, ChannelId, Direction, LabelId, MemoryMode, Op, ProcessId, Program, Terminator, Type, Wait,
@@ -111,7 +111,7 @@ impl<'m> ExplorationPlan<'m> {
         }
         let first = instances + usize::from(pools);
         let bounds = model.bounds.iter().enumerate().filter_map(|(channel, bound)| Some((channel, (*bound)?)));
-        let is_open = |channel: &usize| program.channels[*channel].boundary == Boundary::FromWorld;
+        let is_open = |channel: &usize| program.channels[*channel].boundary == Boundary::FromEnvironment;
         let counters: Vec<_> = bounds
             .filter(|(channel, _)| is_open(channel))
             .enumerate()
@@ -291,18 +291,18 @@ impl<'m> ExplorationPlan<'m> {
     }
 
     /// The instances with which one that stands so can have to do, if only these can take what it sends.
-    pub(crate) fn dependents(&self, instance: u32, standing: &Standing, receivers: u128) -> u128 {
+    pub(crate) fn dependents(&self, instance: u32, standing: &InstanceView, receivers: u128) -> u128 {
         let text = &self.summaries[self.processes[instance as usize].0 as usize];
         let mut dependents = text.always_dependent;
         match standing.control {
             Control::Running { .. } if text.exits => return u128::MAX,
-            Control::Running { .. } | Control::Waiting { .. } | Control::Lent { .. } | Control::Ended => {}
+            Control::Running { .. } | Control::Waiting { .. } | Control::CapturedByPath { .. } | Control::Ended => {}
         }
         for offered in standing.branches.iter().flatten() {
             dependents |= match offered {
-                Offered::In(channel) => self.users[channel.0 as usize].1,
-                Offered::Out(channel) => self.users[channel.0 as usize].0 & receivers,
-                Offered::FromWorld(_) | Offered::ToWorld(_) | Offered::After => 0,
+                OpenBranch::In(channel) => self.users[channel.0 as usize].1,
+                OpenBranch::Out(channel) => self.users[channel.0 as usize].0 & receivers,
+                OpenBranch::FromEnvironment(_) | OpenBranch::ToEnvironment(_) | OpenBranch::After => 0,
             };
         }
         dependents & !instance_bit(instance as usize)

@@ -20,8 +20,8 @@ pub(crate) fn participant_set(step: Step) -> u128 {
     match step {
         Step::Communicate { sender, receiver, .. } => instance_bit(sender as usize) | instance_bit(receiver as usize),
         Step::Local { instance }
-        | Step::FromWorld { instance, .. }
-        | Step::ToWorld { instance, .. }
+        | Step::FromEnvironment { instance, .. }
+        | Step::ToEnvironment { instance, .. }
         | Step::After { instance, .. }
         | Step::Else { instance } => instance_bit(instance as usize),
     }

@@ -13,7 +13,7 @@ use crate::search::BETWEEN_PROGRESS;
 use crate::store::{Insertion, PackedStates, StateRef, Store, hash, signature};
 use crate::successors::{SuccessorGenerator, TransitionOutcome};
 use quaject_esp_exec::step::{Step, TooLarge};
-use quaject_esp_ir::ir::Rest;
+use quaject_esp_ir::ir::Blocking;
 use quaject_esp_ir::model::Role;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -154,7 +154,7 @@ pub(crate) fn search(
     Ok(LassoOutcome::None)
 }
 
-/// Standing still counts as a step of everybody.
+/// InstanceView still counts as a step of everybody.
 const STUTTER: u128 = u128::MAX;
 
 /// How many numbers of a node are not the program's state.
@@ -558,7 +558,7 @@ impl FairnessScope {
     /// Who can take a move of those found that has to be taken.
     fn must_move(self, generator: &SuccessorGenerator<'_>) -> u128 {
         let fairness = |step: Step| match (self, step) {
-            (FairnessScope::ExceptEnvironment(_), Step::FromWorld { .. }) => 0,
+            (FairnessScope::ExceptEnvironment(_), Step::FromEnvironment { .. }) => 0,
             (FairnessScope::ExceptEnvironment(outside), step) if participant_set(step) & outside != 0 => 0,
             (FairnessScope::AllInstances | FairnessScope::ExceptEnvironment(_), step) => participant_set(step),
         };
@@ -577,8 +577,8 @@ impl WaitCache {
             *self.0.entry((slot, component)).or_insert_with(|| {
                 generator.load(slot, component);
                 let (machine, state, _) = generator.execution();
-                let standing = machine.standing(state, slot);
-                !standing.branches.is_empty() && standing.rest == Rest::Stuck
+                let standing = machine.instance_view(state, slot);
+                !standing.branches.is_empty() && standing.blocking == Blocking::Deadlock
             })
         };
         instances.fold(0, |all, slot| if waits(slot) { all | instance_bit(slot as usize) } else { all })

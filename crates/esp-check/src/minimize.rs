@@ -11,7 +11,7 @@ use crate::successors::MAX_FUEL;
 use crate::successors::waits_for_environment;
 use crate::successors::{SuccessorGenerator, Transition, TransitionOutcome};
 use quaject_esp_exec::report::{FaultReport, Outcome};
-use quaject_esp_exec::step::{Control, Effect, Outside, Step, TooLarge};
+use quaject_esp_exec::step::{Control, Effect, EnvironmentMode, Step, TooLarge};
 
 /// Most steps that are taken for it: of longer runs not all is left out that could be.
 const MAX_STEPS: usize = 1 << 20;
@@ -80,9 +80,9 @@ impl Replayer<'_, '_> {
             }
             environment.offer(chosen.sent_by_world(machine, state));
             environment.choose(&chosen.choices);
-            let is_possible = machine.is_possible(chosen.step, state, environment, Outside::AsTraced);
+            let is_enabled = machine.is_enabled(chosen.step, state, environment, EnvironmentMode::AsTraced);
             environment.rewind();
-            let effect = is_possible.then(|| machine.step(chosen.step, state, environment, &mut { MAX_FUEL }));
+            let effect = is_enabled.then(|| machine.step(chosen.step, state, environment, &mut { MAX_FUEL }));
             environment.offer(None);
             taken.push(chosen.clone());
             match (effect?, self.violation) {
@@ -112,12 +112,12 @@ impl Replayer<'_, '_> {
     fn deadlock(&mut self) -> Option<Box<FaultReport>> {
         let (machine, state, environment) = self.generator.execution();
         environment.choose(&[]);
-        if !machine.conceivable(state, environment).into_iter().all(waits_for_environment) {
+        if !machine.enabled_under_open_environment(state, environment).into_iter().all(waits_for_environment) {
             return None;
         }
         match self.generator.quiescence_of_loaded() {
             Outcome::Faulted(report) => Some(report),
-            Outcome::Ended(_) | Outcome::Resting(_) | Outcome::Budget => None,
+            Outcome::Ended(_) | Outcome::Quiescent(_) | Outcome::Budget => None,
         }
     }
 }

@@ -2,14 +2,14 @@
 //! single step with all that is said in it, taken once more by the flow IR's `step`.
 
 use crate::counterexample::TraceStep;
-use crate::environment::Environment;
+use crate::environment::OpenEnvironment;
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
 use crate::search::Violation;
 use crate::store::{StateRef, Store, hash, signature};
 use crate::successors::MAX_FUEL;
 use crate::successors::{SuccessorGenerator, Transition, TransitionOutcome};
 use quaject_esp_exec::datum::Datum;
-use quaject_esp_exec::explore::Offered;
+use quaject_esp_exec::explore::OpenBranch;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::{Effect, Machine, State, Step, TooLarge};
 use quaject_esp_ir::ir::{ChannelId, Location};
@@ -33,9 +33,9 @@ impl ResolvedStep {
 
     /// The channel at which the world sends in this step, and which of its messages.
     pub(crate) fn sent_by_world(&self, machine: &Machine<'_>, state: &State) -> Option<(ChannelId, usize)> {
-        let Step::FromWorld { instance, branch } = self.step else { return None };
-        match machine.standing(state, instance).branches.get(branch as usize) {
-            Some(Some(Offered::FromWorld(channel))) => Some((*channel, self.message? as usize)),
+        let Step::FromEnvironment { instance, branch } = self.step else { return None };
+        match machine.instance_view(state, instance).branches.get(branch as usize) {
+            Some(Some(OpenBranch::FromEnvironment(channel))) => Some((*channel, self.message? as usize)),
             Some(_) | None => None,
         }
     }
@@ -45,21 +45,20 @@ impl ResolvedStep {
         &self,
         machine: &mut Machine<'_>,
         state: &mut State,
-        environment: &mut Environment,
+        environment: &mut OpenEnvironment,
     ) -> (Option<(ChannelId, Vec<Datum>)>, Effect) {
         environment.choose(&self.choices);
         let message = match self.step {
-            Step::Communicate { sender, sender_branch: branch, .. } | Step::ToWorld { instance: sender, branch } => {
-                machine.message(state, environment, sender, branch)
-            }
-            Step::FromWorld { .. } => self.sent_by_world(machine, state).map(|(channel, number)| {
+            Step::Communicate { sender, sender_branch: branch, .. }
+            | Step::ToEnvironment { instance: sender, branch } => machine.message(state, environment, sender, branch),
+            Step::FromEnvironment { .. } => self.sent_by_world(machine, state).map(|(channel, number)| {
                 environment.offer(Some((channel, number)));
                 (channel, environment.environment_values().messages[channel.0 as usize][number].clone())
             }),
             Step::Local { .. } | Step::After { .. } | Step::Else { .. } => None,
         };
         environment.rewind();
-        machine.be_patient(MAX_FUEL);
+        machine.set_fuel_limit(MAX_FUEL);
         let effect = machine.step(self.step, state, environment, &mut { MAX_FUEL });
         environment.offer(None);
         (message, effect)
@@ -104,7 +103,7 @@ pub(crate) fn violation_in(
     let wanted = match violation {
         Violation::Deadlock(_) => match generator.quiescence(numbers) {
             Outcome::Faulted(report) => return Violation::Deadlock(report),
-            Outcome::Ended(_) | Outcome::Resting(_) | Outcome::Budget => return violation.clone(),
+            Outcome::Ended(_) | Outcome::Quiescent(_) | Outcome::Budget => return violation.clone(),
         },
         Violation::Leak(_) => return violation.clone(),
         Violation::Transition(wanted) => wanted,
@@ -208,8 +207,8 @@ pub(crate) fn annotate(plan: &ExplorationPlan<'_>, run: &[ResolvedStep]) -> Resu
             Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
                 vec![branch(sender, sender_branch), branch(receiver, receiver_branch)]
             }
-            Step::FromWorld { instance, branch: number }
-            | Step::ToWorld { instance, branch: number }
+            Step::FromEnvironment { instance, branch: number }
+            | Step::ToEnvironment { instance, branch: number }
             | Step::After { instance, branch: number } => vec![branch(instance, number)],
         };
         let (message, effect) = chosen.take(machine, state, environment);

@@ -122,7 +122,7 @@ pub fn restrictions(model: &ModelProgram) -> Vec<String> {
     let mut open = Vec::new();
     for (index, channel) in program.channels.iter().enumerate() {
         let channel_id = ChannelId(index as u32);
-        if channel.boundary != Boundary::FromWorld || !is_read(model, channel_id) {
+        if channel.boundary != Boundary::FromEnvironment || !is_read(model, channel_id) {
             continue;
         }
         open.push(format!("`{}`", channel.name));

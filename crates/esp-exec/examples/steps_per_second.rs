@@ -3,16 +3,16 @@
 //! with a small number.
 
 use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
 use quaject_esp_exec::interpreter::Interpreter;
 use quaject_esp_exec::step::Checks;
-use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
 use quaject_esp_ir::ir::{ChannelId, ExternId};
 use quaject_esp_ir::read::read;
 use std::time::Instant;
 
 struct Nowhere;
 
-impl World for Nowhere {
+impl Environment for Nowhere {
     fn peek(&mut self, _: ChannelId) -> Offer<'_> {
         Offer::Closed
     }

@@ -4,14 +4,14 @@
 mod decode;
 
 use crate::code::decode::Decoder;
-use crate::store::{Kind, Layouts};
-use quaject_esp_ir::deadlock::WaitsFor;
-use quaject_esp_ir::exhaustion::Exhaustion;
+use crate::store::{Layouts, ScalarKind};
+use quaject_esp_ir::deadlock::WaitForEdge;
 use quaject_esp_ir::ir::{
-    AltOrder, BinaryOp, BitField, BlockId, Body, ByteOrder, ChannelId, Direction, ExternId, Fault, FnId, Location,
-    PathId, PathMember, PoolId, ProcessId, Program, Rest, Transfer, TypeId, UnaryOp,
+    AltOrder, BinaryOp, BitField, BlockId, Blocking, Body, ByteOrder, ChannelId, Direction, ExternId, Fault, FnId,
+    Location, PathId, PathMember, PoolId, ProcessId, Program, Transfer, TypeId, UnaryOp,
 };
 use quaject_esp_ir::liveness::{Dead, OnPaths};
+use quaject_esp_ir::pool_recheck::PoolRecheck;
 use quaject_esp_ir::typing::is_value;
 use rustc_hash::FxHashSet;
 use smol_str::SmolStr;
@@ -77,13 +77,13 @@ pub(crate) struct EdgeCode {
 #[derive(Clone, Debug)]
 pub(crate) enum Inst {
     Constant(Register, i64),
-    Unary(UnaryOp, Kind, Register, Register),
-    Binary(BinaryOp, Kind, Register, Register, Register),
+    Unary(UnaryOp, ScalarKind, Register, Register),
+    Binary(BinaryOp, ScalarKind, Register, Register, Register),
     /// Also the kind of the count.
-    Shift(BinaryOp, Kind, Register, Register, Register, Kind),
-    Convert(Kind, Register, Register),
-    Load(Register, Kind, PlaceCode),
-    Store(Kind, PlaceCode, Register),
+    Shift(BinaryOp, ScalarKind, Register, Register, Register, ScalarKind),
+    Convert(ScalarKind, Register, Register),
+    Load(Register, ScalarKind, PlaceCode),
+    Store(ScalarKind, PlaceCode, Register),
     Copy(Box<(PlaceCode, PlaceCode)>),
     CopyBytes(Box<(PlaceCode, PlaceCode)>),
     SetBytes(PlaceCode, Box<[u8]>),
@@ -217,7 +217,7 @@ pub(crate) enum PayloadCode {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Time {
     amount: Register,
-    kind: Kind,
+    kind: ScalarKind,
     unit_ns: i64,
 }
 
@@ -276,7 +276,7 @@ pub(crate) struct BranchCode {
 #[derive(Clone, Debug)]
 pub(crate) struct WaitCode {
     pub(crate) order: AltOrder,
-    pub(crate) rest: Rest,
+    pub(crate) blocking: Blocking,
     pub(crate) branches: Box<[BranchCode]>,
     pub(crate) otherwise: Option<(Pc, Dead)>,
     /// What no longer matters once its guards are known.
@@ -287,13 +287,13 @@ pub(crate) struct WaitCode {
     /// Whether a guard asks for free objects.
     pub(crate) retries: bool,
     /// Whether it is asked again when everything rests, as a pool may have become empty.
-    pub(crate) asks_again: bool,
+    pub(crate) retries_at_quiescence: bool,
     /// Whether a branch waits for the world or a time.
     pub(crate) watches: bool,
     /// Variables that are asked for, where they are, and of which type.
     pub(crate) observed: Box<[(SmolStr, Register, TypeId)]>,
     /// Of a fused process: what its members wait for, if it waits at a branch.
-    pub(crate) members: Box<[(u32, WaitsFor)]>,
+    pub(crate) members: Box<[(u32, WaitForEdge)]>,
 }
 
 #[derive(Clone, Debug)]
@@ -326,7 +326,7 @@ pub(crate) struct Code {
 impl Code {
     pub(crate) fn new(program: &Program) -> Code {
         let layouts = Layouts::new(&program.types);
-        let exhaustion = Exhaustion::new(program);
+        let exhaustion = PoolRecheck::new(program);
         let body =
             |body: &Body, on_paths: OnPaths| Decoder::new(program, &layouts, &exhaustion, body, on_paths).decode();
         let functions = program.functions.iter().map(|function| body(&function.body, OnPaths::default())).collect();
@@ -356,10 +356,10 @@ impl Code {
 }
 
 fn on_paths(program: &Program, process: ProcessId) -> OnPaths {
-    let lent = program.lent_slots(process).into_iter().map(|slot| slot.0).collect();
+    let captured = program.captured_slots(process).into_iter().map(|slot| slot.0).collect();
     let members = program.paths.iter().flat_map(|path| &path.members);
     let own = |member: &PathMember| program.process_of(member.instance).is_some_and(|(other, _)| other == process);
-    OnPaths { lent, keeps_guards: members.into_iter().any(own) }
+    OnPaths { captured, keeps_guards: members.into_iter().any(own) }
 }
 
 /// Whether an operand of this type is passed in a register.

@@ -2,17 +2,17 @@
 //! possible is asked elsewhere.
 
 use crate::code::{AfterCode, BranchCode, GuardCode, Inst, OperationCode, PassedCode, PayloadCode};
-use crate::execute::{Context, Frame, Stop, Trap};
+use crate::execute::{Frame, LocalContext, StopReason, Trap};
+use crate::fast_path::EntryResult;
 use crate::matching::{bind, captured_objects, references, release_all};
-use crate::path::Entry;
 use crate::report::FaultReport;
-use crate::step::{BranchState, Control, Effect, Scene, channel_of, report};
-use crate::store::View;
+use crate::speculate::clear_region;
+use crate::step::{BranchState, Control, Effect, StepContext, channel_of, report};
+use crate::store::DataView;
 use crate::trace::Step;
-use crate::trial::wipe;
 use quaject_esp_ir::ir::{Fault, Transfer};
 
-impl<'a> Scene<'a> {
+impl<'a> StepContext<'a> {
     /// Takes a step that is possible. Local code stops when the fuel is used up.
     pub(crate) fn step(&mut self, step: Step, fuel: &mut u64) -> Effect {
         if self.state.unfinished.is_none() {
@@ -28,8 +28,8 @@ impl<'a> Scene<'a> {
             Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
                 self.communicate((sender, sender_branch), (receiver, receiver_branch))
             }
-            Step::FromWorld { instance, branch } => self.take_from_world(instance, branch),
-            Step::ToWorld { instance, branch } => self.give_to_world(instance, branch),
+            Step::FromEnvironment { instance, branch } => self.receive_from_environment(instance, branch),
+            Step::ToEnvironment { instance, branch } => self.send_to_environment(instance, branch),
             Step::After { instance, branch } => {
                 self.leave(instance, self.branch(instance, branch));
                 Ok(())
@@ -37,14 +37,14 @@ impl<'a> Scene<'a> {
             Step::Else { instance } => {
                 let wait = self.wait(instance).expect("an `else` is taken while waiting");
                 let (at, dead) = wait.otherwise.as_ref().expect("only a wait with an `else` takes it");
-                self.go_on(instance, *at, dead);
+                self.resume_at(instance, *at, dead);
                 Ok(())
             }
         };
-        let result = result.and_then(|()| self.reopen());
+        let result = result.and_then(|()| self.reevaluate_guards());
         match result {
             Ok(()) => {
-                self.retire();
+                self.clear_dangling();
                 Effect::Done
             }
             Err(report) => Effect::Faulted(report),
@@ -60,35 +60,35 @@ impl<'a> Scene<'a> {
         let mut at = at;
         let mut on_path = self.is_on_path(instance).then_some(*fuel);
         let stop = loop {
-            let mut context = Context {
+            let mut context = LocalContext {
                 program: self.program,
                 code: self.code,
                 checks: self.checks,
                 pools: &mut self.state.pools,
                 scratch: &mut self.work.scratch,
-                world: &mut *self.world,
+                environment: &mut *self.environment,
                 own: instance,
             };
             let frame = &mut self.state.instances[instance as usize].frame;
             match context.run(body, frame, at, fuel) {
-                Stop::Enter(stopped) => {
+                StopReason::Enter(stopped) => {
                     let Inst::Enter(enter) = &body.instructions[stopped as usize] else {
                         unreachable!("it stopped there")
                     };
                     let entry = self.enter_path(instance, enter);
                     let runs = &mut self.work.path_runs[enter.path.0 as usize];
                     let edge = match entry {
-                        Entry::Entered => {
+                        EntryResult::Entered => {
                             runs.entered += 1;
                             self.work.runs.entries += 1;
                             on_path = Some(*fuel);
                             None
                         }
-                        Entry::Later => {
-                            runs.put_off += 1;
+                        EntryResult::Later => {
+                            runs.deferred += 1;
                             Some(&enter.later)
                         }
-                        Entry::Refused => {
+                        EntryResult::Refused => {
                             runs.refused += 1;
                             Some(&enter.otherwise)
                         }
@@ -96,7 +96,7 @@ impl<'a> Scene<'a> {
                     let frame = &mut self.state.instances[instance as usize].frame;
                     at = edge.map_or(enter.then, |edge| self.work.scratch.follow(edge, frame));
                 }
-                Stop::Leave(stopped) => {
+                StopReason::Leave(stopped) => {
                     let Inst::Leave(leave) = &body.instructions[stopped as usize] else {
                         unreachable!("it stopped there")
                     };
@@ -107,49 +107,49 @@ impl<'a> Scene<'a> {
                 stop => break stop,
             }
             if *fuel == 0 {
-                break Stop::Fuel(at);
+                break StopReason::Fuel(at);
             }
         };
         self.work.runs.fuel += on_path.map_or(0, |before| before.saturating_sub(*fuel));
         self.state.unfinished = None;
         let control = &mut self.state.instances[instance as usize].control;
         match stop {
-            Stop::Wait(wait) => {
+            StopReason::Wait(wait) => {
                 *control = Control::Waiting { wait };
-                self.arrive(instance)?;
+                self.evaluate_wait(instance)?;
             }
-            Stop::Yield(at) => *control = Control::Running { at },
-            Stop::End => {
+            StopReason::Yield(at) => *control = Control::Running { at },
+            StopReason::End => {
                 *control = Control::Ended;
                 // Nothing of an ended instance matters any more.
                 let frame = &mut self.state.instances[instance as usize].frame;
                 frame.registers.fill(0);
                 frame.memory.fill(0);
             }
-            Stop::Exit(status) => return Ok(Some(Effect::Exited(status))),
-            Stop::Trap(trap) => {
+            StopReason::Exit(status) => return Ok(Some(Effect::Exited(status))),
+            StopReason::Trap(trap) => {
                 let process = self.code.instances[instance as usize].0;
                 let channel = self.program.channel_at(process, trap.in_process());
                 return Err(report(instance, *trap, channel));
             }
-            Stop::Fuel(at) => {
+            StopReason::Fuel(at) => {
                 *control = Control::Running { at };
                 self.state.unfinished = Some(instance);
                 return Ok(Some(Effect::Unfinished));
             }
-            Stop::Enter(_) | Stop::Leave(_) => unreachable!("it went on from there"),
-            Stop::Value(_) | Stop::Native(_) => unreachable!("processes hold results only in regions"),
+            StopReason::Enter(_) | StopReason::Leave(_) => unreachable!("it went on from there"),
+            StopReason::Value(_) | StopReason::Native(_) => unreachable!("processes hold results only in regions"),
         }
         Ok(None)
     }
 
     /// Evaluates the guards and times of an operation just reached, and the message of a plain `out`.
-    fn arrive(&mut self, instance: u32) -> Result<(), Box<FaultReport>> {
+    fn evaluate_wait(&mut self, instance: u32) -> Result<(), Box<FaultReport>> {
         let wait = self.wait(instance).expect("it has just arrived");
         let mut branches = std::mem::take(&mut self.state.instances[instance as usize].branches);
         branches.clear();
         for branch in &wait.branches {
-            wipe_regions(branch, &mut self.state.instances[instance as usize].frame);
+            clear_regions(branch, &mut self.state.instances[instance as usize].frame);
             let channel = channel_of(branch);
             let open = match &branch.guard {
                 GuardCode::Open => true,
@@ -157,18 +157,18 @@ impl<'a> Scene<'a> {
                     self.state.instances[instance as usize].frame.registers[*register as usize] != 0
                 }
                 GuardCode::Region(region) => {
-                    self.decide(instance, region).map_err(|trap| report(instance, *trap, channel))?
+                    self.evaluate_condition(instance, region).map_err(|trap| report(instance, *trap, channel))?
                 }
             };
             let deadline_ns = match &branch.operation {
                 OperationCode::After(AfterCode::Time(time)) => {
-                    time.after(self.world.now_ns(), &self.state.instances[instance as usize].frame.registers)
+                    time.after(self.environment.now_ns(), &self.state.instances[instance as usize].frame.registers)
                 }
                 OperationCode::After(AfterCode::Moment(moment)) => {
                     self.state.instances[instance as usize].frame.registers[*moment as usize]
                 }
                 OperationCode::Out { payload: PayloadCode::Ready(_), .. } => {
-                    self.evaluate(instance, branch).map_err(|trap| report(instance, *trap, channel))?;
+                    self.evaluate_message(instance, branch).map_err(|trap| report(instance, *trap, channel))?;
                     0
                 }
                 OperationCode::In { .. } | OperationCode::Out { .. } => 0,
@@ -187,7 +187,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Evaluates guards that ask for free objects again if their number has changed.
-    fn reopen(&mut self) -> Result<(), Box<FaultReport>> {
+    fn reevaluate_guards(&mut self) -> Result<(), Box<FaultReport>> {
         let unchanged =
             self.state.free_before.iter().zip(&self.state.pools.pools).all(|(before, pool)| *before == pool.free);
         self.state.free_before.clear();
@@ -199,7 +199,9 @@ impl<'a> Scene<'a> {
             let mut opened = false;
             for (number, branch) in wait.branches.iter().enumerate() {
                 let GuardCode::Region(region) = &branch.guard else { continue };
-                let open = self.decide(instance, region).map_err(|trap| report(instance, *trap, channel_of(branch)))?;
+                let open = self
+                    .evaluate_condition(instance, region)
+                    .map_err(|trap| report(instance, *trap, channel_of(branch)))?;
                 let known = &mut self.state.instances[instance as usize].branches[number].open;
                 opened |= open && !*known;
                 *known = open;
@@ -219,12 +221,12 @@ impl<'a> Scene<'a> {
         let out = self.branch(sender, sender_branch);
         let input = self.branch(receiver, receiver_branch);
         let channel = channel_of(out);
-        let passed = self.evaluate(sender, out).map_err(|trap| report(sender, *trap, channel))?;
+        let passed = self.evaluate_message(sender, out).map_err(|trap| report(sender, *trap, channel))?;
         let memory = std::mem::take(&mut self.state.instances[sender as usize].frame.memory);
         let received = self.receive(&memory, receiver, input);
         self.state.instances[sender as usize].frame.memory = memory;
         received?;
-        self.give(sender, passed, out)?;
+        self.release_moved(sender, passed, out)?;
         self.leave(sender, out);
         self.leave(receiver, input);
         Ok(())
@@ -242,12 +244,12 @@ impl<'a> Scene<'a> {
         self.capture(source, receiver, branch).map_err(trap)?;
         let OperationCode::In { condition, .. } = &branch.operation else { unreachable!("only an `in` receives") };
         if let Some(region) = condition {
-            let view = View { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
+            let view = DataView { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
             let frame = &mut self.state.instances[receiver as usize].frame;
             bind(view, &self.work.captures, source, frame, &region.parameters);
-            self.decide(receiver, region).map_err(|trap| report(receiver, *trap, channel))?;
+            self.evaluate_condition(receiver, region).map_err(|trap| report(receiver, *trap, channel))?;
         }
-        let view = View { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
+        let view = DataView { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
         let objects = if self.state.pools.pools.is_empty() {
             Vec::new()
         } else {
@@ -258,7 +260,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Releases the counts that the giver of a message held for the last time.
-    pub(crate) fn give(
+    pub(crate) fn release_moved(
         &mut self,
         sender: u32,
         passed: &[PassedCode],
@@ -267,7 +269,7 @@ impl<'a> Scene<'a> {
         if self.state.pools.pools.is_empty() {
             return Ok(());
         }
-        let view = View { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
+        let view = DataView { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
         let memory = &self.state.instances[sender as usize].frame.memory;
         let mut objects = Vec::new();
         for (value, part) in passed.iter().zip(&self.work.parts) {
@@ -281,14 +283,14 @@ impl<'a> Scene<'a> {
     }
 }
 
-fn wipe_regions(branch: &BranchCode, frame: &mut Frame) {
+fn clear_regions(branch: &BranchCode, frame: &mut Frame) {
     match &branch.guard {
-        GuardCode::Region(region) => wipe(region, frame),
+        GuardCode::Region(region) => clear_region(region, frame),
         GuardCode::Open | GuardCode::Register(_) => {}
     }
     match &branch.operation {
-        OperationCode::In { condition: Some(region), .. } => wipe(region, frame),
-        OperationCode::Out { payload: PayloadCode::Region(region), .. } => wipe(region, frame),
+        OperationCode::In { condition: Some(region), .. } => clear_region(region, frame),
+        OperationCode::Out { payload: PayloadCode::Region(region), .. } => clear_region(region, frame),
         OperationCode::In { condition: None, .. }
         | OperationCode::Out { payload: PayloadCode::Ready(_), .. }
         | OperationCode::After { .. } => {}

@@ -4,7 +4,7 @@
 use quaject_esp_ir::ir::{Body, FnId, ProcessId, Program};
 
 /// Is told of each instruction before it is executed.
-pub(crate) trait Watch {
+pub(crate) trait ExecutionHook {
     fn reach(&mut self, at: usize);
 
     /// Whether somebody else goes on from here.
@@ -15,9 +15,9 @@ pub(crate) trait Watch {
 }
 
 /// Nobody wants to know.
-pub(crate) struct Unwatched;
+pub(crate) struct NoHook;
 
-impl Watch for Unwatched {
+impl ExecutionHook for NoHook {
     #[inline]
     fn reach(&mut self, _at: usize) {}
 }
@@ -34,7 +34,7 @@ pub struct Coverage {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Executed(Vec<u64>);
 
-impl Watch for Executed {
+impl ExecutionHook for Executed {
     #[inline]
     fn reach(&mut self, at: usize) {
         if let Some(word) = self.0.get_mut(at / 64) {
@@ -44,7 +44,7 @@ impl Watch for Executed {
 }
 
 impl Executed {
-    fn none_of(body: &Body) -> Executed {
+    fn empty_for(body: &Body) -> Executed {
         let positions: usize = body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
         Executed(vec![0; positions.div_ceil(64)])
     }
@@ -58,8 +58,8 @@ impl Coverage {
     /// Nothing of this program.
     pub fn new(program: &Program) -> Coverage {
         Coverage {
-            processes: program.processes.iter().map(|process| Executed::none_of(&process.body)).collect(),
-            functions: program.functions.iter().map(|function| Executed::none_of(&function.body)).collect(),
+            processes: program.processes.iter().map(|process| Executed::empty_for(&process.body)).collect(),
+            functions: program.functions.iter().map(|function| Executed::empty_for(&function.body)).collect(),
         }
     }
 

@@ -55,7 +55,7 @@ impl std::error::Error for ParseError {}
 pub fn conforms(program: &Program, ty: TypeId, datum: &Datum) -> bool {
     match (program.types.get(ty), datum) {
         (Type::Boxed(pool), datum) => conforms(program, program.types.pool(*pool).content, datum),
-        (Type::Int(int), Datum::Int(value)) => fits(*int, *value),
+        (Type::Int(int), Datum::Int(value)) => is_in_range(*int, *value),
         (Type::Bool, Datum::Bool(_)) => true,
         (Type::Pid(processes), Datum::Pid(instance)) => {
             program.process_of(*instance).is_some_and(|(process, _)| processes.contains(&process))
@@ -90,7 +90,7 @@ pub fn conforms(program: &Program, ty: TypeId, datum: &Datum) -> bool {
     }
 }
 
-fn fits(int: IntType, value: i128) -> bool {
+fn is_in_range(int: IntType, value: i128) -> bool {
     IntType::min(int) <= value && value <= IntType::max(int)
 }
 
@@ -221,17 +221,17 @@ struct Parser<'a> {
 }
 
 impl Parser<'_> {
-    fn rest(&self) -> &str {
+    fn classify_quiescence(&self) -> &str {
         &self.text[self.at..]
     }
 
     fn skip_blanks(&mut self) {
-        self.at = self.text.len() - self.rest().trim_start_matches([' ', '\t', '\r', '\n']).len();
+        self.at = self.text.len() - self.classify_quiescence().trim_start_matches([' ', '\t', '\r', '\n']).len();
     }
 
     /// The length of the word, number or single character that stands here.
     fn token_len(&self) -> usize {
-        let rest = self.rest();
+        let rest = self.classify_quiescence();
         let signed = rest.strip_prefix('-').unwrap_or(rest);
         let sign = rest.len() - signed.len();
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii();
@@ -249,7 +249,7 @@ impl Parser<'_> {
     }
 
     fn expected(&self, expected: &str) -> ParseError {
-        let token = &self.rest()[..self.token_len()];
+        let token = &self.classify_quiescence()[..self.token_len()];
         let found = match token.chars().count() {
             0 => "the end of the line".to_string(),
             1..=24 => format!("`{token}`"),
@@ -262,7 +262,7 @@ impl Parser<'_> {
     fn eat(&mut self, sign: &str) -> bool {
         let before = self.at;
         self.skip_blanks();
-        if self.rest().starts_with(sign) {
+        if self.classify_quiescence().starts_with(sign) {
             self.at += sign.len();
             return true;
         }
@@ -279,7 +279,7 @@ impl Parser<'_> {
     }
 
     fn word(&self) -> &str {
-        let rest = self.rest();
+        let rest = self.classify_quiescence();
         let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).unwrap_or(rest.len());
         if rest.starts_with(|c: char| c.is_ascii_digit()) { "" } else { &rest[..end] }
     }
@@ -292,7 +292,7 @@ impl Parser<'_> {
             Type::Int(int) => {
                 let name = int.name();
                 let value = self.integer(name)?;
-                if !fits(*int, value.1) {
+                if !is_in_range(*int, value.1) {
                     self.at = value.0;
                     let (min, max) = (IntType::min(*int), IntType::max(*int));
                     return Err(self.expected(&format!("`{name}`, {min} to {max}")));
@@ -329,7 +329,7 @@ impl Parser<'_> {
     fn integer(&mut self, type_name: &str) -> Result<(usize, i128), ParseError> {
         let start = self.at;
         let wanted = format!("`{type_name}`");
-        if self.rest().starts_with('\'') {
+        if self.classify_quiescence().starts_with('\'') {
             self.at += 1;
             let byte = self.character('\'')?.filter(|bytes| bytes.len() == 1);
             let Some(byte) = byte else {
@@ -339,7 +339,7 @@ impl Parser<'_> {
             self.expect("'")?;
             return Ok((start, i128::from(byte[0])));
         }
-        let token = &self.rest()[..self.token_len()];
+        let token = &self.classify_quiescence()[..self.token_len()];
         let digits = token.strip_prefix('-').unwrap_or(token);
         let (radix, body) = match digits.get(..2) {
             Some("0x" | "0X") => (16, &digits[2..]),
@@ -366,7 +366,7 @@ impl Parser<'_> {
 
     /// The bytes of one character or escape; none at the closing quote.
     fn character(&mut self, quote: char) -> Result<Option<Vec<u8>>, ParseError> {
-        let rest = self.rest();
+        let rest = self.classify_quiescence();
         let Some(c) = rest.chars().next() else {
             return Err(self.expected(&format!("`{quote}`")));
         };
@@ -401,7 +401,7 @@ impl Parser<'_> {
     }
 
     fn bytes(&mut self) -> Result<Vec<u8>, ParseError> {
-        if !self.rest().starts_with('"') {
+        if !self.classify_quiescence().starts_with('"') {
             return Err(self.expected("`bytes` in double quotes"));
         }
         self.at += 1;
@@ -418,7 +418,7 @@ impl Parser<'_> {
         let names: Vec<_> =
             processes.iter().map(|id| format!("`@{}`", self.program.processes[id.0 as usize].name)).collect();
         let wanted = names.join(" or ");
-        if !self.rest().starts_with('@') {
+        if !self.classify_quiescence().starts_with('@') {
             return Err(self.expected(&wanted));
         }
         self.at += 1;
@@ -429,7 +429,7 @@ impl Parser<'_> {
         };
         self.at += word.len();
         let mut replica = 0;
-        if self.rest().starts_with('[') {
+        if self.classify_quiescence().starts_with('[') {
             self.at += 1;
             replica = self.integer("int")?.1;
             self.expect("]")?;
@@ -489,7 +489,7 @@ impl Parser<'_> {
             }
             let mut index = count;
             let word = self.word().to_string();
-            if self.rest()[word.len()..].trim_start().starts_with(':') && !word.is_empty() {
+            if self.classify_quiescence()[word.len()..].trim_start().starts_with(':') && !word.is_empty() {
                 let named = parts.iter().position(|(name, _)| *name == word);
                 let Some(named) = named.filter(|index| fields[*index].is_none()) else {
                     let missing: Vec<_> = parts.iter().zip(&fields).filter(|(_, field)| field.is_none()).collect();

@@ -2,13 +2,13 @@
 //! channels and other instances.
 
 use crate::code::{BaseCode, BodyCode, Code, EdgeCode, IndexCode, Inst, OperandCode, Pc, PlaceCode, TypedOperand};
-use crate::coverage::{Coverage, Executed, Unwatched, Watch};
+use crate::coverage::{Coverage, Executed, ExecutionHook, NoHook};
+use crate::environment::Environment;
 use crate::matching::{self, release_all};
 use crate::native::{Native, NativeFrame};
-use crate::store::{Part, Pools, Space, Spot, View, bytes_at, load, set_word, store, word};
-use crate::world::World;
+use crate::store::{Address, DataView, MemorySpace, Pools, ValueRef, bytes_at, load, set_word, store, word};
 use arithmetic::{binary, load_bits, number_of, store_bits, unary};
-use bytes::window;
+use bytes::byte_window;
 use quaject_esp_ir::ir::{BinaryOp, ByteOrder, Fault, FnId, Location, PoolId, ProcessId, Program, Type};
 use quaject_esp_ir::liveness::Dead;
 use smol_str::SmolStr;
@@ -75,7 +75,7 @@ impl Trap {
 
 /// Why execution stopped.
 #[derive(Debug)]
-pub(crate) enum Stop {
+pub(crate) enum StopReason {
     /// At this wait.
     Wait(u32),
     /// After a `yield`, to go on there.
@@ -109,8 +109,8 @@ pub(crate) struct Scratch {
     /// IR steps executed.
     pub(crate) executed: u64,
     /// Most IR steps of one region, and whether one has taken more since this was last set.
-    pub(crate) patience: u64,
-    pub(crate) is_impatient: bool,
+    pub(crate) region_fuel_limit: u64,
+    pub(crate) region_fuel_exhausted: bool,
     /// What has been executed, if somebody wants to know.
     pub(crate) coverage: Option<Box<Coverage>>,
     /// Machine code for processes, if there is any.
@@ -118,12 +118,12 @@ pub(crate) struct Scratch {
 }
 
 /// Leaves the interpreter at an entry of machine code, but for the first instruction: machine code has left there.
-struct UntilEntry<'a> {
+struct StopAtNativeEntry<'a> {
     entries: &'a [bool],
     is_first: bool,
 }
 
-impl Watch for UntilEntry<'_> {
+impl ExecutionHook for StopAtNativeEntry<'_> {
     #[inline]
     fn reach(&mut self, _at: usize) {}
 
@@ -143,16 +143,16 @@ impl Scratch {
             staging: Vec::new(),
             allowance: CALL_ALLOWANCE,
             executed: 0,
-            patience: u64::MAX,
-            is_impatient: false,
+            region_fuel_limit: u64::MAX,
+            region_fuel_exhausted: false,
             coverage: None,
             native: None,
         }
     }
 
     /// No region may take more IR steps than this from now on, and no call is given more at first for what others took.
-    pub(crate) fn begin_patience(&mut self, most_steps: u64) {
-        (self.patience, self.is_impatient, self.allowance) = (most_steps, false, CALL_ALLOWANCE);
+    pub(crate) fn set_region_fuel_limit(&mut self, max_steps: u64) {
+        (self.region_fuel_limit, self.region_fuel_exhausted, self.allowance) = (max_steps, false, CALL_ALLOWANCE);
     }
 
     /// What a process has executed, if somebody wants to know.
@@ -184,47 +184,47 @@ impl Scratch {
 }
 
 /// What code needs besides its frame.
-pub(crate) struct Context<'a> {
+pub(crate) struct LocalContext<'a> {
     pub(crate) program: &'a Program,
     pub(crate) code: &'a Code,
     pub(crate) checks: Checks,
     pub(crate) pools: &'a mut Pools,
     pub(crate) scratch: &'a mut Scratch,
-    pub(crate) world: &'a mut dyn World,
+    pub(crate) environment: &'a mut dyn Environment,
     /// The executing instance.
     pub(crate) own: u32,
 }
 
-impl<'a> Context<'a> {
-    pub(crate) fn view(&self) -> View<'_> {
-        View { program: self.program, layouts: &self.code.layouts, pools: self.pools }
+impl<'a> LocalContext<'a> {
+    pub(crate) fn view(&self) -> DataView<'_> {
+        DataView { program: self.program, layouts: &self.code.layouts, pools: self.pools }
     }
 
     /// Where a place lies now.
     #[inline]
-    pub(crate) fn resolve(&self, place: &PlaceCode, frame: &Frame) -> Result<Spot, Fault> {
+    pub(crate) fn resolve(&self, place: &PlaceCode, frame: &Frame) -> Result<Address, Fault> {
         resolve(self.pools, place, frame)
     }
 
-    pub(crate) fn part(&self, operand: &OperandCode, frame: &Frame) -> Result<Part, Fault> {
+    pub(crate) fn part(&self, operand: &OperandCode, frame: &Frame) -> Result<ValueRef, Fault> {
         match operand {
-            OperandCode::Register(register) => Ok(Part::Scalar(frame.registers[*register as usize])),
-            OperandCode::Place(place) => Ok(Part::Memory(self.resolve(place, frame)?)),
+            OperandCode::Register(register) => Ok(ValueRef::Scalar(frame.registers[*register as usize])),
+            OperandCode::Place(place) => Ok(ValueRef::Memory(self.resolve(place, frame)?)),
         }
     }
 
     fn bytes<'b>(&'b self, place: &PlaceCode, frame: &'b Frame) -> Result<&'b [u8], Fault> {
-        let spot = self.resolve(place, frame)?;
-        Ok(bytes_at(self.pools.memory(spot.space, &frame.memory), spot.at))
+        let address = self.resolve(place, frame)?;
+        Ok(bytes_at(self.pools.memory(address.space, &frame.memory), address.at))
     }
 
     /// Present bytes, or those of an array.
-    fn row<'b>(&'b self, place: &PlaceCode, frame: &'b Frame) -> Result<&'b [u8], Fault> {
+    fn byte_sequence<'b>(&'b self, place: &PlaceCode, frame: &'b Frame) -> Result<&'b [u8], Fault> {
         match self.program.types.get(place.ty) {
             Type::Array { length, .. } => {
-                let spot = self.resolve(place, frame)?;
-                let memory = self.pools.memory(spot.space, &frame.memory);
-                Ok(&memory[spot.at..spot.at + *length as usize])
+                let address = self.resolve(place, frame)?;
+                let memory = self.pools.memory(address.space, &frame.memory);
+                Ok(&memory[address.at..address.at + *length as usize])
             }
             _ => self.bytes(place, frame),
         }
@@ -232,7 +232,7 @@ impl<'a> Context<'a> {
 
     /// The references that an operand holds itself.
     fn references(&self, value: &TypedOperand, frame: &Frame) -> Result<Vec<(PoolId, u32)>, Fault> {
-        let view = View { program: self.program, layouts: &self.code.layouts, pools: self.pools };
+        let view = DataView { program: self.program, layouts: &self.code.layouts, pools: self.pools };
         let mut references = Vec::new();
         matching::references(view, value.ty, self.part(&value.operand, frame)?, &frame.memory, &mut references);
         Ok(references)
@@ -244,7 +244,7 @@ impl<'a> Context<'a> {
     }
 
     /// Runs `body` from `pc` until it stops or `fuel` is used up.
-    pub(crate) fn run(&mut self, body: &'a BodyCode, frame: &mut Frame, pc: Pc, fuel: &mut u64) -> Stop {
+    pub(crate) fn run(&mut self, body: &'a BodyCode, frame: &mut Frame, pc: Pc, fuel: &mut u64) -> StopReason {
         let before = *fuel;
         let executed = body.process.and_then(|process| self.scratch.executed_of(process));
         let stop = match (executed.map(std::mem::take), self.scratch.native.take(), body.process) {
@@ -263,7 +263,7 @@ impl<'a> Context<'a> {
             }
             (_, native, _) => {
                 self.scratch.native = native;
-                self.run_steps(body, frame, pc, fuel, &mut Unwatched)
+                self.run_steps(body, frame, pc, fuel, &mut NoHook)
             }
         };
         self.scratch.executed += before - *fuel;
@@ -279,29 +279,29 @@ impl<'a> Context<'a> {
         frame: &mut Frame,
         pc: Pc,
         fuel: &mut u64,
-    ) -> Stop {
+    ) -> StopReason {
         let mut at = pc;
         loop {
             if *fuel > 0 && native.entries(process).get(at as usize) == Some(&true) {
                 let Frame { registers, memory } = &mut *frame;
                 at = native.run(process, at, NativeFrame { registers, memory, own: self.own }, fuel);
             }
-            let mut until = UntilEntry { entries: native.entries(process), is_first: true };
+            let mut until = StopAtNativeEntry { entries: native.entries(process), is_first: true };
             match self.run_steps(body, frame, at, fuel, &mut until) {
-                Stop::Native(entry) => at = entry,
+                StopReason::Native(entry) => at = entry,
                 stop => return stop,
             }
         }
     }
 
-    fn run_steps<W: Watch>(
+    fn run_steps<W: ExecutionHook>(
         &mut self,
         body: &'a BodyCode,
         frame: &mut Frame,
         pc: Pc,
         fuel: &mut u64,
         watch: &mut W,
-    ) -> Stop {
+    ) -> StopReason {
         let mut at = pc as usize;
         macro_rules! check {
             ($result:expr) => {
@@ -313,10 +313,10 @@ impl<'a> Context<'a> {
         }
         loop {
             if *fuel == 0 {
-                return Stop::Fuel(at as Pc);
+                return StopReason::Fuel(at as Pc);
             }
             if watch.leaves(at) {
-                return Stop::Native(at as Pc);
+                return StopReason::Native(at as Pc);
             }
             *fuel -= 1;
             watch.reach(at);
@@ -349,14 +349,14 @@ impl<'a> Context<'a> {
                     frame.registers[*to as usize] = if kind.boolean { i64::from(value != 0) } else { kind.wrap(value) };
                 }
                 Inst::Load(to, kind, place) => {
-                    let spot = check!(self.resolve(place, frame));
-                    let memory = self.pools.memory(spot.space, &frame.memory);
-                    frame.registers[*to as usize] = load(memory, spot.at, *kind);
+                    let address = check!(self.resolve(place, frame));
+                    let memory = self.pools.memory(address.space, &frame.memory);
+                    frame.registers[*to as usize] = load(memory, address.at, *kind);
                 }
                 Inst::Store(kind, place, value) => {
-                    let spot = check!(self.resolve(place, frame));
+                    let address = check!(self.resolve(place, frame));
                     let value = frame.registers[*value as usize];
-                    store(self.pools.memory_mut(spot.space, &mut frame.memory), spot.at, *kind, value);
+                    store(self.pools.memory_mut(address.space, &mut frame.memory), address.at, *kind, value);
                 }
                 Inst::Copy(pair) => {
                     let from = check!(self.resolve(&pair.1, frame));
@@ -366,31 +366,31 @@ impl<'a> Context<'a> {
                 Inst::CopyBytes(pair) => check!(self.copy_slice(pair, frame, None, None)),
                 Inst::CopySlice(pair, start, end) => check!(self.copy_slice(pair, frame, *start, *end)),
                 Inst::SetBytes(place, bytes) => {
-                    let spot = check!(self.resolve(place, frame));
-                    let memory = self.pools.memory_mut(spot.space, &mut frame.memory);
-                    let memory = &mut memory[spot.at..spot.at + place.size];
+                    let address = check!(self.resolve(place, frame));
+                    let memory = self.pools.memory_mut(address.space, &mut frame.memory);
+                    let memory = &mut memory[address.at..address.at + place.size];
                     set_word(memory, 0, bytes.len() as u32);
                     memory[4..4 + bytes.len()].copy_from_slice(bytes);
                     memory[4 + bytes.len()..].fill(0);
                 }
                 Inst::Fill(parts) => check!(self.fill(&parts.0, &parts.1, parts.2, frame)),
                 Inst::SetTag(place, tag) => {
-                    let spot = check!(self.resolve(place, frame));
-                    let memory = self.pools.memory_mut(spot.space, &mut frame.memory);
-                    let memory = &mut memory[spot.at..spot.at + place.size];
+                    let address = check!(self.resolve(place, frame));
+                    let memory = self.pools.memory_mut(address.space, &mut frame.memory);
+                    let memory = &mut memory[address.at..address.at + place.size];
                     memory.fill(0);
                     set_word(memory, 0, *tag);
                 }
                 Inst::Tag(to, place) | Inst::Length(to, place) => {
-                    let spot = check!(self.resolve(place, frame));
-                    let memory = self.pools.memory(spot.space, &frame.memory);
-                    frame.registers[*to as usize] = i64::from(word(memory, spot.at));
+                    let address = check!(self.resolve(place, frame));
+                    let memory = self.pools.memory(address.space, &frame.memory);
+                    frame.registers[*to as usize] = i64::from(word(memory, address.at));
                 }
                 Inst::SetLength(place, length) => {
-                    let spot = check!(self.resolve(place, frame));
+                    let address = check!(self.resolve(place, frame));
                     let length = frame.registers[*length as usize] as u64;
-                    let memory = self.pools.memory_mut(spot.space, &mut frame.memory);
-                    let memory = &mut memory[spot.at..spot.at + place.size];
+                    let memory = self.pools.memory_mut(address.space, &mut frame.memory);
+                    let memory = &mut memory[address.at..address.at + place.size];
                     if length > place.size as u64 - 4 {
                         return self.trap(body, at, Fault::Range);
                     }
@@ -401,22 +401,24 @@ impl<'a> Context<'a> {
                 Inst::Append(pair) => check!(self.append(pair, frame)),
                 Inst::LoadNumber { to, from, offset, bits, order } => {
                     let offset = frame.registers[*offset as usize] as u64;
-                    let window = check!(self.row(from, frame).and_then(|b| window(b, offset, *bits / 8)));
-                    frame.registers[*to as usize] = number_of(window, *order) as i64;
+                    let byte_window =
+                        check!(self.byte_sequence(from, frame).and_then(|b| byte_window(b, offset, *bits / 8)));
+                    frame.registers[*to as usize] = number_of(byte_window, *order) as i64;
                 }
                 Inst::StoreNumber { to, offset, bits, order, value } => {
                     let value = frame.registers[*value as usize] as u64;
                     let offset = frame.registers[*offset as usize] as u64;
-                    let window = check!(self.window_mut(to, offset, *bits / 8, frame));
+                    let byte_window = check!(self.window_mut(to, offset, *bits / 8, frame));
                     match order {
-                        ByteOrder::Big => window.copy_from_slice(&value.to_be_bytes()[8 - *bits as usize / 8..]),
-                        ByteOrder::Little => window.copy_from_slice(&value.to_le_bytes()[..*bits as usize / 8]),
+                        ByteOrder::Big => byte_window.copy_from_slice(&value.to_be_bytes()[8 - *bits as usize / 8..]),
+                        ByteOrder::Little => byte_window.copy_from_slice(&value.to_le_bytes()[..*bits as usize / 8]),
                     }
                 }
                 Inst::LoadBits { to, from, offset, field } => {
                     let offset = frame.registers[*offset as usize] as u64;
-                    let window = check!(self.bytes(from, frame).and_then(|b| window(b, offset, field.layout_bytes)));
-                    frame.registers[*to as usize] = load_bits(window, *field) as i64;
+                    let byte_window =
+                        check!(self.bytes(from, frame).and_then(|b| byte_window(b, offset, field.layout_bytes)));
+                    frame.registers[*to as usize] = load_bits(byte_window, *field) as i64;
                 }
                 Inst::StoreBits { to, offset, field, value } => {
                     let value = frame.registers[*value as usize] as u64;
@@ -435,13 +437,13 @@ impl<'a> Context<'a> {
                 Inst::CallFunction { function, arguments, result, to } => {
                     match self.call_function(*function, arguments, *result, to.as_deref(), frame, fuel) {
                         None => {}
-                        Some(Stop::Fuel(_)) => return Stop::Fuel(at as Pc),
-                        Some(Stop::Trap(trap)) if trap.location == Location::default() => {
+                        Some(StopReason::Fuel(_)) => return StopReason::Fuel(at as Pc),
+                        Some(StopReason::Trap(trap)) if trap.location == Location::default() => {
                             return self.trap(body, at, trap.fault);
                         }
-                        Some(Stop::Trap(mut trap)) => {
+                        Some(StopReason::Trap(mut trap)) => {
                             trap.called_at = Some(body.locations[at]);
-                            return Stop::Trap(trap);
+                            return StopReason::Trap(trap);
                         }
                         Some(stop) => return stop,
                     }
@@ -473,7 +475,7 @@ impl<'a> Context<'a> {
                     frame.registers[*to as usize] = i64::from(self.pools.get(*pool).free);
                 }
                 Inst::Deadline(to, time) => {
-                    frame.registers[*to as usize] = time.after(self.world.now_ns(), &frame.registers);
+                    frame.registers[*to as usize] = time.after(self.environment.now_ns(), &frame.registers);
                 }
                 Inst::Retain(value) => {
                     let references = check!(self.references(value, frame));
@@ -496,25 +498,25 @@ impl<'a> Context<'a> {
                     at = self.follow(edge, frame);
                     continue;
                 }
-                Inst::Wait(wait) => return Stop::Wait(*wait),
+                Inst::Wait(wait) => return StopReason::Wait(*wait),
                 Inst::Yield(edge, dead) => {
                     let at = self.follow(edge, frame);
                     frame.clear(dead);
-                    return Stop::Yield(at as Pc);
+                    return StopReason::Yield(at as Pc);
                 }
-                Inst::Return(_) | Inst::Result(_) => return Stop::Value(at as Pc),
-                Inst::Exit(status) => return Stop::Exit(frame.registers[*status as usize] as u8),
-                Inst::End => return Stop::End,
+                Inst::Return(_) | Inst::Result(_) => return StopReason::Value(at as Pc),
+                Inst::Exit(status) => return StopReason::Exit(frame.registers[*status as usize] as u8),
+                Inst::End => return StopReason::End,
                 Inst::Fault(fault) => return self.trap(body, at, *fault),
-                Inst::Enter(_) => return Stop::Enter(at as Pc),
-                Inst::Leave(_) => return Stop::Leave(at as Pc),
+                Inst::Enter(_) => return StopReason::Enter(at as Pc),
+                Inst::Leave(_) => return StopReason::Leave(at as Pc),
             }
             at += 1;
         }
     }
 
     #[cold]
-    fn trap(&self, body: &BodyCode, at: usize, fault: Fault) -> Stop {
+    fn trap(&self, body: &BodyCode, at: usize, fault: Fault) -> StopReason {
         let name = match (&body.instructions[at], fault) {
             (Inst::CallExtern { function, .. }, Fault::Extern) => {
                 Some(self.program.externs[function.0 as usize].name.clone())
@@ -522,7 +524,7 @@ impl<'a> Context<'a> {
             (Inst::Allocate(_, pool), Fault::Pool) => Some(self.program.types.pool(*pool).name.clone()),
             (_, _) => None,
         };
-        Stop::Trap(Box::new(Trap { name, ..Trap::at(fault, body.locations[at]) }))
+        StopReason::Trap(Box::new(Trap { name, ..Trap::at(fault, body.locations[at]) }))
     }
 
     #[inline]
@@ -533,11 +535,11 @@ impl<'a> Context<'a> {
 
 /// Where a place lies now.
 #[inline]
-pub(crate) fn resolve(pools: &Pools, place: &PlaceCode, frame: &Frame) -> Result<Spot, Fault> {
+pub(crate) fn resolve(pools: &Pools, place: &PlaceCode, frame: &Frame) -> Result<Address, Fault> {
     let (space, base) = match place.base {
-        BaseCode::Frame(offset) => (Space::Frame, offset),
+        BaseCode::Frame(offset) => (MemorySpace::Frame, offset),
         BaseCode::Object(register, pool) => {
-            (Space::Pool(pool), pools.content(pool, frame.registers[register as usize] as u32)?)
+            (MemorySpace::Pool(pool), pools.content(pool, frame.registers[register as usize] as u32)?)
         }
     };
     let mut at = base + place.offset;
@@ -559,5 +561,5 @@ pub(crate) fn resolve(pools: &Pools, place: &PlaceCode, frame: &Frame) -> Result
             }
         }
     }
-    Ok(Spot { space, at })
+    Ok(Address { space, at })
 }

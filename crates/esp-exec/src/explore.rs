@@ -4,15 +4,15 @@
 use crate::code::OperationCode;
 use crate::coverage::Coverage;
 use crate::datum::Datum;
-use crate::step::{Control, Machine, Outside, State, Step, channel_of};
-use crate::store::{Part, Space, Spot, View};
-use crate::world::World;
-use quaject_esp_ir::ir::{AltOrder, Boundary, ChannelId, Location, ProcessId, Rest, TypeId};
+use crate::environment::Environment;
+use crate::step::{Control, EnvironmentMode, Machine, State, Step, channel_of};
+use crate::store::{Address, DataView, MemorySpace, ValueRef};
+use quaject_esp_ir::ir::{AltOrder, Blocking, Boundary, ChannelId, Location, ProcessId, TypeId};
 use smol_str::SmolStr;
 
 /// What others can see of an instance.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Standing {
+pub struct InstanceView {
     /// Where it stands.
     pub control: Control,
     /// While waiting: how a branch is chosen.
@@ -20,105 +20,115 @@ pub struct Standing {
     /// While waiting: whether there is an `else`.
     pub otherwise: bool,
     /// While waiting: whether it may do so for ever.
-    pub rest: Rest,
+    pub blocking: Blocking,
     /// While waiting: what each branch offers, nothing for one that is not open.
-    pub branches: Vec<Option<Offered>>,
+    pub branches: Vec<Option<OpenBranch>>,
 }
 
 /// What an open branch waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Offered {
+pub enum OpenBranch {
     /// A message of another instance.
     In(ChannelId),
     /// Another instance to take a message.
     Out(ChannelId),
     /// A message of the world.
-    FromWorld(ChannelId),
+    FromEnvironment(ChannelId),
     /// The world to take a message.
-    ToWorld(ChannelId),
+    ToEnvironment(ChannelId),
     /// A time.
     After,
 }
 
 impl Machine<'_> {
     /// What others can see of an instance.
-    pub fn standing(&self, state: &State, instance: u32) -> Standing {
-        let mut standing = Standing {
+    pub fn instance_view(&self, state: &State, instance: u32) -> InstanceView {
+        let mut instance_view = InstanceView {
             control: state.control(instance),
             order: AltOrder::Fair,
             otherwise: false,
-            rest: Rest::Stuck,
+            blocking: Blocking::Deadlock,
             branches: Vec::new(),
         };
-        let Control::Waiting { wait } = standing.control else { return standing };
+        let Control::Waiting { wait } = instance_view.control else { return instance_view };
         let (process, _) = self.code.instances[instance as usize];
         let wait = &self.code.processes[process.0 as usize].waits[wait as usize];
-        standing.order = wait.order;
-        standing.otherwise = wait.otherwise.is_some();
-        standing.rest = wait.rest;
+        instance_view.order = wait.order;
+        instance_view.otherwise = wait.otherwise.is_some();
+        instance_view.blocking = wait.blocking;
         let known = &state.instances[instance as usize].branches;
-        standing.branches.extend(wait.branches.iter().zip(known).map(|(branch, known)| {
+        instance_view.branches.extend(wait.branches.iter().zip(known).map(|(branch, known)| {
             let offered = match &branch.operation {
-                OperationCode::After { .. } => Offered::After,
+                OperationCode::After { .. } => OpenBranch::After,
                 OperationCode::In { channel, .. } => match self.boundary(*channel) {
-                    Boundary::Internal => Offered::In(*channel),
-                    Boundary::ToWorld | Boundary::FromWorld => Offered::FromWorld(*channel),
+                    Boundary::Internal => OpenBranch::In(*channel),
+                    Boundary::ToEnvironment | Boundary::FromEnvironment => OpenBranch::FromEnvironment(*channel),
                 },
                 OperationCode::Out { channel, .. } => match self.boundary(*channel) {
-                    Boundary::Internal => Offered::Out(*channel),
-                    Boundary::ToWorld | Boundary::FromWorld => Offered::ToWorld(*channel),
+                    Boundary::Internal => OpenBranch::Out(*channel),
+                    Boundary::ToEnvironment | Boundary::FromEnvironment => OpenBranch::ToEnvironment(*channel),
                 },
             };
             known.open.then_some(offered)
         }));
-        standing
+        instance_view
     }
 
     /// Whether a sender's and a receiver's branch, both open, can meet. A payload or condition that would fault does;
     /// the fault is raised when the step is taken. Whether a `pri alt` lets them is another question.
-    pub fn can_meet(
+    pub fn can_rendezvous(
         &mut self,
         state: &mut State,
-        world: &mut dyn World,
+        environment: &mut dyn Environment,
         (sender, sender_branch): (u32, u32),
         (receiver, receiver_branch): (u32, u32),
     ) -> bool {
-        self.scene(state, world).can_meet((sender, sender_branch), (receiver, receiver_branch))
+        self.context(state, environment).can_rendezvous((sender, sender_branch), (receiver, receiver_branch))
     }
 
     /// Whether the world now offers a message that an open branch takes, or takes the one it has.
-    pub fn is_served(&mut self, state: &mut State, world: &mut dyn World, instance: u32, branch: u32) -> bool {
-        self.scene(state, world).can_commit_outside(Outside::Asked, instance, branch)
+    pub fn environment_ready(
+        &mut self,
+        state: &mut State,
+        environment: &mut dyn Environment,
+        instance: u32,
+        branch: u32,
+    ) -> bool {
+        self.context(state, environment).environment_ready(EnvironmentMode::Polled, instance, branch)
     }
 
     /// The message that a sender's open branch holds, as the world would see it; none if working it out faults.
     pub fn message(
         &mut self,
         state: &mut State,
-        world: &mut dyn World,
+        environment: &mut dyn Environment,
         sender: u32,
         branch: u32,
     ) -> Option<(ChannelId, Vec<Datum>)> {
         let before = state.clone();
-        let mut scene = self.scene(state, world);
-        let code = scene.open(sender, branch)?;
+        let mut context = self.context(state, environment);
+        let code = context.open(sender, branch)?;
         let channel = channel_of(code)?;
-        let message = scene.evaluate(sender, code).ok().and_then(|_| scene.datums(sender, channel).ok());
+        let message = context.evaluate_message(sender, code).ok().and_then(|_| context.datums(sender, channel).ok());
         *state = before;
         Some((channel, message?))
     }
 
     /// Every step that could be taken if the world may do anything: messages come or do not, the world is ready or
-    /// not, times have passed or not. Whether the message that a `FromWorld` step meets is taken is still to be asked.
-    pub fn conceivable(&mut self, state: &mut State, world: &mut dyn World) -> Vec<Step> {
-        let mut scene = self.scene(state, world);
-        let mut steps = scene.candidates();
+    /// not, times have passed or not. Whether the message that a `FromEnvironment` step meets is taken is still to be asked.
+    pub fn enabled_under_open_environment(
+        &mut self,
+        state: &mut State,
+        environment: &mut dyn Environment,
+    ) -> Vec<Step> {
+        let mut context = self.context(state, environment);
+        let mut steps = context.structurally_enabled();
         steps.retain(|step| match step {
-            Step::FromWorld { instance, branch } | Step::ToWorld { instance, branch } => {
-                scene.open(*instance, *branch).is_some() && scene.is_allowed(*step, Outside::AsTraced)
+            Step::FromEnvironment { instance, branch } | Step::ToEnvironment { instance, branch } => {
+                context.open(*instance, *branch).is_some() && context.is_allowed(*step, EnvironmentMode::AsTraced)
             }
             Step::Local { .. } | Step::Communicate { .. } | Step::After { .. } | Step::Else { .. } => {
-                scene.is_possible(*step, Outside::AsTraced)
+                context.is_enabled(*step, EnvironmentMode::AsTraced)
             }
         });
         steps
@@ -130,21 +140,21 @@ impl Machine<'_> {
         let body = &self.code.processes[process.0 as usize];
         match state.control(instance) {
             Control::Running { at } => body.locations[at as usize],
-            Control::Waiting { wait } | Control::Lent { wait } => body.waits[wait as usize].location,
+            Control::Waiting { wait } | Control::CapturedByPath { wait } => body.waits[wait as usize].location,
             Control::Ended => Location::default(),
         }
     }
 
     /// The variables in registers that a model asks for, with their types and values, where an instance waits; nothing
     /// elsewhere.
-    pub fn observed(&self, state: &State, instance: u32) -> Vec<(SmolStr, TypeId, Datum)> {
+    pub fn register_variables(&self, state: &State, instance: u32) -> Vec<(SmolStr, TypeId, Datum)> {
         let (process, _) = self.code.instances[instance as usize];
         let Control::Waiting { wait } = state.control(instance) else { return Vec::new() };
         let wait = &self.code.processes[process.0 as usize].waits[wait as usize];
         let frame = &state.instances[instance as usize].frame;
-        let view = View { program: self.program(), layouts: &self.code.layouts, pools: &state.pools };
+        let view = DataView { program: self.program(), layouts: &self.code.layouts, pools: &state.pools };
         let observed = wait.observed.iter().filter_map(|(name, register, ty)| {
-            let part = Part::Scalar(frame.registers[*register as usize]);
+            let part = ValueRef::Scalar(frame.registers[*register as usize]);
             Some((name.clone(), *ty, view.datum(*ty, part, &frame.memory).ok()?))
         });
         observed.collect()
@@ -152,15 +162,15 @@ impl Machine<'_> {
 
     /// The variables in memory of an instance: those whose name no other one has. One that is not needed any more may
     /// be zero.
-    pub fn stored(&self, state: &State, instance: u32) -> Vec<(SmolStr, TypeId, Datum)> {
+    pub fn memory_variables(&self, state: &State, instance: u32) -> Vec<(SmolStr, TypeId, Datum)> {
         let (process, _) = self.code.instances[instance as usize];
         let slots = &self.program().processes[process.0 as usize].body.slots;
         let frame = &state.instances[instance as usize].frame;
-        let view = View { program: self.program(), layouts: &self.code.layouts, pools: &state.pools };
+        let view = DataView { program: self.program(), layouts: &self.code.layouts, pools: &state.pools };
         let stored = slots.iter().zip(&self.code.processes[process.0 as usize].slots).filter_map(|(slot, (at, _))| {
             let name = slot.name.clone()?;
             let alone = slots.iter().filter(|other| other.name.as_ref() == Some(&name)).count() == 1;
-            let part = Part::Memory(Spot { space: Space::Frame, at: *at });
+            let part = ValueRef::Memory(Address { space: MemorySpace::Frame, at: *at });
             alone.then(|| Some((name, slot.ty, view.datum(slot.ty, part, &frame.memory).ok()?)))?
         });
         stored.collect()
@@ -185,14 +195,14 @@ impl Machine<'_> {
     }
 
     /// From now on no guard, condition or message that is tried may take more IR steps than this: it then counts as a
-    /// fault, and [`Machine::is_impatient`] tells.
-    pub fn be_patient(&mut self, most_steps: u64) {
-        self.work.scratch.begin_patience(most_steps);
+    /// fault, and [`Machine::region_fuel_exhausted`] tells.
+    pub fn set_fuel_limit(&mut self, max_steps: u64) {
+        self.work.scratch.set_region_fuel_limit(max_steps);
     }
 
-    /// Whether one has taken more since [`Machine::be_patient`] was last called.
-    pub fn is_impatient(&self) -> bool {
-        self.work.scratch.is_impatient
+    /// Whether one has taken more since [`Machine::set_fuel_limit`] was last called.
+    pub fn fuel_exhausted(&self) -> bool {
+        self.work.scratch.region_fuel_exhausted
     }
 
     /// Notes from now on what processes execute.

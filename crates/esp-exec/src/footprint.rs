@@ -28,10 +28,10 @@ pub fn data_bytes(program: &Program) -> usize {
         // A message that allocates is tried on a copy of the pools.
         object.saturating_mul(pool.capacity as usize).saturating_mul(2)
     }));
-    let mut border = Border { program, known: vec![None; program.types.types().len()] };
+    let mut border = BoundaryValues { program, known: vec![None; program.types.types().len()] };
     let channels = program.channels.iter().filter(|channel| match channel.boundary {
         Boundary::Internal => false,
-        Boundary::ToWorld | Boundary::FromWorld => true,
+        Boundary::ToEnvironment | Boundary::FromEnvironment => true,
     });
     let messages = sum(channels.flat_map(|channel| &channel.payload).map(|ty| border.bytes(*ty)));
     let calls = program.externs.iter().map(|function| {
@@ -46,12 +46,12 @@ fn sum(parts: impl Iterator<Item = usize>) -> usize {
 }
 
 /// Values outside the program: as data, and as text.
-struct Border<'p> {
+struct BoundaryValues<'p> {
     program: &'p Program,
     known: Vec<Option<usize>>,
 }
 
-impl Border<'_> {
+impl BoundaryValues<'_> {
     fn bytes(&mut self, ty: TypeId) -> usize {
         if let Some(known) = self.known[ty.0 as usize] {
             return known;

@@ -12,18 +12,18 @@
 //! it goes to the end of the list, behind it. Channels of the world and times are asked for when an
 //! instance would wait on one, when the ready list is empty, and every 64 turns.
 
-mod moving;
+mod osr;
 
-pub use moving::{Seams, Way};
+pub use osr::{OsrDirection, OsrMap};
 
 use crate::code::{BranchCode, GuardCode, OperationCode, WaitCode};
+use crate::environment::Environment;
 use crate::native::Native;
-use crate::profile::{PathRuns, Profile};
+use crate::profile::{PathCounters, Profile};
+use crate::quiescence::direction;
 use crate::report::Outcome;
-use crate::rest::direction;
 use crate::step::Checks;
-use crate::step::{Control, Effect, Machine, Outside, Scene, State, Step, TooLarge, channel_of};
-use crate::world::World;
+use crate::step::{Control, Effect, EnvironmentMode, Machine, State, Step, StepContext, TooLarge, channel_of};
 use quaject_esp_ir::ir::{AltOrder, Direction, Policy, Program};
 use std::collections::VecDeque;
 
@@ -58,7 +58,7 @@ struct Schedule {
     first: Vec<Vec<u32>>,
     turns: u32,
     /// How many instances have been looked at again since the last turn from the list, as everything rests.
-    asked_again: u32,
+    rechecked: u32,
     trace: Option<Vec<Step>>,
     profile: Option<Box<Profile>>,
     /// How many communications were steps, and not on a fast path.
@@ -67,7 +67,7 @@ struct Schedule {
 }
 
 /// What an instance at an operation can do.
-enum Found {
+enum SearchResult {
     Nothing,
     /// A step of its own.
     Own(Step),
@@ -79,7 +79,7 @@ enum Found {
 
 /// Whether a search passes by a `pri alt` that would rather be met at another branch.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Passing {
+enum PriorityPass {
     By,
     None,
 }
@@ -105,7 +105,7 @@ impl<'p> Interpreter<'p> {
             writers: vec![VecDeque::new(); program.channels.len()],
             first: (0..count).map(waits).collect(),
             turns: 0,
-            asked_again: 0,
+            rechecked: 0,
             trace: None,
             profile: None,
             communications: 0,
@@ -140,7 +140,7 @@ impl<'p> Interpreter<'p> {
     }
 
     /// What has been done with each fast path so far.
-    pub fn path_runs(&self) -> &[PathRuns] {
+    pub fn path_runs(&self) -> &[PathCounters] {
         &self.machine.work.path_runs
     }
 
@@ -155,14 +155,14 @@ impl<'p> Interpreter<'p> {
     }
 
     /// Runs until everything rests, the program is over, or about `budget` IR steps are done. Never blocks.
-    pub fn run(&mut self, world: &mut dyn World, budget: u64) -> Outcome {
-        let mut scene = self.machine.scene(&mut self.state, world);
-        self.schedule.run(&mut scene, budget)
+    pub fn run(&mut self, environment: &mut dyn Environment, budget: u64) -> Outcome {
+        let mut context = self.machine.context(&mut self.state, environment);
+        self.schedule.run(&mut context, budget)
     }
 }
 
 impl Schedule {
-    fn run(&mut self, scene: &mut Scene<'_>, budget: u64) -> Outcome {
+    fn run(&mut self, context: &mut StepContext<'_>, budget: u64) -> Outcome {
         let mut fuel = budget;
         loop {
             if let Some(outcome) = &self.over {
@@ -174,18 +174,18 @@ impl Schedule {
             if self.turn.is_none() {
                 if self.turns == TURNS_PER_POLL || self.ready.is_empty() {
                     self.turns = 0;
-                    self.poll(scene);
+                    self.poll(context);
                 }
                 let Some(instance) = self.ready.pop_front() else {
                     if self.over.is_some() {
                         continue;
                     }
-                    if let Some(instance) = self.next_asked_again(scene) {
+                    if let Some(instance) = self.next_recheck(context) {
                         self.turn = Some((instance, 0));
                         continue;
                     }
-                    match scene.rest() {
-                        Outcome::Resting(resting) => return Outcome::Resting(resting),
+                    match context.classify_quiescence() {
+                        Outcome::Quiescent(resting) => return Outcome::Quiescent(resting),
                         outcome @ (Outcome::Budget | Outcome::Ended(_) | Outcome::Faulted(_)) => {
                             self.over = Some(outcome);
                             continue;
@@ -194,21 +194,22 @@ impl Schedule {
                 };
                 self.queued[instance as usize] = false;
                 self.reopened[instance as usize] = false;
-                self.asked_again = 0;
+                self.rechecked = 0;
                 self.turns += 1;
                 self.turn = Some((instance, 0));
             }
-            self.go_on_with_turn(scene, &mut fuel);
+            self.continue_turn(context, &mut fuel);
             // A turn that executes nothing costs something too, or a program that only communicates would never stop.
             fuel = fuel.saturating_sub(1);
         }
     }
 
     /// The next instance whose tries may end differently now that everything rests.
-    fn next_asked_again(&mut self, scene: &Scene<'_>) -> Option<u32> {
-        let count = scene.state.instances();
-        let next = (self.asked_again..count).find(|instance| scene.wait(*instance).is_some_and(|wait| wait.asks_again));
-        self.asked_again = next.map_or(count, |instance| instance + 1);
+    fn next_recheck(&mut self, context: &StepContext<'_>) -> Option<u32> {
+        let count = context.state.instances();
+        let next = (self.rechecked..count)
+            .find(|instance| context.wait(*instance).is_some_and(|wait| wait.retries_at_quiescence));
+        self.rechecked = next.map_or(count, |instance| instance + 1);
         next
     }
 
@@ -226,38 +227,38 @@ impl Schedule {
     }
 
     /// Takes a step; whether the program goes on.
-    fn take(&mut self, step: Step, scene: &mut Scene<'_>, fuel: &mut u64) -> bool {
-        if let (Some(trace), None) = (&mut self.trace, scene.state.unfinished) {
+    fn take(&mut self, step: Step, context: &mut StepContext<'_>, fuel: &mut u64) -> bool {
+        if let (Some(trace), None) = (&mut self.trace, context.state.unfinished) {
             trace.push(step);
         }
         if let Some(profile) = &mut self.profile {
-            profile.note(step, scene);
+            profile.note(step, context);
         }
-        self.communications += u64::from(is_communication(step, scene));
+        self.communications += u64::from(is_communication(step, context));
         match step {
             Step::Local { .. } => {}
             Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
-                self.leave(scene, sender, Some(sender_branch));
-                self.leave(scene, receiver, Some(receiver_branch));
+                self.leave(context, sender, Some(sender_branch));
+                self.leave(context, receiver, Some(receiver_branch));
             }
-            Step::FromWorld { instance, branch }
-            | Step::ToWorld { instance, branch }
-            | Step::After { instance, branch } => self.leave(scene, instance, Some(branch)),
-            Step::Else { instance } => self.leave(scene, instance, None),
+            Step::FromEnvironment { instance, branch }
+            | Step::ToEnvironment { instance, branch }
+            | Step::After { instance, branch } => self.leave(context, instance, Some(branch)),
+            Step::Else { instance } => self.leave(context, instance, None),
         }
-        match scene.step(step, fuel) {
+        match context.step(step, fuel) {
             Effect::Done => {
-                while let Some(instance) = scene.work.reopened.pop_front() {
-                    if is_waiting(scene, instance) {
+                while let Some(instance) = context.work.reopened.pop_front() {
+                    if is_waiting(context, instance) {
                         self.append(instance);
                         self.reopened[instance as usize] = true;
                     }
                 }
-                self.follow_path(scene);
+                self.follow_path(context);
                 true
             }
             Effect::Unfinished => {
-                self.follow_path(scene);
+                self.follow_path(context);
                 false
             }
             Effect::Exited(status) => {
@@ -272,59 +273,59 @@ impl Schedule {
     }
 
     /// After a step that entered or left a fast path: who was taken along waits nowhere, who has moved joins the list.
-    fn follow_path(&mut self, scene: &mut Scene<'_>) {
-        for (instance, wait) in std::mem::take(&mut scene.work.taken) {
-            if scene.state.control(instance) != (Control::Waiting { wait }) {
-                let process = scene.code.instances[instance as usize].0;
-                self.unregister(scene, instance, &scene.code.processes[process.0 as usize].waits[wait as usize]);
+    fn follow_path(&mut self, context: &mut StepContext<'_>) {
+        for (instance, wait) in std::mem::take(&mut context.work.captured) {
+            if context.state.control(instance) != (Control::Waiting { wait }) {
+                let process = context.code.instances[instance as usize].0;
+                self.unregister(context, instance, &context.code.processes[process.0 as usize].waits[wait as usize]);
                 self.unqueue(instance);
             }
         }
-        for instance in std::mem::take(&mut scene.work.returned) {
+        for instance in std::mem::take(&mut context.work.resumed) {
             self.append(instance);
         }
     }
 
-    fn go_on_with_turn(&mut self, scene: &mut Scene<'_>, fuel: &mut u64) {
+    fn continue_turn(&mut self, context: &mut StepContext<'_>, fuel: &mut u64) {
         while let Some((instance, operations)) = self.turn {
-            if let Control::Running { .. } = scene.state.control(instance) {
-                if !self.take(Step::Local { instance }, scene, fuel) {
+            if let Control::Running { .. } = context.state.control(instance) {
+                if !self.take(Step::Local { instance }, context, fuel) {
                     if self.over.is_some() {
                         self.turn = None;
                     }
                     return;
                 }
-                if let Control::Running { .. } = scene.state.control(instance) {
+                if let Control::Running { .. } = context.state.control(instance) {
                     // It has yielded.
                     self.append(instance);
                     self.turn = None;
                     return;
                 }
             }
-            if !is_waiting(scene, instance) {
+            if !is_waiting(context, instance) {
                 self.turn = None;
                 return;
             }
-            match self.find(instance, scene) {
-                Found::Nothing => {
-                    self.wait(instance, scene);
+            match self.find(instance, context) {
+                SearchResult::Nothing => {
+                    self.wait(instance, context);
                     self.turn = None;
                 }
-                Found::Later => {
-                    self.wait(instance, scene);
+                SearchResult::Later => {
+                    self.wait(instance, context);
                     self.append(instance);
                     self.turn = None;
                 }
-                Found::Own(step) => {
-                    let policy = policy(step, scene);
+                SearchResult::Own(step) => {
+                    let policy = policy(step, context);
                     self.turn = None;
-                    if self.take(step, scene, fuel) {
+                    if self.take(step, context, fuel) {
                         self.turn = self.continue_with(step, policy, operations + 1);
                     }
                 }
-                Found::Partner(step) => {
+                SearchResult::Partner(step) => {
                     let partner = actor(step);
-                    if self.take(step, scene, fuel) {
+                    if self.take(step, context, fuel) {
                         self.append(partner);
                     } else {
                         self.turn = None;
@@ -353,7 +354,7 @@ impl Schedule {
                 self.append(receiver);
                 return None;
             }
-            (Step::FromWorld { instance, .. } | Step::ToWorld { instance, .. }, _) => {
+            (Step::FromEnvironment { instance, .. } | Step::ToEnvironment { instance, .. }, _) => {
                 self.append(instance);
                 return None;
             }
@@ -369,49 +370,54 @@ impl Schedule {
     }
 
     /// The branches of a wait in the order in which this instance tries them.
-    fn search_order(&self, scene: &Scene<'_>, instance: u32, wait: &WaitCode) -> impl Iterator<Item = u32> + use<> {
+    fn search_order(
+        &self,
+        context: &StepContext<'_>,
+        instance: u32,
+        wait: &WaitCode,
+    ) -> impl Iterator<Item = u32> + use<> {
         let count = wait.branches.len() as u32;
-        let first = match (wait.order, scene.state.control(instance)) {
+        let first = match (wait.order, context.state.control(instance)) {
             (AltOrder::Fair, Control::Waiting { wait }) => self.first[instance as usize][wait as usize],
-            (AltOrder::Fair, Control::Running { .. } | Control::Lent { .. } | Control::Ended)
+            (AltOrder::Fair, Control::Running { .. } | Control::CapturedByPath { .. } | Control::Ended)
             | (AltOrder::Priority, _) => 0,
         };
         (first..count).chain(0..first)
     }
 
     /// What an instance at an operation can do now, branch by branch, partner by partner.
-    fn find(&mut self, instance: u32, scene: &mut Scene<'_>) -> Found {
-        let wait = scene.wait(instance).expect("it is at an operation");
-        for branch in self.search_order(scene, instance, wait) {
-            if !scene.state.instances[instance as usize].branches[branch as usize].open {
+    fn find(&mut self, instance: u32, context: &mut StepContext<'_>) -> SearchResult {
+        let wait = context.wait(instance).expect("it is at an operation");
+        for branch in self.search_order(context, instance, wait) {
+            if !context.state.instances[instance as usize].branches[branch as usize].open {
                 continue;
             }
             let (channel, sends) = match &wait.branches[branch as usize].operation {
-                OperationCode::In { channel, .. } if scene.is_internal(*channel) => (*channel, false),
-                OperationCode::Out { channel, .. } if scene.is_internal(*channel) => (*channel, true),
+                OperationCode::In { channel, .. } if context.is_internal(*channel) => (*channel, false),
+                OperationCode::Out { channel, .. } if context.is_internal(*channel) => (*channel, true),
                 OperationCode::In { .. } | OperationCode::Out { .. } | OperationCode::After { .. } => {
-                    if scene.can_commit_outside(Outside::Asked, instance, branch) {
-                        return Found::Own(scene.outside_step(instance, branch));
+                    if context.environment_ready(EnvironmentMode::Polled, instance, branch) {
+                        return SearchResult::Own(context.environment_step(instance, branch));
                     }
                     continue;
                 }
             };
             let partners = if sends { &self.readers } else { &self.writers };
-            for passing in [Passing::By, Passing::None] {
+            for passing in [PriorityPass::By, PriorityPass::None] {
                 let mut passed = false;
                 for partner in partners[channel.0 as usize].iter().copied().filter(|partner| *partner != instance) {
-                    let partner_wait = scene.wait(partner).expect("queues hold who waits");
-                    for partner_branch in self.search_order(scene, partner, partner_wait) {
+                    let partner_wait = context.wait(partner).expect("queues hold who waits");
+                    for partner_branch in self.search_order(context, partner, partner_wait) {
                         let (own, other) = ((instance, branch), (partner, partner_branch));
                         let (from, to) = if sends { (own, other) } else { (other, own) };
-                        if !scene.can_meet(from, to) {
+                        if !context.can_rendezvous(from, to) {
                             continue;
                         }
-                        if passing == Passing::By && prefers(scene, partner, partner_branch, instance) {
+                        if passing == PriorityPass::By && prefers(context, partner, partner_branch, instance) {
                             passed = true;
                             break;
                         }
-                        return self.meet(scene, from, to, (partner, partner_branch));
+                        return self.meet(context, from, to, (partner, partner_branch));
                     }
                 }
                 // Only a `pri alt` would rather have this branch than be met at another.
@@ -420,17 +426,23 @@ impl Schedule {
                 }
             }
         }
-        if wait.otherwise.is_some() { Found::Own(Step::Else { instance }) } else { Found::Nothing }
+        if wait.otherwise.is_some() { SearchResult::Own(Step::Else { instance }) } else { SearchResult::Nothing }
     }
 
     /// A meeting with a partner, or what has to come before it.
-    fn meet(&self, scene: &mut Scene<'_>, from: (u32, u32), to: (u32, u32), (partner, branch): (u32, u32)) -> Found {
-        if self.must_look_first(scene, partner, branch) {
-            return Found::Later;
+    fn meet(
+        &self,
+        context: &mut StepContext<'_>,
+        from: (u32, u32),
+        to: (u32, u32),
+        (partner, branch): (u32, u32),
+    ) -> SearchResult {
+        if self.must_yield_to_reopened(context, partner, branch) {
+            return SearchResult::Later;
         }
-        match earlier_outside(scene, partner, branch) {
-            Some(earlier) => Found::Partner(earlier),
-            None => Found::Own(Step::Communicate {
+        match earlier_environment_step(context, partner, branch) {
+            Some(earlier) => SearchResult::Partner(earlier),
+            None => SearchResult::Own(Step::Communicate {
                 sender: from.0,
                 sender_branch: from.1,
                 receiver: to.0,
@@ -441,24 +453,26 @@ impl Schedule {
 
     /// Whether a branch of a waiting `pri alt` cannot be taken yet, as a guard that has opened may let an earlier one
     /// go: a guard of its own, or of an instance that waits at the other end. Whoever's guard it is looks next.
-    fn must_look_first(&self, scene: &Scene<'_>, instance: u32, branch: u32) -> bool {
-        if branch == 0 || !scene.code.retries() {
+    fn must_yield_to_reopened(&self, context: &StepContext<'_>, instance: u32, branch: u32) -> bool {
+        if branch == 0 || !context.code.retries() {
             return false;
         }
-        let wait = scene.wait(instance).expect("queues hold who waits");
+        let wait = context.wait(instance).expect("queues hold who waits");
         let earlier = match wait.order {
             AltOrder::Fair => return false,
             AltOrder::Priority => &wait.branches[..branch as usize],
         };
         earlier.iter().any(|earlier| {
-            let Some(channel) = channel_of(earlier).filter(|channel| scene.is_internal(*channel)) else { return false };
+            let Some(channel) = channel_of(earlier).filter(|channel| context.is_internal(*channel)) else {
+                return false;
+            };
             let partners = match direction(earlier) {
                 Direction::In => &self.writers,
                 Direction::Out => &self.readers,
             };
             self.reopened[instance as usize] && asks_free(earlier)
                 || partners[channel.0 as usize].iter().any(|partner| {
-                    let wait = scene.wait(*partner).expect("queues hold who waits");
+                    let wait = context.wait(*partner).expect("queues hold who waits");
                     let meets = |branch: &BranchCode| {
                         asks_free(branch)
                             && channel_of(branch) == Some(channel)
@@ -470,28 +484,28 @@ impl Schedule {
     }
 
     /// Puts an instance among those that wait.
-    fn wait(&mut self, instance: u32, scene: &Scene<'_>) {
+    fn wait(&mut self, instance: u32, context: &StepContext<'_>) {
         if std::mem::replace(&mut self.waiting[instance as usize], true) {
             return;
         }
-        let wait = scene.wait(instance).expect("it is at an operation");
+        let wait = context.wait(instance).expect("it is at an operation");
         if wait.watches {
             self.watching.push_back(instance);
         }
         for branch in &wait.branches {
-            if let Some(queue) = self.queue(scene, branch).filter(|queue| !queue.contains(&instance)) {
+            if let Some(queue) = self.queue(context, branch).filter(|queue| !queue.contains(&instance)) {
                 queue.push_back(instance);
             }
         }
     }
 
     /// Where an instance waits for partners of a branch.
-    fn queue(&mut self, scene: &Scene<'_>, branch: &BranchCode) -> Option<&mut VecDeque<u32>> {
+    fn queue(&mut self, context: &StepContext<'_>, branch: &BranchCode) -> Option<&mut VecDeque<u32>> {
         match &branch.operation {
-            OperationCode::In { channel, .. } if scene.is_internal(*channel) => {
+            OperationCode::In { channel, .. } if context.is_internal(*channel) => {
                 Some(&mut self.readers[channel.0 as usize])
             }
-            OperationCode::Out { channel, .. } if scene.is_internal(*channel) => {
+            OperationCode::Out { channel, .. } if context.is_internal(*channel) => {
                 Some(&mut self.writers[channel.0 as usize])
             }
             OperationCode::In { .. } | OperationCode::Out { .. } | OperationCode::After { .. } => None,
@@ -499,18 +513,18 @@ impl Schedule {
     }
 
     /// An instance goes on from its operation, through this branch or its `else`.
-    fn leave(&mut self, scene: &Scene<'_>, instance: u32, branch: Option<u32>) {
-        let wait = scene.wait(instance).expect("it is at an operation");
-        if let (Some(branch), Control::Waiting { wait: number }) = (branch, scene.state.control(instance)) {
+    fn leave(&mut self, context: &StepContext<'_>, instance: u32, branch: Option<u32>) {
+        let wait = context.wait(instance).expect("it is at an operation");
+        if let (Some(branch), Control::Waiting { wait: number }) = (branch, context.state.control(instance)) {
             let next = if branch + 1 == wait.branches.len() as u32 { 0 } else { branch + 1 };
             self.first[instance as usize][number as usize] = next;
         }
         self.reopened[instance as usize] = false;
-        self.unregister(scene, instance, wait);
+        self.unregister(context, instance, wait);
     }
 
     /// Takes an instance out of the queues of its wait.
-    fn unregister(&mut self, scene: &Scene<'_>, instance: u32, wait: &WaitCode) {
+    fn unregister(&mut self, context: &StepContext<'_>, instance: u32, wait: &WaitCode) {
         if !std::mem::replace(&mut self.waiting[instance as usize], false) {
             return;
         }
@@ -518,21 +532,22 @@ impl Schedule {
             remove(&mut self.watching, instance);
         }
         for branch in &wait.branches {
-            if let Some(queue) = self.queue(scene, branch) {
+            if let Some(queue) = self.queue(context, branch) {
                 remove(queue, instance);
             }
         }
     }
 
     /// Looks at the world and the clock for all that wait for them, in order of arrival.
-    fn poll(&mut self, scene: &mut Scene<'_>) {
+    fn poll(&mut self, context: &mut StepContext<'_>) {
         for instance in Vec::from(self.watching.clone()) {
-            let Some(wait) = scene.wait(instance) else { continue };
-            let order = self.search_order(scene, instance, wait);
-            let found = order.into_iter().find(|branch| scene.can_commit_outside(Outside::Asked, instance, *branch));
-            if let Some(branch) = found.filter(|branch| !self.must_look_first(scene, instance, *branch)) {
-                let step = scene.outside_step(instance, branch);
-                if !self.take(step, scene, &mut 0) {
+            let Some(wait) = context.wait(instance) else { continue };
+            let order = self.search_order(context, instance, wait);
+            let found =
+                order.into_iter().find(|branch| context.environment_ready(EnvironmentMode::Polled, instance, *branch));
+            if let Some(branch) = found.filter(|branch| !self.must_yield_to_reopened(context, instance, *branch)) {
+                let step = context.environment_step(instance, branch);
+                if !self.take(step, context, &mut 0) {
                     return;
                 }
                 self.append(instance);
@@ -542,28 +557,32 @@ impl Schedule {
 }
 
 /// Who continues after a rendezvous.
-fn policy(step: Step, scene: &Scene<'_>) -> Policy {
+fn policy(step: Step, context: &StepContext<'_>) -> Policy {
     let (instance, branch) = match step {
         Step::Communicate { sender, sender_branch, .. } => (sender, sender_branch),
-        Step::FromWorld { .. } | Step::ToWorld { .. } | Step::After { .. } | Step::Else { .. } | Step::Local { .. } => {
+        Step::FromEnvironment { .. }
+        | Step::ToEnvironment { .. }
+        | Step::After { .. }
+        | Step::Else { .. }
+        | Step::Local { .. } => {
             return Policy::Receiver;
         }
     };
-    let wait = scene.wait(instance).expect("a sender waits");
+    let wait = context.wait(instance).expect("a sender waits");
     let channel = channel_of(&wait.branches[branch as usize]).expect("an `out` has a channel");
-    scene.program.channels[channel.0 as usize].policy
+    context.program.channels[channel.0 as usize].policy
 }
 
 /// Whether a waiting `pri alt` could be met by another instance at a branch that stands before this one.
-fn prefers(scene: &mut Scene<'_>, instance: u32, branch: u32, other: u32) -> bool {
-    let (Some(wait), Some(theirs)) = (scene.wait(instance), scene.wait(other)) else { return false };
+fn prefers(context: &mut StepContext<'_>, instance: u32, branch: u32, other: u32) -> bool {
+    let (Some(wait), Some(theirs)) = (context.wait(instance), context.wait(other)) else { return false };
     if wait.order == AltOrder::Fair {
         return false;
     }
     for earlier in 0..branch {
         for their in 0..theirs.branches.len() as u32 {
             let (own, their) = ((instance, earlier), (other, their));
-            if scene.can_meet(own, their) || scene.can_meet(their, own) {
+            if context.can_rendezvous(own, their) || context.can_rendezvous(their, own) {
                 return true;
             }
         }
@@ -572,16 +591,16 @@ fn prefers(scene: &mut Scene<'_>, instance: u32, branch: u32, other: u32) -> boo
 }
 
 /// The step of a branch of a waiting `pri alt` that stands before this one and can commit outside.
-fn earlier_outside(scene: &mut Scene<'_>, instance: u32, branch: u32) -> Option<Step> {
-    let wait = scene.wait(instance)?;
+fn earlier_environment_step(context: &mut StepContext<'_>, instance: u32, branch: u32) -> Option<Step> {
+    let wait = context.wait(instance)?;
     let earlier = match wait.order {
         AltOrder::Fair => 0..0,
         AltOrder::Priority => 0..branch,
     };
     earlier
         .into_iter()
-        .find(|branch| scene.can_commit_outside(Outside::Asked, instance, *branch))
-        .map(|branch| scene.outside_step(instance, branch))
+        .find(|branch| context.environment_ready(EnvironmentMode::Polled, instance, *branch))
+        .map(|branch| context.environment_step(instance, branch))
 }
 
 /// Whether its guard asks for free objects, so that it may open while its instance waits.
@@ -593,18 +612,18 @@ fn asks_free(branch: &BranchCode) -> bool {
 }
 
 /// Whether a step communicates, and is not one of a fast path, which communicates with the world only.
-fn is_communication(step: Step, scene: &Scene<'_>) -> bool {
+fn is_communication(step: Step, context: &StepContext<'_>) -> bool {
     match step {
         Step::Communicate { .. } => true,
-        Step::FromWorld { instance, .. } | Step::ToWorld { instance, .. } => !scene.is_on_path(instance),
+        Step::FromEnvironment { instance, .. } | Step::ToEnvironment { instance, .. } => !context.is_on_path(instance),
         Step::Local { .. } | Step::After { .. } | Step::Else { .. } => false,
     }
 }
 
-fn is_waiting(scene: &Scene<'_>, instance: u32) -> bool {
-    match scene.state.control(instance) {
+fn is_waiting(context: &StepContext<'_>, instance: u32) -> bool {
+    match context.state.control(instance) {
         Control::Waiting { .. } => true,
-        Control::Running { .. } | Control::Lent { .. } | Control::Ended => false,
+        Control::Running { .. } | Control::CapturedByPath { .. } | Control::Ended => false,
     }
 }
 
@@ -617,8 +636,8 @@ fn remove(queue: &mut VecDeque<u32>, instance: u32) {
 /// Whose step it is, of those that involve the world.
 fn actor(step: Step) -> u32 {
     match step {
-        Step::FromWorld { instance, .. }
-        | Step::ToWorld { instance, .. }
+        Step::FromEnvironment { instance, .. }
+        | Step::ToEnvironment { instance, .. }
         | Step::After { instance, .. }
         | Step::Else { instance }
         | Step::Local { instance } => instance,

@@ -2,32 +2,32 @@
 //! entries into machine code; the state of a run, its snapshots, traces and reports. Knows no back end and does no I/O.
 #![forbid(unsafe_code)]
 
-pub mod adopt;
 mod code;
 mod commit;
 pub mod coverage;
+mod dangling;
 pub mod datum;
+mod enabled;
+pub mod environment;
+mod environment_io;
 mod execute;
 pub mod explore;
+mod fast_path;
 pub mod footprint;
+mod heap_symmetry;
 pub mod interpreter;
-pub mod lost;
+pub mod leak;
+pub mod live_projection;
 mod matching;
 pub mod native;
 pub mod observer;
-mod outside;
-mod path;
 pub mod priority;
 pub mod profile;
-mod renumber;
+mod quiescence;
 pub mod replay;
 pub mod report;
-mod rest;
-mod retire;
-mod search;
 mod snapshot;
+mod speculate;
 pub mod step;
 mod store;
 pub mod trace;
-mod trial;
-pub mod world;

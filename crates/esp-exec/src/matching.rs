@@ -3,7 +3,7 @@
 
 use crate::code::{OperandCode, PatternCode, Register};
 use crate::execute::Frame;
-use crate::store::{Part, Pools, Space, Spot, View, bytes_at, word};
+use crate::store::{Address, DataView, MemorySpace, Pools, ValueRef, bytes_at, word};
 use quaject_esp_ir::ir::{Fault, PoolId, Type, TypeId};
 
 /// Where a matched part goes.
@@ -20,12 +20,12 @@ pub(crate) enum Target {
 pub(crate) struct Capture {
     pub(crate) target: Target,
     pub(crate) ty: TypeId,
-    pub(crate) part: Part,
+    pub(crate) part: ValueRef,
 }
 
 /// One receiver's look at one message.
 pub(crate) struct Matcher<'a> {
-    pub(crate) view: View<'a>,
+    pub(crate) view: DataView<'a>,
     /// The memory of the giver, in which parts of the message lie.
     pub(crate) source: &'a [u8],
     /// The receiver's frame, for values computed on arrival.
@@ -40,11 +40,11 @@ impl<'a> Matcher<'a> {
         &self,
         pattern: &PatternCode,
         ty: TypeId,
-        part: Part,
+        part: ValueRef,
         captures: &mut Vec<Capture>,
     ) -> Result<bool, Fault> {
         let types = &self.view.program.types;
-        let at = |spot: Spot, distance| Part::Memory(Spot { at: spot.at + distance, ..spot });
+        let at = |address: Address, distance| ValueRef::Memory(Address { at: address.at + distance, ..address });
         match pattern {
             PatternCode::Any => Ok(true),
             PatternCode::Parameter(number) => {
@@ -62,22 +62,22 @@ impl<'a> Matcher<'a> {
             PatternCode::OwnId => Ok(self.view.scalar(ty, part, self.source) == i64::from(self.own)),
             PatternCode::Bytes(bytes) => {
                 let (_, part) = self.view.unboxed(ty, part, self.source)?;
-                let spot = self.view.spot(part);
-                Ok(bytes_at(self.view.pools.memory(spot.space, self.source), spot.at) == &**bytes)
+                let address = self.view.address(part);
+                Ok(bytes_at(self.view.pools.memory(address.space, self.source), address.at) == &**bytes)
             }
             PatternCode::Equal(operand) => {
                 let own = match operand {
-                    OperandCode::Register(register) => Part::Scalar(self.receiver.registers[*register as usize]),
+                    OperandCode::Register(register) => ValueRef::Scalar(self.receiver.registers[*register as usize]),
                     OperandCode::Place(place) => {
-                        Part::Memory(crate::execute::resolve(self.view.pools, place, self.receiver)?)
+                        ValueRef::Memory(crate::execute::resolve(self.view.pools, place, self.receiver)?)
                     }
                 };
                 self.view.equal(ty, (part, self.source), (own, &self.receiver.memory))
             }
             PatternCode::Tag(tag, payload) => {
                 let (ty, part) = self.view.unboxed(ty, part, self.source)?;
-                let spot = self.view.spot(part);
-                if word(self.view.pools.memory(spot.space, self.source), spot.at) != *tag {
+                let address = self.view.address(part);
+                if word(self.view.pools.memory(address.space, self.source), address.at) != *tag {
                     return Ok(false);
                 }
                 let part_type = match types.get(ty) {
@@ -92,13 +92,13 @@ impl<'a> Matcher<'a> {
                     | Type::Boxed(_) => None,
                 };
                 match (payload, part_type) {
-                    (Some(payload), Some(ty)) => self.matches(payload, ty, at(spot, 4), captures),
+                    (Some(payload), Some(ty)) => self.matches(payload, ty, at(address, 4), captures),
                     (Some(_), None) | (None, _) => Ok(true),
                 }
             }
             PatternCode::Record(fields) => {
                 let (ty, part) = self.view.unboxed(ty, part, self.source)?;
-                let spot = self.view.spot(part);
+                let address = self.view.address(part);
                 for (index, field) in fields.iter().enumerate() {
                     let field_type = match types.get(ty) {
                         Type::Record(id) => types.aggregate(*id).parts.get(index).and_then(|(_, ty)| *ty),
@@ -112,7 +112,7 @@ impl<'a> Matcher<'a> {
                         | Type::Boxed(_) => None,
                     };
                     let field_type = field_type.expect("the verifier types every pattern");
-                    let part = at(spot, self.view.layouts.field(types, ty, index));
+                    let part = at(address, self.view.layouts.field(types, ty, index));
                     if !self.matches(field, field_type, part, captures)? {
                         return Ok(false);
                     }
@@ -121,7 +121,7 @@ impl<'a> Matcher<'a> {
             }
             PatternCode::Array(items) => {
                 let (ty, part) = self.view.unboxed(ty, part, self.source)?;
-                let spot = self.view.spot(part);
+                let address = self.view.address(part);
                 let element = match types.get(ty) {
                     Type::Array { element, .. } => *element,
                     Type::Error
@@ -135,7 +135,7 @@ impl<'a> Matcher<'a> {
                 };
                 let size = self.view.layouts.size(element);
                 for (index, item) in items.iter().enumerate() {
-                    if !self.matches(item, element, at(spot, index * size), captures)? {
+                    if !self.matches(item, element, at(address, index * size), captures)? {
                         return Ok(false);
                     }
                 }
@@ -146,24 +146,30 @@ impl<'a> Matcher<'a> {
 }
 
 /// Writes what was kept into the receiver: parameters into registers, the rest into its slots.
-pub(crate) fn bind(view: View<'_>, captures: &[Capture], source: &[u8], receiver: &mut Frame, parameters: &[Register]) {
+pub(crate) fn bind(
+    view: DataView<'_>,
+    captures: &[Capture],
+    source: &[u8],
+    receiver: &mut Frame,
+    parameters: &[Register],
+) {
     for capture in captures {
         match (capture.target, capture.part) {
             (Target::Parameter(number), part) => {
                 receiver.registers[parameters[number] as usize] = view.scalar(capture.ty, part, source);
             }
-            (Target::Slot(offset), Part::Memory(spot)) => {
+            (Target::Slot(offset), ValueRef::Memory(address)) => {
                 let size = view.layouts.size(capture.ty);
-                let bytes = &view.pools.memory(spot.space, source)[spot.at..spot.at + size];
+                let bytes = &view.pools.memory(address.space, source)[address.at..address.at + size];
                 receiver.memory[offset..offset + size].copy_from_slice(bytes);
             }
-            (Target::Slot(_), Part::Scalar(_)) => unreachable!("slots hold aggregates"),
+            (Target::Slot(_), ValueRef::Scalar(_)) => unreachable!("slots hold aggregates"),
         }
     }
 }
 
 /// The objects that what was kept refers to.
-pub(crate) fn captured_objects(view: View<'_>, captures: &[Capture], source: &[u8]) -> Vec<(PoolId, u32)> {
+pub(crate) fn captured_objects(view: DataView<'_>, captures: &[Capture], source: &[u8]) -> Vec<(PoolId, u32)> {
     let mut objects = Vec::new();
     for capture in captures {
         references(view, capture.ty, capture.part, source, &mut objects);
@@ -172,9 +178,15 @@ pub(crate) fn captured_objects(view: View<'_>, captures: &[Capture], source: &[u
 }
 
 /// The objects that a value refers to itself.
-pub(crate) fn references(view: View<'_>, ty: TypeId, part: Part, source: &[u8], objects: &mut Vec<(PoolId, u32)>) {
+pub(crate) fn references(
+    view: DataView<'_>,
+    ty: TypeId,
+    part: ValueRef,
+    source: &[u8],
+    objects: &mut Vec<(PoolId, u32)>,
+) {
     match part {
-        Part::Scalar(value) => match view.program.types.get(ty) {
+        ValueRef::Scalar(value) => match view.program.types.get(ty) {
             Type::Boxed(pool) => objects.push((*pool, value as u32)),
             Type::Error
             | Type::Int(_)
@@ -185,9 +197,9 @@ pub(crate) fn references(view: View<'_>, ty: TypeId, part: Part, source: &[u8], 
             | Type::Record(_)
             | Type::Union(_) => {}
         },
-        Part::Memory(spot) => {
-            let memory = view.pools.memory(spot.space, source);
-            view.layouts.references(&view.program.types, ty, memory, spot.at, &mut |pool, at| {
+        ValueRef::Memory(address) => {
+            let memory = view.pools.memory(address.space, source);
+            view.layouts.references(&view.program.types, ty, memory, address.at, &mut |pool, at| {
                 objects.push((pool, word(memory, at)));
             });
         }
@@ -195,10 +207,10 @@ pub(crate) fn references(view: View<'_>, ty: TypeId, part: Part, source: &[u8], 
 }
 
 /// A message from outside, laid out in a frame of its own: each value in memory, one after the other.
-pub(crate) fn message_parts(view: View<'_>, types: &[TypeId], parts: &mut Vec<Part>) -> usize {
+pub(crate) fn message_parts(view: DataView<'_>, types: &[TypeId], parts: &mut Vec<ValueRef>) -> usize {
     let mut end = 0;
     for ty in types {
-        parts.push(Part::Memory(Spot { space: Space::Frame, at: end }));
+        parts.push(ValueRef::Memory(Address { space: MemorySpace::Frame, at: end }));
         end += view.layouts.size(*ty);
     }
     end

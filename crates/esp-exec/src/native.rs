@@ -117,7 +117,7 @@ pub struct Width {
 pub fn width(program: &Program, ty: TypeId) -> Option<Width> {
     match program.types.get(ty) {
         Type::Int(_) | Type::Bool | Type::Error | Type::Pid(_) | Type::Boxed(_) => {
-            let kind = crate::store::Kind::of(&program.types, ty);
+            let kind = crate::store::ScalarKind::of(&program.types, ty);
             Some(Width { bits: kind.bits, signed: kind.signed, boolean: kind.boolean })
         }
         Type::Bytes { .. } | Type::Array { .. } | Type::Record(_) | Type::Union(_) => None,

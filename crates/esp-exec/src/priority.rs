@@ -15,8 +15,8 @@ pub fn participants(step: Step) -> impl Iterator<Item = (u32, u32)> {
         Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
             (Some((sender, sender_branch)), Some((receiver, receiver_branch)))
         }
-        Step::FromWorld { instance, branch }
-        | Step::ToWorld { instance, branch }
+        Step::FromEnvironment { instance, branch }
+        | Step::ToEnvironment { instance, branch }
         | Step::After { instance, branch } => (Some((instance, branch)), None),
         Step::Local { .. } | Step::Else { .. } => (None, None),
     };
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn one_order_decides() {
         assert_eq!(allowed(&[meet(0, 0, 1, 1), meet(0, 1, 1, 0)], &|instance| instance == 0), [true, false]);
-        let world = Step::FromWorld { instance: 1, branch: 0 };
+        let world = Step::FromEnvironment { instance: 1, branch: 0 };
         assert_eq!(allowed(&[meet(0, 0, 1, 1), world], &|instance| instance == 1), [false, true]);
     }
 

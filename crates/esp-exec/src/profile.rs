@@ -2,11 +2,11 @@
 //! for the paths that matter ("Fast Paths in Concurrent Programs", section 3, leaves it to the programmer). A run that
 //! is not asked pays nothing.
 
-use crate::step::{Scene, Step};
+use crate::step::{Step, StepContext};
 use quaject_esp_ir::ir::{Operation, Program, SiteId, Terminator};
 
 /// How many communications are kept in order; those after them are counted only.
-const MOST_KEPT: usize = 1 << 20;
+const MAX_RECORDED: usize = 1 << 20;
 
 /// A channel operation of an instance.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -33,18 +33,18 @@ pub struct Tally {
 
 /// What a run has done with one of its fast paths.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct PathRuns {
+pub struct PathCounters {
     /// How often it was entered.
     pub entered: u64,
     /// How often it was tested again after a turn of the others, as some member was about to run.
-    pub put_off: u64,
+    pub deferred: u64,
     /// How often it was not entered, as some member was elsewhere.
     pub refused: u64,
     /// How often it was left, by the number of the way out.
     pub left: Vec<u64>,
 }
 
-impl PathRuns {
+impl PathCounters {
     /// It is left by this way.
     pub(crate) fn leave(&mut self, exit: u32) {
         let exit = exit as usize;
@@ -96,29 +96,30 @@ impl Profile {
     }
 
     /// A step is about to be taken.
-    pub(crate) fn note(&mut self, step: Step, scene: &Scene<'_>) {
+    pub(crate) fn note(&mut self, step: Step, context: &StepContext<'_>) {
         let communication = match step {
             Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
-                (done(scene, sender, sender_branch), done(scene, receiver, receiver_branch))
+                (done(context, sender, sender_branch), done(context, receiver, receiver_branch))
             }
-            Step::FromWorld { instance, branch } => (None, done(scene, instance, branch)),
-            Step::ToWorld { instance, branch } => (done(scene, instance, branch), None),
+            Step::FromEnvironment { instance, branch } => (None, done(context, instance, branch)),
+            Step::ToEnvironment { instance, branch } => (done(context, instance, branch), None),
             Step::Local { .. } | Step::After { .. } | Step::Else { .. } => return,
         };
         for done in [communication.0, communication.1].into_iter().flatten() {
             self.counts[done.instance as usize][done.site.0 as usize] += 1;
         }
-        if self.order.len() < MOST_KEPT {
+        if self.order.len() < MAX_RECORDED {
             self.order.push(communication);
         }
     }
 }
 
 /// The operation of a branch at which an instance waits.
-fn done(scene: &Scene<'_>, instance: u32, branch: u32) -> Option<Done> {
-    let (process, _) = scene.code.instances[instance as usize];
-    let block = scene.wait(instance)?.block;
-    let Terminator::Wait(wait) = &scene.program.processes[process.0 as usize].body.blocks[block.0 as usize].terminator
+fn done(context: &StepContext<'_>, instance: u32, branch: u32) -> Option<Done> {
+    let (process, _) = context.code.instances[instance as usize];
+    let block = context.wait(instance)?.block;
+    let Terminator::Wait(wait) =
+        &context.program.processes[process.0 as usize].body.blocks[block.0 as usize].terminator
     else {
         return None;
     };

@@ -1,12 +1,12 @@
 //! Other ways through a program's steps than the reference schedule: any of the possible steps by chance, and the
 //! choices of a recorded trace. Both are engines for tests: what they do, `step` allows.
 
+use crate::environment::Environment;
 use crate::native::Native;
-use crate::profile::PathRuns;
+use crate::profile::PathCounters;
 use crate::report::Outcome;
 use crate::step::Checks;
-use crate::step::{Effect, Machine, Outside, State, Step, TooLarge};
-use crate::world::World;
+use crate::step::{Effect, EnvironmentMode, Machine, State, Step, TooLarge};
 use quaject_esp_ir::ir::Program;
 use std::fmt;
 
@@ -39,7 +39,7 @@ impl<'p> RandomScheduler<'p> {
     }
 
     /// What has been done with each fast path so far.
-    pub fn path_runs(&self) -> &[PathRuns] {
+    pub fn path_runs(&self) -> &[PathCounters] {
         &self.machine.work.path_runs
     }
 
@@ -49,16 +49,16 @@ impl<'p> RandomScheduler<'p> {
     }
 
     /// Runs until everything rests, the program is over, or about `budget` IR steps are done. Never blocks.
-    pub fn run(&mut self, world: &mut dyn World, budget: u64) -> Outcome {
+    pub fn run(&mut self, environment: &mut dyn Environment, budget: u64) -> Outcome {
         let mut fuel = budget;
         while fuel > 0 {
             if let Some(outcome) = &self.over {
                 return outcome.clone();
             }
-            let steps = self.machine.enabled(&mut self.state, world);
+            let steps = self.machine.enabled(&mut self.state, environment);
             let Some(step) = self.random.choice(&steps).copied() else {
-                match self.machine.rest(&mut self.state, world) {
-                    Outcome::Resting(resting) => return Outcome::Resting(resting),
+                match self.machine.classify_quiescence(&mut self.state, environment) {
+                    Outcome::Quiescent(resting) => return Outcome::Quiescent(resting),
                     outcome @ (Outcome::Budget | Outcome::Ended(_) | Outcome::Faulted(_)) => {
                         self.over = Some(outcome);
                         continue;
@@ -68,7 +68,7 @@ impl<'p> RandomScheduler<'p> {
             if self.state.unfinished.is_none() {
                 self.trace.push(step);
             }
-            match self.machine.step(step, &mut self.state, world, &mut fuel) {
+            match self.machine.step(step, &mut self.state, environment, &mut fuel) {
                 Effect::Done | Effect::Unfinished => {}
                 Effect::Exited(status) => self.over = Some(Outcome::Ended(status)),
                 Effect::Faulted(report) => self.over = Some(Outcome::Faulted(report)),
@@ -106,25 +106,25 @@ pub fn replay(
     program: &Program,
     checks: Checks,
     trace: &[Step],
-    world: &mut dyn World,
+    environment: &mut dyn Environment,
 ) -> Result<Result<Outcome, ReplayError>, TooLarge> {
     let mut machine = Machine::new(program, checks)?;
     let mut state = machine.start();
     for (number, step) in trace.iter().copied().enumerate() {
-        if !machine.is_possible(step, &mut state, world, Outside::AsTraced) {
-            let possible = machine.enabled(&mut state, world);
+        if !machine.is_enabled(step, &mut state, environment, EnvironmentMode::AsTraced) {
+            let possible = machine.enabled(&mut state, environment);
             return Ok(Err(ReplayError { number, step, possible }));
         }
         let mut fuel = u64::MAX;
-        match machine.step(step, &mut state, world, &mut fuel) {
+        match machine.step(step, &mut state, environment, &mut fuel) {
             Effect::Done => {}
             Effect::Exited(status) => return Ok(Ok(Outcome::Ended(status))),
             Effect::Faulted(report) => return Ok(Ok(Outcome::Faulted(report))),
             Effect::Unfinished => return Ok(Ok(Outcome::Budget)),
         }
     }
-    if machine.enabled(&mut state, world).is_empty() {
-        return Ok(Ok(machine.rest(&mut state, world)));
+    if machine.enabled(&mut state, environment).is_empty() {
+        return Ok(Ok(machine.classify_quiescence(&mut state, environment)));
     }
     Ok(Ok(Outcome::Budget))
 }

@@ -1,7 +1,7 @@
 //! How a run ends or pauses, and how a fault is told to a person: process, place, channel; for a deadlock who waits
 //! for whom.
 
-use quaject_esp_ir::deadlock::WaitsFor;
+use quaject_esp_ir::deadlock::WaitForEdge;
 use quaject_esp_ir::ir::{Boundary, ChannelId, Direction, Fault, Location, Program};
 use quaject_esp_ir::text::{fault_name, location_text};
 use smol_str::SmolStr;
@@ -13,7 +13,7 @@ pub enum Outcome {
     /// The budget is used up; run again to go on.
     Budget,
     /// Nothing can happen before the world does something.
-    Resting(Resting),
+    Quiescent(AwaitedEvents),
     /// The program has ended with this status: `exit`, or 0 when everything rests for good.
     Ended(u8),
     /// A fault has stopped the program.
@@ -22,7 +22,7 @@ pub enum Outcome {
 
 /// What a resting program waits for.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Resting {
+pub struct AwaitedEvents {
     /// The earliest time at which an `after` can be taken.
     pub deadline_ns: Option<i64>,
     /// Channels on which a message is awaited from the world, in order, each once. One that already offers a message
@@ -46,7 +46,7 @@ pub struct FaultReport {
     /// The function or pool it is about.
     pub name: Option<SmolStr>,
     /// For a deadlock: every instance that waits in vain, with all it waits for.
-    pub waits: Vec<WaitsFor>,
+    pub waits: Vec<WaitForEdge>,
 }
 
 impl FaultReport {
@@ -95,7 +95,7 @@ impl FaultReport {
             };
             let outside = match program.channels[id.0 as usize].boundary {
                 Boundary::Internal => false,
-                Boundary::ToWorld | Boundary::FromWorld => true,
+                Boundary::ToEnvironment | Boundary::FromEnvironment => true,
             };
             let whom = if outside {
                 "the world".to_string()

@@ -23,13 +23,13 @@ impl State {
             Control::Ended => 0,
             Control::Running { at } => 2 * u64::from(at) + 1,
             Control::Waiting { wait } => 2 * u64::from(wait) + 2,
-            Control::Lent { wait } => LENT + u64::from(wait),
+            Control::CapturedByPath { wait } => LENT + u64::from(wait),
         };
         write_number(control, out);
         for branches in instance.branches.chunks(7) {
             out.push(branches.iter().enumerate().map(|(bit, branch)| u8::from(branch.open) << bit).sum());
         }
-        let mut zeros = Zeros::default();
+        let mut zeros = ZeroRuns::default();
         for register in &instance.frame.registers {
             zeros.number(zigzag(*register), out);
         }
@@ -40,7 +40,7 @@ impl State {
 
     /// Appends what all instances share.
     pub fn save_shared(&self, out: &mut Vec<u8>) {
-        let mut zeros = Zeros::default();
+        let mut zeros = ZeroRuns::default();
         self.closed.iter().for_each(|closed| zeros.byte(u8::from(*closed), out));
         for pool in &self.pools.pools {
             pool.counts.iter().for_each(|count| zeros.number(u64::from(*count), out));
@@ -59,17 +59,17 @@ impl State {
 impl Machine<'_> {
     /// Makes one instance what these bytes say.
     pub fn load_instance(&self, state: &mut State, instance: u32, bytes: &[u8]) {
-        let mut reader = Reader { bytes, at: 0, zeros: 0 };
+        let mut reader = SnapshotReader { bytes, at: 0, zeros: 0 };
         let target = &mut state.instances[instance as usize];
         let control = reader.plain();
         target.control = match control {
             0 => Control::Ended,
-            control if control >= LENT => Control::Lent { wait: (control - LENT) as u32 },
+            control if control >= LENT => Control::CapturedByPath { wait: (control - LENT) as u32 },
             control if control % 2 == 1 => Control::Running { at: (control / 2) as u32 },
             control => Control::Waiting { wait: (control / 2 - 1) as u32 },
         };
         target.branches.clear();
-        if let Control::Waiting { wait } | Control::Lent { wait } = target.control {
+        if let Control::Waiting { wait } | Control::CapturedByPath { wait } = target.control {
             let (process, _) = self.code.instances[instance as usize];
             let count = self.code.processes[process.0 as usize].waits[wait as usize].branches.len();
             let mut open = 0;
@@ -87,7 +87,7 @@ impl Machine<'_> {
 
     /// Makes what all share what these bytes say.
     pub fn load_shared(&self, state: &mut State, bytes: &[u8]) {
-        let mut reader = Reader { bytes, at: 0, zeros: 0 };
+        let mut reader = SnapshotReader { bytes, at: 0, zeros: 0 };
         state.closed.iter_mut().for_each(|closed| *closed = reader.byte() != 0);
         for pool in &mut state.pools.pools {
             pool.counts.iter_mut().for_each(|count| *count = reader.number() as u32);
@@ -124,11 +124,11 @@ fn write_number(mut value: u64, out: &mut Vec<u8>) {
 
 /// Writes runs of zeros short. The last byte of the output is its run's length while one is under way.
 #[derive(Default)]
-struct Zeros {
+struct ZeroRuns {
     run: u8,
 }
 
-impl Zeros {
+impl ZeroRuns {
     fn zero(&mut self, out: &mut Vec<u8>) {
         if self.run == 0 || self.run == u8::MAX {
             out.push(0);
@@ -157,13 +157,13 @@ impl Zeros {
     }
 }
 
-struct Reader<'a> {
+struct SnapshotReader<'a> {
     bytes: &'a [u8],
     at: usize,
     zeros: u8,
 }
 
-impl Reader<'_> {
+impl SnapshotReader<'_> {
     fn raw(&mut self) -> u8 {
         let byte = self.bytes[self.at];
         self.at += 1;

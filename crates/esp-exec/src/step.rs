@@ -10,17 +10,17 @@
 //! instance waits, what its regions would compute is tried and taken back without a trace.
 
 use crate::code::{BodyCode, BranchCode, Code, OperationCode, PayloadCode, Pc, WaitCode};
+use crate::environment::Environment;
 pub use crate::execute::Checks;
 use crate::execute::{Frame, Scratch, Trap};
 use crate::footprint::data_bytes;
 use crate::matching::Capture;
 use crate::native::{Cell, Native};
-use crate::profile::PathRuns;
+use crate::profile::PathCounters;
 use crate::report::{FaultReport, Outcome};
-use crate::store::{Part, Pools};
+use crate::speculate::clear_region;
+use crate::store::{Pools, ValueRef};
 pub use crate::trace::Step;
-use crate::trial::wipe;
-use crate::world::World;
 use quaject_esp_ir::ir::{Boundary, ChannelId, InstanceId, PoolId, ProcessId, Program};
 use quaject_esp_ir::liveness::Dead;
 use std::collections::VecDeque;
@@ -64,7 +64,7 @@ pub enum Control {
     /// At the end of its text.
     Ended,
     /// On a fast path of another instance, which it was taken along from this wait.
-    Lent {
+    CapturedByPath {
         /// Which of the process's waits.
         wait: u32,
     },
@@ -93,9 +93,9 @@ pub enum Effect {
 
 /// Whether the world and the clock are asked, or taken to be as a recorded trace says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outside {
+pub enum EnvironmentMode {
     /// Asked.
-    Asked,
+    Polled,
     /// Nothing is ready outside but what the trace says: `else` and lower branches of a `pri alt` do not look there,
     /// and an `after` may be taken at any time.
     AsTraced,
@@ -123,7 +123,7 @@ impl std::fmt::Display for TooLarge {
 
 impl std::error::Error for TooLarge {}
 
-const MOST_BYTES: usize = 1 << 32;
+const MAX_BYTES: usize = 1 << 32;
 
 /// A program ready to take steps.
 pub struct Machine<'p> {
@@ -138,25 +138,25 @@ pub struct Machine<'p> {
 pub(crate) struct Workspace {
     pub(crate) scratch: Scratch,
     /// The values of the message at hand, and the memory of one from outside.
-    pub(crate) parts: Vec<Part>,
-    pub(crate) outside: Vec<u8>,
+    pub(crate) parts: Vec<ValueRef>,
+    pub(crate) message_memory: Vec<u8>,
     /// What the patterns at hand keep of it.
     pub(crate) captures: Vec<Capture>,
     /// Waiting instances of which a guard has opened in the last step.
     pub(crate) reopened: VecDeque<u32>,
     /// Instances that a fast path took along in the last step, each with the wait it was at; and those that came back,
     /// in order.
-    pub(crate) taken: Vec<(u32, u32)>,
-    pub(crate) returned: Vec<u32>,
+    pub(crate) captured: Vec<(u32, u32)>,
+    pub(crate) resumed: Vec<u32>,
     /// What has been done on fast paths so far.
-    pub(crate) runs: Runs,
+    pub(crate) runs: PathTotals,
     /// The same of each fast path.
-    pub(crate) path_runs: Vec<PathRuns>,
+    pub(crate) path_runs: Vec<PathCounters>,
 }
 
 /// What has been done on fast paths.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Runs {
+pub(crate) struct PathTotals {
     /// How often one was entered.
     pub(crate) entries: u64,
     /// Fuel that was used on them.
@@ -164,12 +164,12 @@ pub(crate) struct Runs {
 }
 
 /// A program in one of its states, and the world around it: where steps are tried and taken.
-pub(crate) struct Scene<'a> {
+pub(crate) struct StepContext<'a> {
     pub(crate) program: &'a Program,
     pub(crate) code: &'a Code,
     pub(crate) checks: Checks,
     pub(crate) state: &'a mut State,
-    pub(crate) world: &'a mut dyn World,
+    pub(crate) environment: &'a mut dyn Environment,
     pub(crate) work: &'a mut Workspace,
 }
 
@@ -177,20 +177,20 @@ impl<'p> Machine<'p> {
     /// Prepares a verified program.
     pub fn new(program: &'p Program, checks: Checks) -> Result<Machine<'p>, TooLarge> {
         let bytes = data_bytes(program);
-        if bytes > MOST_BYTES {
-            return Err(TooLarge { bytes, most: MOST_BYTES });
+        if bytes > MAX_BYTES {
+            return Err(TooLarge { bytes, most: MAX_BYTES });
         }
         let code = Code::new(program);
         let work = Workspace {
             scratch: Scratch::new(&code),
             parts: Vec::new(),
-            outside: Vec::new(),
+            message_memory: Vec::new(),
             captures: Vec::new(),
             reopened: VecDeque::new(),
-            taken: Vec::new(),
-            returned: Vec::new(),
-            runs: Runs::default(),
-            path_runs: vec![PathRuns::default(); program.paths.len()],
+            captured: Vec::new(),
+            resumed: Vec::new(),
+            runs: PathTotals::default(),
+            path_runs: vec![PathCounters::default(); program.paths.len()],
         };
         Ok(Machine { program, code, checks, work })
     }
@@ -221,24 +221,30 @@ impl<'p> Machine<'p> {
     }
 
     /// All steps possible now, in order.
-    pub fn enabled(&mut self, state: &mut State, world: &mut dyn World) -> Vec<Step> {
-        self.scene(state, world).enabled()
+    pub fn enabled(&mut self, state: &mut State, environment: &mut dyn Environment) -> Vec<Step> {
+        self.context(state, environment).enabled()
     }
 
     /// Whether the program may take this step now. Any step may be asked for. The state is left as it was, but that
     /// a channel seen closed is closed.
-    pub fn is_possible(&mut self, step: Step, state: &mut State, world: &mut dyn World, outside: Outside) -> bool {
-        self.scene(state, world).is_possible(step, outside)
+    pub fn is_enabled(
+        &mut self,
+        step: Step,
+        state: &mut State,
+        environment: &mut dyn Environment,
+        mode: EnvironmentMode,
+    ) -> bool {
+        self.context(state, environment).is_enabled(step, mode)
     }
 
     /// Takes a step that is possible. Local code stops when the fuel is used up.
-    pub fn step(&mut self, step: Step, state: &mut State, world: &mut dyn World, fuel: &mut u64) -> Effect {
-        self.scene(state, world).step(step, fuel)
+    pub fn step(&mut self, step: Step, state: &mut State, environment: &mut dyn Environment, fuel: &mut u64) -> Effect {
+        self.context(state, environment).step(step, fuel)
     }
 
     /// What a state without possible steps is: at rest, ended, or deadlocked.
-    pub fn rest(&mut self, state: &mut State, world: &mut dyn World) -> Outcome {
-        self.scene(state, world).rest()
+    pub fn classify_quiescence(&mut self, state: &mut State, environment: &mut dyn Environment) -> Outcome {
+        self.context(state, environment).classify_quiescence()
     }
 
     /// The program it was made for.
@@ -251,12 +257,23 @@ impl<'p> Machine<'p> {
         self.work.scratch.executed
     }
 
-    pub(crate) fn scene<'a>(&'a mut self, state: &'a mut State, world: &'a mut dyn World) -> Scene<'a> {
-        Scene { program: self.program, code: &self.code, checks: self.checks, state, world, work: &mut self.work }
+    pub(crate) fn context<'a>(
+        &'a mut self,
+        state: &'a mut State,
+        environment: &'a mut dyn Environment,
+    ) -> StepContext<'a> {
+        StepContext {
+            program: self.program,
+            code: &self.code,
+            checks: self.checks,
+            state,
+            environment,
+            work: &mut self.work,
+        }
     }
 }
 
-impl<'a> Scene<'a> {
+impl<'a> StepContext<'a> {
     #[inline]
     pub(crate) fn body(&self, instance: u32) -> &'a BodyCode {
         &self.code.processes[self.code.instances[instance as usize].0.0 as usize]
@@ -267,7 +284,7 @@ impl<'a> Scene<'a> {
         let process = self.code.instances[instance as usize].0;
         match self.state.instances[instance as usize].control {
             Control::Waiting { wait } => Some(&self.code.processes[process.0 as usize].waits[wait as usize]),
-            Control::Running { .. } | Control::Lent { .. } | Control::Ended => None,
+            Control::Running { .. } | Control::CapturedByPath { .. } | Control::Ended => None,
         }
     }
 
@@ -291,7 +308,7 @@ impl<'a> Scene<'a> {
     pub(crate) fn is_internal(&self, channel: ChannelId) -> bool {
         match self.program.channels[channel.0 as usize].boundary {
             Boundary::Internal => true,
-            Boundary::ToWorld | Boundary::FromWorld => false,
+            Boundary::ToEnvironment | Boundary::FromEnvironment => false,
         }
     }
 
@@ -299,18 +316,18 @@ impl<'a> Scene<'a> {
     pub(crate) fn leave(&mut self, instance: u32, branch: &BranchCode) {
         match &branch.operation {
             OperationCode::Out { payload: PayloadCode::Region(region), .. } => {
-                wipe(region, &mut self.state.instances[instance as usize].frame);
+                clear_region(region, &mut self.state.instances[instance as usize].frame);
             }
             OperationCode::Out { payload: PayloadCode::Ready(_), .. }
             | OperationCode::In { .. }
             | OperationCode::After { .. } => {}
         }
-        self.go_on(instance, branch.then, &branch.dead);
+        self.resume_at(instance, branch.then, &branch.dead);
     }
 
     /// An instance leaves its operation.
     #[inline]
-    pub(crate) fn go_on(&mut self, instance: u32, at: Pc, dead: &Dead) {
+    pub(crate) fn resume_at(&mut self, instance: u32, at: Pc, dead: &Dead) {
         let instance = &mut self.state.instances[instance as usize];
         instance.control = Control::Running { at };
         instance.branches.clear();

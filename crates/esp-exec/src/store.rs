@@ -21,18 +21,18 @@ use quaject_esp_ir::ir::{Fault, MemoryMode, PoolId, Program, Type, TypeId, TypeT
 
 /// Width and signedness of what a register holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Kind {
+pub(crate) struct ScalarKind {
     pub(crate) bits: u32,
     pub(crate) signed: bool,
     pub(crate) boolean: bool,
 }
 
-impl Kind {
-    pub(crate) fn of(types: &TypeTable, ty: TypeId) -> Kind {
+impl ScalarKind {
+    pub(crate) fn of(types: &TypeTable, ty: TypeId) -> ScalarKind {
         match types.get(ty) {
-            Type::Int(int) => Kind { bits: int.bits(), signed: int.is_signed(), boolean: false },
-            Type::Bool | Type::Error => Kind { bits: 8, signed: false, boolean: true },
-            Type::Pid(_) | Type::Boxed(_) => Kind { bits: 32, signed: false, boolean: false },
+            Type::Int(int) => ScalarKind { bits: int.bits(), signed: int.is_signed(), boolean: false },
+            Type::Bool | Type::Error => ScalarKind { bits: 8, signed: false, boolean: true },
+            Type::Pid(_) | Type::Boxed(_) => ScalarKind { bits: 32, signed: false, boolean: false },
             Type::Bytes { .. } | Type::Array { .. } | Type::Record(_) | Type::Union(_) => {
                 unreachable!("aggregates are not held in registers")
             }
@@ -54,7 +54,7 @@ impl Kind {
 }
 
 #[inline]
-pub(crate) fn load(memory: &[u8], at: usize, kind: Kind) -> i64 {
+pub(crate) fn load(memory: &[u8], at: usize, kind: ScalarKind) -> i64 {
     let raw = match kind.bits {
         8 => u64::from(memory[at]),
         16 => u64::from(u16::from_le_bytes(memory[at..at + 2].try_into().expect("two bytes"))),
@@ -65,7 +65,7 @@ pub(crate) fn load(memory: &[u8], at: usize, kind: Kind) -> i64 {
 }
 
 #[inline]
-pub(crate) fn store(memory: &mut [u8], at: usize, kind: Kind, value: i64) {
+pub(crate) fn store(memory: &mut [u8], at: usize, kind: ScalarKind, value: i64) {
     match kind.bits {
         8 => memory[at] = value as u8,
         16 => memory[at..at + 2].copy_from_slice(&(value as u16).to_le_bytes()),
@@ -226,62 +226,62 @@ pub(crate) struct Pool {
     /// The free object with the lowest number, or how many there are.
     lowest: u32,
     /// In manual memory: how old each object is, from 1.
-    ages: Vec<u32>,
+    generations: Vec<u32>,
     /// Where a reference has the age.
-    age_at: u32,
+    generation_shift: u32,
     /// Whether an object has grown older.
-    pub(crate) aged: bool,
+    pub(crate) has_dangling: bool,
 }
 
 impl Pool {
     fn new(capacity: u32, size: usize, memory: MemoryMode) -> Pool {
         let count = capacity as usize;
-        let ages = match memory {
+        let generations = match memory {
             MemoryMode::Automatic => Vec::new(),
             MemoryMode::Manual => vec![1; count],
         };
-        let age_at = u32::BITS - capacity.saturating_sub(1).leading_zeros();
+        let generation_shift = u32::BITS - capacity.saturating_sub(1).leading_zeros();
         let (counts, memory) = (vec![0; count], vec![0; count * size]);
-        Pool { counts, memory, size, free: capacity, lowest: 0, ages, age_at, aged: false }
+        Pool { counts, memory, size, free: capacity, lowest: 0, generations, generation_shift, has_dangling: false }
     }
 
     /// The object a reference leads to, if it is not free.
     #[inline]
     fn object(&self, reference: u32) -> Option<usize> {
-        let object = (reference & ((1 << self.age_at) - 1)) as usize;
-        let age = self.ages.get(object).copied().unwrap_or(1);
+        let object = (reference & ((1 << self.generation_shift) - 1)) as usize;
+        let generation = self.generations.get(object).copied().unwrap_or(1);
         let taken = self.counts.get(object).is_some_and(|count| *count > 0);
-        (taken && reference >> self.age_at == age).then_some(object)
+        (taken && reference >> self.generation_shift == generation).then_some(object)
     }
 
     /// The reference that leads to an object now.
     pub(crate) fn reference(&self, object: usize) -> u32 {
-        self.ages.get(object).copied().unwrap_or(1) << self.age_at | object as u32
+        self.generations.get(object).copied().unwrap_or(1) << self.generation_shift | object as u32
     }
 
     /// After the last age comes the first again.
-    fn grow_older(&mut self, object: usize) {
-        if let Some(age) = self.ages.get_mut(object) {
-            let oldest = u32::MAX >> self.age_at;
-            *age = if *age == oldest { 1 } else { *age + 1 };
-            self.aged = true;
+    fn advance_generation(&mut self, object: usize) {
+        if let Some(generation) = self.generations.get_mut(object) {
+            let last = u32::MAX >> self.generation_shift;
+            *generation = if *generation == last { 1 } else { *generation + 1 };
+            self.has_dangling = true;
         }
     }
 
     /// What a reference is once all objects are young: one to nothing if its object is gone.
-    pub(crate) fn rejuvenated(&self, reference: u32) -> u32 {
-        self.object(reference).map_or(0, |object| 1 << self.age_at | object as u32)
+    pub(crate) fn normalized(&self, reference: u32) -> u32 {
+        self.object(reference).map_or(0, |object| 1 << self.generation_shift | object as u32)
     }
 
-    /// Makes all objects young; references hold what `rejuvenated` says.
-    pub(crate) fn rejuvenate(&mut self) {
-        self.ages.fill(1);
-        self.aged = false;
+    /// Makes all objects young; references hold what `normalized` says.
+    pub(crate) fn reset_generations(&mut self) {
+        self.generations.fill(1);
+        self.has_dangling = false;
     }
 
     /// Finds out from the counts which objects are free; all are young.
     pub(crate) fn count_free(&mut self) {
-        self.rejuvenate();
+        self.reset_generations();
         self.free = self.counts.iter().filter(|count| **count == 0).count() as u32;
         let lowest = self.counts.iter().position(|count| *count == 0);
         self.lowest = lowest.unwrap_or(self.counts.len()) as u32;
@@ -290,15 +290,15 @@ impl Pool {
 
 /// Where a value lies: in the memory of the frame at hand, or in a pool.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Space {
+pub(crate) enum MemorySpace {
     Frame,
     Pool(PoolId),
 }
 
 /// A resolved place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Spot {
-    pub(crate) space: Space,
+pub(crate) struct Address {
+    pub(crate) space: MemorySpace,
     pub(crate) at: usize,
 }
 
@@ -381,39 +381,39 @@ impl Pools {
                 pool.memory[at..at + size].fill(0);
                 pool.free += 1;
                 pool.lowest = pool.lowest.min(object as u32);
-                pool.grow_older(object);
+                pool.advance_generation(object);
             }
             next = pending.pop();
         }
         Ok(())
     }
 
-    pub(crate) fn memory<'a>(&'a self, space: Space, frame: &'a [u8]) -> &'a [u8] {
+    pub(crate) fn memory<'a>(&'a self, space: MemorySpace, frame: &'a [u8]) -> &'a [u8] {
         match space {
-            Space::Frame => frame,
-            Space::Pool(pool) => &self.pools[pool.0 as usize].memory,
+            MemorySpace::Frame => frame,
+            MemorySpace::Pool(pool) => &self.pools[pool.0 as usize].memory,
         }
     }
 
-    pub(crate) fn memory_mut<'a>(&'a mut self, space: Space, frame: &'a mut [u8]) -> &'a mut [u8] {
+    pub(crate) fn memory_mut<'a>(&'a mut self, space: MemorySpace, frame: &'a mut [u8]) -> &'a mut [u8] {
         match space {
-            Space::Frame => frame,
-            Space::Pool(pool) => &mut self.pools[pool.0 as usize].memory,
+            MemorySpace::Frame => frame,
+            MemorySpace::Pool(pool) => &mut self.pools[pool.0 as usize].memory,
         }
     }
 
     /// Copies bytes between any two spots, which may overlap.
-    pub(crate) fn copy(&mut self, frame: &mut [u8], from: Spot, to: Spot, length: usize) {
+    pub(crate) fn copy(&mut self, frame: &mut [u8], from: Address, to: Address, length: usize) {
         match (from.space, to.space) {
-            (Space::Frame, Space::Frame) => frame.copy_within(from.at..from.at + length, to.at),
-            (Space::Frame, Space::Pool(pool)) => self.pools[pool.0 as usize].memory[to.at..to.at + length]
+            (MemorySpace::Frame, MemorySpace::Frame) => frame.copy_within(from.at..from.at + length, to.at),
+            (MemorySpace::Frame, MemorySpace::Pool(pool)) => self.pools[pool.0 as usize].memory[to.at..to.at + length]
                 .copy_from_slice(&frame[from.at..from.at + length]),
-            (Space::Pool(pool), Space::Frame) => frame[to.at..to.at + length]
+            (MemorySpace::Pool(pool), MemorySpace::Frame) => frame[to.at..to.at + length]
                 .copy_from_slice(&self.pools[pool.0 as usize].memory[from.at..from.at + length]),
-            (Space::Pool(a), Space::Pool(b)) if a == b => {
+            (MemorySpace::Pool(a), MemorySpace::Pool(b)) if a == b => {
                 self.pools[a.0 as usize].memory.copy_within(from.at..from.at + length, to.at);
             }
-            (Space::Pool(a), Space::Pool(b)) => {
+            (MemorySpace::Pool(a), MemorySpace::Pool(b)) => {
                 let [source, target] = self
                     .pools
                     .get_disjoint_mut([a.0 as usize, b.0 as usize])
@@ -426,44 +426,47 @@ impl Pools {
 
 /// A value where it lies, for comparison: a register's, or one in memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Part {
+pub(crate) enum ValueRef {
     Scalar(i64),
-    Memory(Spot),
+    Memory(Address),
 }
 
 /// What is needed to look at values: types, their layouts, the pools.
 #[derive(Clone, Copy)]
-pub(crate) struct View<'a> {
+pub(crate) struct DataView<'a> {
     pub(crate) program: &'a Program,
     pub(crate) layouts: &'a Layouts,
     pub(crate) pools: &'a Pools,
 }
 
-impl<'a> View<'a> {
+impl<'a> DataView<'a> {
     /// A scalar's or reference's value.
-    pub(crate) fn scalar(&self, ty: TypeId, part: Part, frame: &[u8]) -> i64 {
+    pub(crate) fn scalar(&self, ty: TypeId, part: ValueRef, frame: &[u8]) -> i64 {
         match part {
-            Part::Scalar(value) => value,
-            Part::Memory(spot) => {
-                load(self.pools.memory(spot.space, frame), spot.at, Kind::of(&self.program.types, ty))
+            ValueRef::Scalar(value) => value,
+            ValueRef::Memory(address) => {
+                load(self.pools.memory(address.space, frame), address.at, ScalarKind::of(&self.program.types, ty))
             }
         }
     }
 
-    pub(crate) fn spot(&self, part: Part) -> Spot {
+    pub(crate) fn address(&self, part: ValueRef) -> Address {
         match part {
-            Part::Memory(spot) => spot,
-            Part::Scalar(_) => unreachable!("aggregates lie in memory"),
+            ValueRef::Memory(address) => address,
+            ValueRef::Scalar(_) => unreachable!("aggregates lie in memory"),
         }
     }
 
     /// A boxed value's content and its type; any other value as it is.
-    pub(crate) fn unboxed(&self, ty: TypeId, part: Part, frame: &[u8]) -> Result<(TypeId, Part), Fault> {
+    pub(crate) fn unboxed(&self, ty: TypeId, part: ValueRef, frame: &[u8]) -> Result<(TypeId, ValueRef), Fault> {
         match self.program.types.get(ty) {
             Type::Boxed(pool) => {
                 let object = self.scalar(ty, part, frame) as u32;
                 let at = self.pools.content(*pool, object)?;
-                Ok((self.program.types.pool(*pool).content, Part::Memory(Spot { space: Space::Pool(*pool), at })))
+                Ok((
+                    self.program.types.pool(*pool).content,
+                    ValueRef::Memory(Address { space: MemorySpace::Pool(*pool), at }),
+                ))
             }
             Type::Error
             | Type::Int(_)
@@ -477,7 +480,7 @@ impl<'a> View<'a> {
     }
 
     /// Equality by content of two values of one type, each with the frame memory it may lie in.
-    pub(crate) fn equal(&self, ty: TypeId, a: (Part, &'a [u8]), b: (Part, &'a [u8])) -> Result<bool, Fault> {
+    pub(crate) fn equal(&self, ty: TypeId, a: (ValueRef, &'a [u8]), b: (ValueRef, &'a [u8])) -> Result<bool, Fault> {
         let types = &self.program.types;
         match types.get(ty) {
             Type::Error | Type::Int(_) | Type::Bool | Type::Pid(_) => {
@@ -488,7 +491,7 @@ impl<'a> View<'a> {
                 self.equal(types.pool(*pool).content, (left, a.1), (right, b.1))
             }
             Type::Bytes { .. } | Type::Array { .. } | Type::Record(_) | Type::Union(_) => {
-                let (left, right) = (self.spot(a.0), self.spot(b.0));
+                let (left, right) = (self.address(a.0), self.address(b.0));
                 self.equal_in_memory(
                     ty,
                     (self.pools.memory(left.space, a.1), left.at),
@@ -550,10 +553,10 @@ impl<'a> View<'a> {
     }
 
     /// The value as the world sees it.
-    pub(crate) fn datum(&self, ty: TypeId, part: Part, frame: &[u8]) -> Result<Datum, Fault> {
+    pub(crate) fn datum(&self, ty: TypeId, part: ValueRef, frame: &[u8]) -> Result<Datum, Fault> {
         let types = &self.program.types;
         Ok(match types.get(ty) {
-            Type::Int(_) => Datum::Int(Kind::of(types, ty).number(self.scalar(ty, part, frame))),
+            Type::Int(_) => Datum::Int(ScalarKind::of(types, ty).number(self.scalar(ty, part, frame))),
             Type::Bool | Type::Error => Datum::Bool(self.scalar(ty, part, frame) != 0),
             Type::Pid(_) => Datum::Pid(self.scalar(ty, part, frame) as u32),
             Type::Boxed(_) => {
@@ -561,31 +564,32 @@ impl<'a> View<'a> {
                 self.datum(ty, part, frame)?
             }
             Type::Bytes { .. } => {
-                let spot = self.spot(part);
-                Datum::Bytes(bytes_at(self.pools.memory(spot.space, frame), spot.at).to_vec())
+                let address = self.address(part);
+                Datum::Bytes(bytes_at(self.pools.memory(address.space, frame), address.at).to_vec())
             }
             Type::Array { length, element } => {
-                let Spot { space, at } = self.spot(part);
+                let Address { space, at } = self.address(part);
                 let size = self.layouts.size(*element);
-                let item =
-                    |index| self.datum(*element, Part::Memory(Spot { space, at: at + index as usize * size }), frame);
+                let item = |index| {
+                    self.datum(*element, ValueRef::Memory(Address { space, at: at + index as usize * size }), frame)
+                };
                 Datum::Array((0..*length).map(item).collect::<Result<_, _>>()?)
             }
             Type::Record(id) => {
-                let Spot { space, at } = self.spot(part);
+                let Address { space, at } = self.address(part);
                 let field = |(index, (_, field)): (usize, &(_, Option<TypeId>))| {
                     let at = at + self.layouts.field(types, ty, index);
                     let field = field.expect("every field of a record has a type");
-                    self.datum(field, Part::Memory(Spot { space, at }), frame)
+                    self.datum(field, ValueRef::Memory(Address { space, at }), frame)
                 };
                 Datum::Record(types.aggregate(*id).parts.iter().enumerate().map(field).collect::<Result<_, _>>()?)
             }
             Type::Union(id) => {
-                let Spot { space, at } = self.spot(part);
+                let Address { space, at } = self.address(part);
                 let tag = word(self.pools.memory(space, frame), at);
                 let payload = match types.aggregate(*id).parts.get(tag as usize) {
                     Some((_, Some(ty))) => {
-                        Some(Box::new(self.datum(*ty, Part::Memory(Spot { space, at: at + 4 }), frame)?))
+                        Some(Box::new(self.datum(*ty, ValueRef::Memory(Address { space, at: at + 4 }), frame)?))
                     }
                     Some((_, None)) | None => None,
                 };
@@ -637,22 +641,22 @@ pub(crate) fn write_datum(
     pools: &mut Pools,
     frame: &mut [u8],
     ty: TypeId,
-    spot: Spot,
+    address: Address,
     datum: &Datum,
 ) -> Result<(), Fault> {
     let types = &program.types;
     match (types.get(ty), datum) {
         (Type::Boxed(_), datum) => {
             let object = box_datum(program, layouts, pools, ty, datum)?;
-            set_word(pools.memory_mut(spot.space, frame), spot.at, object);
+            set_word(pools.memory_mut(address.space, frame), address.at, object);
         }
         (Type::Int(_), Datum::Int(value)) => {
-            store(pools.memory_mut(spot.space, frame), spot.at, Kind::of(types, ty), *value as i64);
+            store(pools.memory_mut(address.space, frame), address.at, ScalarKind::of(types, ty), *value as i64);
         }
-        (Type::Bool, Datum::Bool(value)) => pools.memory_mut(spot.space, frame)[spot.at] = u8::from(*value),
-        (Type::Pid(_), Datum::Pid(instance)) => set_word(pools.memory_mut(spot.space, frame), spot.at, *instance),
+        (Type::Bool, Datum::Bool(value)) => pools.memory_mut(address.space, frame)[address.at] = u8::from(*value),
+        (Type::Pid(_), Datum::Pid(instance)) => set_word(pools.memory_mut(address.space, frame), address.at, *instance),
         (Type::Bytes { .. }, Datum::Bytes(bytes)) => {
-            let memory = &mut pools.memory_mut(spot.space, frame)[spot.at..spot.at + layouts.size(ty)];
+            let memory = &mut pools.memory_mut(address.space, frame)[address.at..address.at + layouts.size(ty)];
             set_word(memory, 0, bytes.len() as u32);
             memory[4..4 + bytes.len()].copy_from_slice(bytes);
             memory[4 + bytes.len()..].fill(0);
@@ -660,24 +664,24 @@ pub(crate) fn write_datum(
         (Type::Array { element, .. }, Datum::Array(items)) => {
             let size = layouts.size(*element);
             for (index, item) in items.iter().enumerate() {
-                let spot = Spot { at: spot.at + index * size, ..spot };
-                write_datum(program, layouts, pools, frame, *element, spot, item)?;
+                let address = Address { at: address.at + index * size, ..address };
+                write_datum(program, layouts, pools, frame, *element, address, item)?;
             }
         }
         (Type::Record(id), Datum::Record(fields)) => {
             for (index, ((_, part), field)) in types.aggregate(*id).parts.iter().zip(fields).enumerate() {
-                let spot = Spot { at: spot.at + layouts.field(types, ty, index), ..spot };
+                let address = Address { at: address.at + layouts.field(types, ty, index), ..address };
                 let part = part.expect("every field of a record has a type");
-                write_datum(program, layouts, pools, frame, part, spot, field)?;
+                write_datum(program, layouts, pools, frame, part, address, field)?;
             }
         }
         (Type::Union(id), Datum::Union(tag, payload)) => {
-            let memory = &mut pools.memory_mut(spot.space, frame)[spot.at..spot.at + layouts.size(ty)];
+            let memory = &mut pools.memory_mut(address.space, frame)[address.at..address.at + layouts.size(ty)];
             memory.fill(0);
             set_word(memory, 0, *tag);
             if let (Some((_, Some(part))), Some(payload)) = (types.aggregate(*id).parts.get(*tag as usize), payload) {
-                let spot = Spot { at: spot.at + 4, ..spot };
-                write_datum(program, layouts, pools, frame, *part, spot, payload)?;
+                let address = Address { at: address.at + 4, ..address };
+                write_datum(program, layouts, pools, frame, *part, address, payload)?;
             }
         }
         (
@@ -706,8 +710,8 @@ pub(crate) fn box_datum(
     match program.types.get(ty) {
         Type::Boxed(pool) => {
             let reference = pools.allocate(*pool)?;
-            let spot = Spot { space: Space::Pool(*pool), at: pools.content(*pool, reference)? };
-            write_datum(program, layouts, pools, &mut [], program.types.pool(*pool).content, spot, datum)?;
+            let address = Address { space: MemorySpace::Pool(*pool), at: pools.content(*pool, reference)? };
+            write_datum(program, layouts, pools, &mut [], program.types.pool(*pool).content, address, datum)?;
             Ok(reference)
         }
         Type::Error

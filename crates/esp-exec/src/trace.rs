@@ -35,14 +35,14 @@ pub enum Step {
         receiver_branch: u32,
     },
     /// A message from the world is taken.
-    FromWorld {
+    FromEnvironment {
         /// By whom.
         instance: u32,
         /// Its branch.
         branch: u32,
     },
     /// The world accepts a message.
-    ToWorld {
+    ToEnvironment {
         /// From whom.
         instance: u32,
         /// Its branch.
@@ -69,8 +69,8 @@ impl fmt::Display for Step {
             Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
                 write!(f, "c {sender} {sender_branch} {receiver} {receiver_branch}")
             }
-            Step::FromWorld { instance, branch } => write!(f, "i {instance} {branch}"),
-            Step::ToWorld { instance, branch } => write!(f, "o {instance} {branch}"),
+            Step::FromEnvironment { instance, branch } => write!(f, "i {instance} {branch}"),
+            Step::ToEnvironment { instance, branch } => write!(f, "o {instance} {branch}"),
             Step::After { instance, branch } => write!(f, "a {instance} {branch}"),
             Step::Else { instance } => write!(f, "e {instance}"),
         }
@@ -79,20 +79,20 @@ impl fmt::Display for Step {
 
 /// A line that is no step.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct NotAStep(pub String);
+pub struct ParseStepError(pub String);
 
-impl fmt::Display for NotAStep {
+impl fmt::Display for ParseStepError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "expected a step such as `r 0` or `c 0 0 1 0`, found `{}`", self.0)
     }
 }
 
-impl std::error::Error for NotAStep {}
+impl std::error::Error for ParseStepError {}
 
 impl FromStr for Step {
-    type Err = NotAStep;
+    type Err = ParseStepError;
 
-    fn from_str(line: &str) -> Result<Step, NotAStep> {
+    fn from_str(line: &str) -> Result<Step, ParseStepError> {
         let mut words = line.split_ascii_whitespace();
         let letter = words.next();
         let numbers: Option<Vec<u32>> = words.map(|word| word.parse().ok()).collect();
@@ -104,11 +104,11 @@ impl FromStr for Step {
                 receiver: *receiver,
                 receiver_branch: *receiver_branch,
             }),
-            (Some("i"), Some([instance, branch])) => Ok(Step::FromWorld { instance: *instance, branch: *branch }),
-            (Some("o"), Some([instance, branch])) => Ok(Step::ToWorld { instance: *instance, branch: *branch }),
+            (Some("i"), Some([instance, branch])) => Ok(Step::FromEnvironment { instance: *instance, branch: *branch }),
+            (Some("o"), Some([instance, branch])) => Ok(Step::ToEnvironment { instance: *instance, branch: *branch }),
             (Some("a"), Some([instance, branch])) => Ok(Step::After { instance: *instance, branch: *branch }),
             (Some("e"), Some([instance])) => Ok(Step::Else { instance: *instance }),
-            (_, _) => Err(NotAStep(line.to_string())),
+            (_, _) => Err(ParseStepError(line.to_string())),
         }
     }
 }

@@ -13,7 +13,7 @@ use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::{Checks, Step};
 use quaject_esp_ir::ir::{ChannelId, Program};
 use quaject_esp_ir::{read::read, text::print, verify::verify};
-use quaject_test_world::{Script, act, by_channel, compile};
+use quaject_test_environment::{Script, act, by_channel, compile};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -28,7 +28,7 @@ fn outcome_text(program: &Program, outcome: &Outcome) -> String {
         Outcome::Budget => "budget used up".to_string(),
         Outcome::Ended(status) => format!("ended with {status}"),
         Outcome::Faulted(report) => report.text(program),
-        Outcome::Resting(resting) => {
+        Outcome::Quiescent(resting) => {
             let time = resting.deadline_ns.map(|time| format!(" until {time}")).unwrap_or_default();
             format!("resting{time}; reading{}; writing{}", names(&resting.readable), names(&resting.writable))
         }
@@ -148,7 +148,7 @@ fn the_world_is_looked_at_every_64_turns() {
         world.offers[0].push_back(vec![Datum::Int(7)]);
         assert_eq!(interpreter.run(&mut world, 10_000), Outcome::Ended(7));
         let waited =
-            interpreter.take_trace().iter().position(|step| *step == Step::FromWorld { instance: 1, branch: 0 });
+            interpreter.take_trace().iter().position(|step| *step == Step::FromEnvironment { instance: 1, branch: 0 });
         assert!(waited.is_some_and(|turns| turns <= 64), "{turns_before}: {waited:?}");
     }
 }
@@ -159,7 +159,7 @@ fn is_same_state(text: &str, worlds: [&str; 2]) -> bool {
     let [first, second] = worlds.map(|script| {
         let mut world = Script::new(&program, script);
         let mut interpreter = Interpreter::new(&program, Checks::Off).expect("test programs are small");
-        assert!(matches!(interpreter.run(&mut world, BUDGET), Outcome::Resting(_)), "{script}");
+        assert!(matches!(interpreter.run(&mut world, BUDGET), Outcome::Quiescent(_)), "{script}");
         interpreter.state().clone()
     });
     first == second

@@ -329,8 +329,8 @@ impl Abi {
         };
         Abi {
             symbol: format!("{prefix}_program"),
-            sources: external(Boundary::FromWorld),
-            sinks: external(Boundary::ToWorld),
+            sources: external(Boundary::FromEnvironment),
+            sinks: external(Boundary::ToEnvironment),
             layouts,
         }
     }

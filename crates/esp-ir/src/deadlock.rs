@@ -5,7 +5,7 @@ use crate::ir::{ChannelId, Direction, Location};
 
 /// One thing an instance waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct WaitsFor {
+pub struct WaitForEdge {
     /// Who waits.
     pub instance: u32,
     /// Where.
@@ -18,7 +18,7 @@ pub struct WaitsFor {
 
 /// What the instances of a deadlock wait for, those of fused processes told by their members, in order of instances.
 /// `fused` are the fused instances, each with one of the things that their members wait for.
-pub fn by_member(mut waits: Vec<WaitsFor>, fused: &[(u32, &WaitsFor)]) -> Vec<WaitsFor> {
+pub fn edges_by_member(mut waits: Vec<WaitForEdge>, fused: &[(u32, &WaitForEdge)]) -> Vec<WaitForEdge> {
     waits.retain(|wait| fused.iter().all(|(instance, _)| *instance != wait.instance));
     waits.extend(fused.iter().map(|(_, wait)| (*wait).clone()));
     waits.sort_by_key(|wait| wait.instance);

@@ -33,7 +33,7 @@ impl Program {
     }
 
     /// The slots of a process's body that stand for slots of other instances on a fast path.
-    pub fn lent_slots(&self, process: ProcessId) -> Vec<SlotId> {
+    pub fn captured_slots(&self, process: ProcessId) -> Vec<SlotId> {
         let own = |path: &&FastPath| self.process_of(path.trigger).is_some_and(|(other, _)| other == process);
         let members = self.paths.iter().filter(own).flat_map(|path| &path.members);
         members.flat_map(|member| member.slots.iter().map(|(_, here)| *here)).collect()

@@ -21,7 +21,7 @@
 //! the message is taken; a run whose message is not taken, or that faults, leaves no trace: new objects are free
 //! again, added counts are gone. A region never removes the last count of an object that was there before it.
 
-use crate::deadlock::WaitsFor;
+use crate::deadlock::WaitForEdge;
 pub use quaject_esp_syntax::hir::{
     Boundary, ByteOrder, ChannelId, Direction, ExternId, FnId, IntType, LabelId, MemoryMode, Mutability, Policy,
     Purity, Sharing, SiteId,
@@ -312,7 +312,7 @@ pub struct Place {
     /// Where the path begins.
     pub base: Base,
     /// The path.
-    pub path: Vec<Step>,
+    pub path: Vec<Projection>,
 }
 
 /// Where a path begins.
@@ -326,7 +326,7 @@ pub enum Base {
 
 /// One step of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum Projection {
     /// A record's field.
     Field(u32),
     /// An array's element, or a byte of `bytes` (below its present length); outside: fault `bounds`. The index has
@@ -770,7 +770,7 @@ pub struct Wait {
     /// How a branch is chosen.
     pub order: AltOrder,
     /// Whether the instance may rest here for ever.
-    pub rest: Rest,
+    pub blocking: Blocking,
     /// The branches, in order of text.
     pub branches: Vec<Branch>,
     /// `else`: possible exactly when no open branch can commit.
@@ -780,7 +780,7 @@ pub struct Wait {
     pub observed: Vec<(SmolStr, Value)>,
     /// Of a fused process: what its members wait for here, each by its own name, to be told when nothing wakes it and it
     /// waits at the branch of this number. The text form does not show them.
-    pub members: Vec<(u32, WaitsFor)>,
+    pub members: Vec<(u32, WaitForEdge)>,
 }
 
 /// How a branch is chosen among those that can commit.
@@ -794,11 +794,11 @@ pub enum AltOrder {
 
 /// Whether resting at a wait for ever is the program's intention.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Rest {
+pub enum Blocking {
     /// It is a deadlock.
-    Stuck,
-    /// An idle point.
-    Idle,
+    Deadlock,
+    /// It may: the wait is an idle point.
+    MayBlockForever,
 }
 
 /// One branch of a wait.

@@ -5,13 +5,13 @@
 pub mod cfg;
 pub mod deadlock;
 pub mod dominators;
-pub mod exhaustion;
 pub mod graph;
 mod instances;
 pub mod ir;
 mod lexer;
 pub mod liveness;
 pub mod model;
+pub mod pool_recheck;
 pub mod read;
 pub mod sets;
 pub mod simplify_cfg;

@@ -5,7 +5,9 @@
 //! A slot counts as one thing: it is dead only before it is written whole. Knows nothing of states and steps.
 
 use crate::cfg::{Regions, edges, reverse_postorder};
-use crate::ir::{Base, Bind, BlockId, Body, Guard, Op, Operation, Pattern, Payload, Place, Step, Terminator, Wait};
+use crate::ir::{
+    Base, Bind, BlockId, Body, Guard, Op, Operation, Pattern, Payload, Place, Projection, Terminator, Wait,
+};
 use crate::sets::Set;
 use crate::visit::{Use, op_uses, operand_uses, passed_uses, terminator_uses, written_place};
 use std::collections::BTreeSet;
@@ -23,7 +25,7 @@ pub struct Dead {
 #[derive(Clone, Debug, Default)]
 pub struct OnPaths {
     /// Slots that stand for slots of other instances while a path runs.
-    pub lent: Vec<u32>,
+    pub captured: Vec<u32>,
     /// Whether an instance can be taken along from a wait, to arrive there anew: its guards are then still known.
     pub keeps_guards: bool,
 }
@@ -77,7 +79,7 @@ pub fn live_everywhere(body: &Body, slots: &[(usize, usize)], on_paths: &OnPaths
 
 /// The instructions that write to slots what nobody reads, by block and position, in order. What else they may do, as
 /// to fault, is not looked at. Not for bodies with fast paths, whose slots others read.
-pub fn unread_writes(body: &Body) -> Vec<(usize, usize)> {
+pub fn dead_stores(body: &Body) -> Vec<(usize, usize)> {
     let mut flow =
         Flow { body, slots: &[], on_paths: &OnPaths::default(), live: vec![Set::default(); body.blocks.len()] };
     flow.find_live();
@@ -140,14 +142,14 @@ impl Flow<'_> {
             Terminator::Enter(enter) => {
                 let mut live = Set::default();
                 self.join(&mut live, enter.then, &[]);
-                self.on_paths.lent.iter().for_each(|slot| live.remove(self.slot(*slot)));
+                self.on_paths.captured.iter().for_each(|slot| live.remove(self.slot(*slot)));
                 live
             }
             // The trigger's values get new ones; its slots stay, and those that stand for other members' go back.
             Terminator::Leave(leave) => {
                 let mut live = self.live[leave.trigger.to.0 as usize].clone();
                 (0..self.body.values.len() as u32).for_each(|value| live.remove(value));
-                self.on_paths.lent.iter().for_each(|slot| live.insert(self.slot(*slot)));
+                self.on_paths.captured.iter().for_each(|slot| live.insert(self.slot(*slot)));
                 live
             }
             Terminator::Jump(_)
@@ -244,7 +246,7 @@ impl Flow<'_> {
             Use::Place(place) => {
                 let is_target = written.is_some_and(|written| std::ptr::eq(written, place));
                 // An index is checked against a length, which may lie in the slot.
-                let indexed = place.path.iter().any(|step| matches!(step, Step::Element(_)));
+                let indexed = place.path.iter().any(|step| matches!(step, Projection::Element(_)));
                 match place.base {
                     Base::Slot(_) if is_target && overwrites && !indexed => indices(place, live),
                     Base::Slot(_) | Base::Object(_) => self.read(place, live),
@@ -316,14 +318,14 @@ impl Flow<'_> {
                         parameters.iter().for_each(|value| set.insert(value.0));
                         flow(edge.to, &set);
                     }
-                    self.on_paths.lent.iter().for_each(|slot| set.insert(self.slot(*slot)));
+                    self.on_paths.captured.iter().for_each(|slot| set.insert(self.slot(*slot)));
                     let parameters = &body.blocks[enter.then.0 as usize].parameters;
                     parameters.iter().for_each(|value| set.insert(value.0));
                     flow(enter.then, &set);
                 }
                 Terminator::Leave(leave) => {
                     leave.trigger.values.iter().for_each(|(value, _)| set.insert(value.0));
-                    self.on_paths.lent.iter().for_each(|slot| set.remove(self.slot(*slot)));
+                    self.on_paths.captured.iter().for_each(|slot| set.remove(self.slot(*slot)));
                     flow(leave.trigger.to, &set);
                 }
                 Terminator::Yield(edge) => {
@@ -430,8 +432,8 @@ fn overwrites(op: &Op) -> bool {
 fn indices(place: &Place, live: &mut Set) {
     for step in &place.path {
         match step {
-            Step::Element(value) | Step::Inside(value) => live.insert(value.0),
-            Step::Field(_) | Step::Payload(_) => {}
+            Projection::Element(value) | Projection::Inside(value) => live.insert(value.0),
+            Projection::Field(_) | Projection::Payload(_) => {}
         }
     }
 }

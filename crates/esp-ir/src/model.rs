@@ -11,8 +11,8 @@
 //!
 //! Processes and instances keep the numbers they have in the program as it is, so that steps mean the same in both.
 //! A channel whose other end is open (the world's without `env`, or left-out processes' alone) is external in
-//! `program`: at `FromWorld` any message of [`ModelProgram::messages`] can come at any time, at most
-//! [`ModelProgram::bounds`] of them; at `ToWorld` messages are accepted, or not, at any time. An `after` can be taken
+//! `program`: at `FromEnvironment` any message of [`ModelProgram::messages`] can come at any time, at most
+//! [`ModelProgram::bounds`] of them; at `ToEnvironment` messages are accepted, or not, at any time. An `after` can be taken
 //! at any time: nothing says how long processes take.
 
 use crate::ir::{ChannelId, ExternId, Location, ProcessId, Program, TypeId};

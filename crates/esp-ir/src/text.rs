@@ -196,10 +196,10 @@ fn place(place: &Place) -> String {
     };
     for step in &place.path {
         match step {
-            Step::Field(field) => put!(text, ".{field}"),
-            Step::Element(index) => put!(text, "[v{}]", index.0),
-            Step::Inside(index) => put!(text, "[inside v{}]", index.0),
-            Step::Payload(tag) => put!(text, "|{tag}"),
+            Projection::Field(field) => put!(text, ".{field}"),
+            Projection::Element(index) => put!(text, "[v{}]", index.0),
+            Projection::Inside(index) => put!(text, "[inside v{}]", index.0),
+            Projection::Payload(tag) => put!(text, "|{tag}"),
         }
     }
     text
@@ -310,8 +310,8 @@ impl Printer<'_> {
             put!(text, "channel {}({})", channel.name, list(&channel.payload, |ty| self.ty(*ty)));
             text.push_str(match channel.boundary {
                 Boundary::Internal => "",
-                Boundary::ToWorld => " to_world",
-                Boundary::FromWorld => " from_world",
+                Boundary::ToEnvironment => " to_environment",
+                Boundary::FromEnvironment => " from_environment",
             });
             text.push_str(match channel.sharing {
                 Sharing::Ports => "",
@@ -555,9 +555,9 @@ impl Printer<'_> {
             AltOrder::Fair => "wait fair",
             AltOrder::Priority => "wait priority",
         });
-        text.push_str(match wait.rest {
-            Rest::Stuck => "",
-            Rest::Idle => " idle",
+        text.push_str(match wait.blocking {
+            Blocking::Deadlock => "",
+            Blocking::MayBlockForever => " idle",
         });
         put!(text, "{}\n", location(at));
         for branch in &wait.branches {

@@ -1,6 +1,6 @@
 //! Types of places and operands of the flow IR. Knows nothing of what they hold.
 
-use crate::ir::{Base, Body, Operand, Place, Slot, Step, Type, TypeId, TypeTable, ValueData};
+use crate::ir::{Base, Body, Operand, Place, Projection, Slot, Type, TypeId, TypeTable, ValueData};
 
 /// The type of what a place leads to; none if the path does not fit the types, or an id does not exist.
 pub fn place_type(types: &TypeTable, body: &Body, place: &Place) -> Option<TypeId> {
@@ -32,11 +32,13 @@ fn path_type(types: &TypeTable, values: &[ValueData], slots: &[Slot], place: &Pl
     };
     for step in &place.path {
         ty = match (step, types.get(ty)) {
-            (Step::Field(field), Type::Record(id)) => types.aggregate(*id).parts.get(*field as usize)?.1?,
-            (Step::Payload(tag), Type::Union(id)) => types.aggregate(*id).parts.get(*tag as usize)?.1?,
-            (Step::Element(_) | Step::Inside(_), Type::Array { element, .. }) => *element,
-            (Step::Element(_) | Step::Inside(_), Type::Bytes { .. }) => TypeTable::U8,
-            (Step::Field(_) | Step::Payload(_) | Step::Element(_) | Step::Inside(_), _) => return None,
+            (Projection::Field(field), Type::Record(id)) => types.aggregate(*id).parts.get(*field as usize)?.1?,
+            (Projection::Payload(tag), Type::Union(id)) => types.aggregate(*id).parts.get(*tag as usize)?.1?,
+            (Projection::Element(_) | Projection::Inside(_), Type::Array { element, .. }) => *element,
+            (Projection::Element(_) | Projection::Inside(_), Type::Bytes { .. }) => TypeTable::U8,
+            (Projection::Field(_) | Projection::Payload(_) | Projection::Element(_) | Projection::Inside(_), _) => {
+                return None;
+            }
         };
     }
     Some(ty)

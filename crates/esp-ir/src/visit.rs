@@ -28,7 +28,7 @@ macro_rules! visitors {
         use crate::cfg::$edges;
         use crate::ir::{
             Base, Bind, Block, Branch, Guard, Leave, Op, Operand, Operation, Passed, Pattern, Payload, Place,
-            SlotId, Step, Terminator, Value, Wait,
+            SlotId, Projection, Terminator, Value, Wait,
         };
 
         /// Calls `visit` on every value a place reads: its base and its indices.
@@ -39,8 +39,8 @@ macro_rules! visitors {
             }
             for step in &$($mutability)? place.path {
                 match step {
-                    Step::Element(value) | Step::Inside(value) => visit(value),
-                    Step::Field(_) | Step::Payload(_) => {}
+                    Projection::Element(value) | Projection::Inside(value) => visit(value),
+                    Projection::Field(_) | Projection::Payload(_) => {}
                 }
             }
         }

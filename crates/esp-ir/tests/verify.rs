@@ -20,8 +20,8 @@ record pair {{ a: int, b: u8 }}
 union maybe {{ some: int, none }}
 pool ^box 2 of bytes[<=4]
 channel c(int)
-channel w(int) to_world
-channel r(int) from_world
+channel w(int) to_environment
+channel r(int) from_environment
 channel m(pair, maybe)
 extern f(int, #bytes[<=4]) -> int
 extern pure g(int) -> int

@@ -124,8 +124,8 @@ impl Abstractions {
                 Subject::Variable(process, _) => result.roles[process] == Role::Explored,
                 Subject::Payload(channel, _) => match result.program.channels[channel.0 as usize].boundary {
                     Boundary::Internal => true,
-                    Boundary::FromWorld => false,
-                    Boundary::ToWorld => {
+                    Boundary::FromEnvironment => false,
+                    Boundary::ToEnvironment => {
                         // Nobody here reads it.
                         stand_in.iter().for_each(|function| result.results[function.0 as usize] = Values::One);
                         true

@@ -3,7 +3,7 @@
 use crate::builder::{Builder, Storage, Write, object};
 use crate::expression::step;
 use quaject_esp_ir::ir::{
-    Base, BlockId, Edge, Fault, Op, Operand, Place, Step, Terminator, Type, TypeId, TypeTable, Value,
+    Base, BlockId, Edge, Fault, Op, Operand, Place, Projection, Terminator, Type, TypeId, TypeTable, Value,
 };
 use quaject_esp_syntax::hir::{self, Expr, ExprKind, Pattern, PatternKind, Stmt};
 use quaject_esp_syntax::span::Span;
@@ -254,14 +254,14 @@ impl<'p> Builder<'_, '_, 'p> {
                     self.unless(equal, otherwise, span);
                 }
                 if let Some(payload) = payload {
-                    let part = part_of(step(&place, Step::Payload(*tag)), payload.ty);
+                    let part = part_of(step(&place, Projection::Payload(*tag)), payload.ty);
                     self.require(part, payload, otherwise, pending);
                 }
             }
             PatternKind::Record(parts) => {
                 let place = as_place(&self.open(subject).operand);
                 for (field, part) in parts.iter().enumerate() {
-                    let subject = part_of(step(&place, Step::Field(field as u32)), part.ty);
+                    let subject = part_of(step(&place, Projection::Field(field as u32)), part.ty);
                     self.require(subject, part, otherwise, pending);
                 }
             }
@@ -269,7 +269,7 @@ impl<'p> Builder<'_, '_, 'p> {
                 let place = as_place(&self.open(subject).operand);
                 for (index, part) in parts.iter().enumerate() {
                     let index = self.define(TypeTable::I32, Op::Constant(index as i128), part.span);
-                    let subject = part_of(step(&place, Step::Element(index)), part.ty);
+                    let subject = part_of(step(&place, Projection::Element(index)), part.ty);
                     self.require(subject, part, otherwise, pending);
                 }
             }

@@ -5,8 +5,8 @@ use crate::builder::{Builder, RegionKind, Storage, Write};
 use crate::expression::{any, step};
 use crate::operator::passed;
 use quaject_esp_ir::ir::{
-    AltOrder, Base, Bind, BlockId, Branch, ChannelId, Guard, Op, Operand, Operation, Passed, Pattern, Payload, Place,
-    Rest, SlotId, Step, Terminator, TimeUnit, TypeId, TypeTable, Wait,
+    AltOrder, Base, Bind, BlockId, Blocking, Branch, ChannelId, Guard, Op, Operand, Operation, Passed, Pattern,
+    Payload, Place, Projection, SlotId, Terminator, TimeUnit, TypeId, TypeTable, Wait,
 };
 use quaject_esp_syntax::hir::{self, CommunicateForm, ControlPoint, Expr, ExprKind, LocalId, PatternKind};
 use quaject_esp_syntax::span::Span;
@@ -62,9 +62,9 @@ impl<'p> Builder<'_, '_, 'p> {
             CommunicateForm::Plain | CommunicateForm::Alt => AltOrder::Fair,
             CommunicateForm::PriAlt => AltOrder::Priority,
         };
-        let rest = if communicate.idle { Rest::Idle } else { Rest::Stuck };
+        let blocking = if communicate.idle { Blocking::MayBlockForever } else { Blocking::Deadlock };
         let observed = self.observed();
-        self.end(Terminator::Wait(Wait { order, rest, branches, otherwise, observed, members: Vec::new() }), span);
+        self.end(Terminator::Wait(Wait { order, blocking, branches, otherwise, observed, members: Vec::new() }), span);
         // Where there is but one way on, ways do not meet.
         let join = (bodies.len() + usize::from(otherwise.is_some()) > 1).then(|| self.block());
         for (then, bound, branch) in bodies {
@@ -142,7 +142,7 @@ impl<'p> Builder<'_, '_, 'p> {
                 let holder_type = self.context.optional(expr.ty);
                 let holder = self.temporary(holder_type);
                 self.effect(Op::SetTag(holder.clone(), 1), Write::Initial, span);
-                let place = step(&holder, Step::Payload(1));
+                let place = step(&holder, Projection::Payload(1));
                 self.build(expr, place.clone());
                 operands.push(Operand::Place(place));
             }

@@ -3,7 +3,9 @@
 
 use crate::builder::{Builder, Storage, Write, object};
 use crate::operator::binary_op;
-use quaject_esp_ir::ir::{Base, BinaryOp, BitField, Op, Operand, Place, Step, Type, TypeId, TypeTable, UnaryOp, Value};
+use quaject_esp_ir::ir::{
+    Base, BinaryOp, BitField, Op, Operand, Place, Projection, Type, TypeId, TypeTable, UnaryOp, Value,
+};
 use quaject_esp_syntax::hir::{self, Argument, BinaryOperator, Expr, ExprKind, LayoutId, PlaceStep, UnaryOperator};
 use quaject_esp_syntax::span::Span;
 
@@ -257,13 +259,13 @@ impl Builder<'_, '_, '_> {
             }
             ExprKind::Field(base, field) => {
                 let mut place = self.place(base);
-                place.path.push(Step::Field(*field));
+                place.path.push(Projection::Field(*field));
                 place
             }
             ExprKind::Index(base, index) => {
                 let mut place = if writes(index) { self.copied(base) } else { self.place(base) };
                 let index = self.value(index);
-                place.path.push(Step::Element(index));
+                place.path.push(Projection::Element(index));
                 place
             }
             // What is only read here needs no copy of its own.
@@ -291,7 +293,7 @@ impl Builder<'_, '_, '_> {
             ExprKind::Bytes(bytes) => self.effect(Op::SetBytes(to, bytes.clone()), Write::Initial, span),
             ExprKind::Record(fields) => {
                 for (field, value) in fields {
-                    self.build(value, step(&to, Step::Field(*field)));
+                    self.build(value, step(&to, Projection::Field(*field)));
                 }
             }
             ExprKind::Array(elements) => {
@@ -300,7 +302,7 @@ impl Builder<'_, '_, '_> {
                         return;
                     }
                     let index = self.define(TypeTable::I32, Op::Constant(index as i128), element.span);
-                    self.build(element, step(&to, Step::Element(index)));
+                    self.build(element, step(&to, Projection::Element(index)));
                 }
             }
             ExprKind::Repeat(element) => {
@@ -310,7 +312,7 @@ impl Builder<'_, '_, '_> {
             ExprKind::Union(tag, payload) => {
                 self.effect(Op::SetTag(to.clone(), *tag), Write::Initial, span);
                 if let Some(payload) = payload {
-                    self.build(payload, step(&to, Step::Payload(*tag)));
+                    self.build(payload, step(&to, Projection::Payload(*tag)));
                 }
             }
             ExprKind::Slice(base, start, end) => {
@@ -451,7 +453,7 @@ impl Builder<'_, '_, '_> {
                 let array = self.context.types.intern(Type::Array { length: 1, element: ty });
                 let cell = self.temporary(array);
                 let zero = self.define(TypeTable::I32, Op::Constant(0), span);
-                let place = step(&cell, Step::Element(zero));
+                let place = step(&cell, Projection::Element(zero));
                 let value = self.read_or_any(local, span);
                 self.effect(Op::Store(place.clone(), value), Write::Initial, span);
                 after.push((local, place.clone()));
@@ -482,10 +484,10 @@ impl Builder<'_, '_, '_> {
         for part in &place.path {
             match part {
                 PlaceStep::Content => {}
-                PlaceStep::Field(field) => memory.path.push(Step::Field(*field)),
+                PlaceStep::Field(field) => memory.path.push(Projection::Field(*field)),
                 PlaceStep::Index(index) => {
                     let index = self.value(index);
-                    memory.path.push(Step::Element(index));
+                    memory.path.push(Projection::Element(index));
                 }
                 PlaceStep::Length => return Target::Length(memory),
                 PlaceStep::Slice(start, end) => {
@@ -603,13 +605,13 @@ impl Builder<'_, '_, '_> {
 /// Whether finding a place takes an index, which can be out of bounds.
 fn is_indexed(place: &Place) -> bool {
     place.path.iter().any(|step| match step {
-        Step::Element(_) => true,
-        Step::Field(_) | Step::Payload(_) | Step::Inside(_) => false,
+        Projection::Element(_) => true,
+        Projection::Field(_) | Projection::Payload(_) | Projection::Inside(_) => false,
     })
 }
 
 /// A place one step further.
-pub(super) fn step(place: &Place, step: Step) -> Place {
+pub(super) fn step(place: &Place, step: Projection) -> Place {
     let mut place = place.clone();
     place.path.push(step);
     place

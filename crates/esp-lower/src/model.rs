@@ -4,9 +4,9 @@
 use crate::abstraction::Abstractions;
 use crate::{Context, Observed, lower_with};
 use quaject_esp_ir::ir::{
-    self, AltOrder, Block, BlockId, Body, Boundary, Branch, ChannelId, Direction, ExternId, Guard, Instruction,
-    Location, Op, Operand, Operation, Passed, Pattern, Payload, Place, Process, Program, Purity, Rest, Site, SiteId,
-    Slot, SlotId, Terminator, TimeUnit, Transfer, Type, TypeTable, Value, ValueData, Wait,
+    self, AltOrder, Block, BlockId, Blocking, Body, Boundary, Branch, ChannelId, Direction, ExternId, Guard,
+    Instruction, Location, Op, Operand, Operation, Passed, Pattern, Payload, Place, Process, Program, Purity, Site,
+    SiteId, Slot, SlotId, Terminator, TimeUnit, Transfer, Type, TypeTable, Value, ValueData, Wait,
 };
 use quaject_esp_ir::ir::{Base, Edge, ProcessId};
 use quaject_esp_ir::model::{ModelProgram, Role, Scope, Values};
@@ -162,14 +162,14 @@ fn open_or_close(model: &mut ModelProgram, channel: ChannelId, uses: &Uses) {
     let environment = readers.iter().chain(writers).any(|user| model.roles[*user] == Role::Environment);
     let boundary = &mut model.program.channels[channel.0 as usize].boundary;
     match *boundary {
-        Boundary::ToWorld | Boundary::FromWorld => {
+        Boundary::ToEnvironment | Boundary::FromEnvironment => {
             if environment {
                 *boundary = Boundary::Internal;
             }
         }
         Boundary::Internal => match (inside(readers), inside(writers)) {
-            (true, false) if left_out(writers) => *boundary = Boundary::FromWorld,
-            (false, true) if left_out(readers) => *boundary = Boundary::ToWorld,
+            (true, false) if left_out(writers) => *boundary = Boundary::FromEnvironment,
+            (false, true) if left_out(readers) => *boundary = Boundary::ToEnvironment,
             (true, true) => {
                 let (read, write) = (left_out(readers), left_out(writers));
                 let readers: Vec<usize> =
@@ -276,7 +276,7 @@ fn outside(
     });
     let wait = Wait {
         order: AltOrder::Fair,
-        rest: Rest::Idle,
+        blocking: Blocking::MayBlockForever,
         branches: branches.collect(),
         otherwise: None,
         observed: Vec::new(),
@@ -348,7 +348,7 @@ fn static_part(pattern: &Pattern, instance: u32) -> Pattern {
 fn rest_anywhere(body: &mut Body) {
     for block in &mut body.blocks {
         if let Terminator::Wait(wait) = &mut block.terminator {
-            wait.rest = Rest::Idle;
+            wait.blocking = Blocking::MayBlockForever;
         }
     }
 }
@@ -364,10 +364,10 @@ fn restrict(result: &mut ModelProgram, model: &hir::Model) {
         match part.path {
             ModelPath::Extern(id) => result.results[id.0 as usize] = Values::Range(from, to),
             ModelPath::Payload(channel, number) => match result.program.channels[channel.0 as usize].boundary {
-                Boundary::FromWorld => {
+                Boundary::FromEnvironment => {
                     result.messages[channel.0 as usize][number as usize] = Values::Range(from, to);
                 }
-                Boundary::ToWorld | Boundary::Internal => {}
+                Boundary::ToEnvironment | Boundary::Internal => {}
             },
             ModelPath::Variable(..) => {}
         }

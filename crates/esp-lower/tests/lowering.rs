@@ -3,11 +3,11 @@
 //! every object is free again. `UPDATE_EXPECT=1` writes the expected files.
 
 use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
 use quaject_esp_exec::interpreter::Interpreter;
 use quaject_esp_exec::replay::RandomScheduler;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::{Checks, Control, State};
-use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
 use quaject_esp_ir::ir::{ChannelId, ExternId, PoolId, Program};
 use quaject_esp_ir::text::fault_name;
 use quaject_esp_ir::{read::read, text::print, verify::verify};
@@ -19,7 +19,7 @@ use std::path::Path;
 /// A world with which nothing can be exchanged.
 struct Nobody;
 
-impl World for Nobody {
+impl Environment for Nobody {
     fn peek(&mut self, _channel: ChannelId) -> Offer<'_> {
         Offer::Closed
     }
@@ -64,7 +64,7 @@ fn ending(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Ended(status) => format!("ends {status}"),
         Outcome::Faulted(report) => format!("faults {}", fault_name(report.fault)),
-        Outcome::Resting(_) => "rests".into(),
+        Outcome::Quiescent(_) => "rests".into(),
         Outcome::Budget => "goes on".into(),
     }
 }

@@ -39,8 +39,8 @@ fn check(text: &str, scope: Option<ModelScope>, expected: Expect) {
     for (index, channel) in model.program.channels.iter().enumerate() {
         let end = match channel.boundary {
             Boundary::Internal => "inside".to_string(),
-            Boundary::ToWorld => "to the world".to_string(),
-            Boundary::FromWorld => format!("{:?}, bound {:?}", model.messages[index], model.bounds[index]),
+            Boundary::ToEnvironment => "to the world".to_string(),
+            Boundary::FromEnvironment => format!("{:?}, bound {:?}", model.messages[index], model.bounds[index]),
         };
         writeln!(told, "{}: {end}", channel.name).expect("writing to a string does not fail");
     }

@@ -117,7 +117,7 @@ fn received(program: &Program, process: usize, sent: &Sent) -> FxHashMap<Value, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quaject_test_world::compile;
+    use quaject_test_environment::compile;
     use std::path::Path;
 
     /// What is so of a process's values of this name, all of them together.

@@ -10,7 +10,7 @@ use crate::within::Within;
 use quaject_esp_ir::dominators::Dominators;
 use quaject_esp_ir::ir::{
     AltOrder, BinaryOp, Body, Boundary, ChannelId, Direction, FnId, Function, Guard, Location, MemoryMode, Op,
-    Operation, Place, ProcessId, Program, Purity, Step, Terminator, UnaryOp, Value, Wait,
+    Operation, Place, ProcessId, Program, Projection, Purity, Terminator, UnaryOp, Value, Wait,
 };
 use quaject_esp_ir::visit::op_places;
 use std::cell::OnceCell;
@@ -151,7 +151,7 @@ fn may_fault(
     let faults = |block: usize, op: &Op| {
         let mut outside = false;
         op_places(op, &mut |place| {
-            outside |= place.path.iter().any(|step| matches!(step, Step::Element(_))) && !within(place, block);
+            outside |= place.path.iter().any(|step| matches!(step, Projection::Element(_))) && !within(place, block);
         });
         let by_itself = match op {
             Op::Unary(UnaryOp::Negate, _) => checked,

@@ -1,6 +1,6 @@
 //! Properties of the places (paths into memory) that an instruction accesses: their indices, and the bound of `bytes`.
 
-use quaject_esp_ir::ir::{Body, Op, Operand, Place, Step, Type, TypeTable};
+use quaject_esp_ir::ir::{Body, Op, Operand, Place, Projection, Type, TypeTable};
 use quaject_esp_ir::typing::place_type;
 
 /// The maximal length of the `bytes` at a place; 0 if its type is another.
@@ -47,7 +47,7 @@ pub(crate) fn indexed_places(op: &Op) -> Vec<&Place> {
         | Op::Mark(_)
         | Op::Test(..) => Vec::new(),
     };
-    let is_indexed = |place: &&Place| place.path.iter().any(|step| matches!(step, Step::Element(_)));
+    let is_indexed = |place: &&Place| place.path.iter().any(|step| matches!(step, Projection::Element(_)));
     all.into_iter().filter(is_indexed).collect()
 }
 

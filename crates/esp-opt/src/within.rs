@@ -5,7 +5,7 @@ use crate::facts::Fact;
 use crate::ranges::Ranges;
 use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::dominators::Dominators;
-use quaject_esp_ir::ir::{Base, BinaryOp, BlockId, Body, Op, Place, SlotId, Step, Terminator, Value};
+use quaject_esp_ir::ir::{Base, BinaryOp, BlockId, Body, Op, Place, Projection, SlotId, Terminator, Value};
 use quaject_esp_ir::visit::{op_slots, terminator_slots};
 
 /// What is asked of a body.
@@ -18,7 +18,7 @@ pub(crate) struct Within<'a> {
 impl Within<'_> {
     /// Whether a place in this block is a byte of a slot, inside.
     pub(crate) fn is_inside(&self, place: &Place, block: usize) -> bool {
-        let (Base::Slot(slot), [Step::Element(index)]) = (place.base, &place.path[..]) else { return false };
+        let (Base::Slot(slot), [Projection::Element(index)]) = (place.base, &place.path[..]) else { return false };
         let is_positive = || {
             let positive = Fact::between(0, i128::from(i64::MAX));
             self.known.at(block, *index).is_some_and(|fact| fact.implies(&positive))

@@ -10,7 +10,7 @@ use quaject_esp_opt::fuse::fuse;
 use quaject_esp_opt::groups::{self, fuse_all};
 use quaject_esp_opt::limits::{CodeGrowth, LimitKind, Limits};
 use quaject_esp_opt::refusal::Refusal;
-use quaject_test_world::{Script, act, by_channel, compile};
+use quaject_test_environment::{Script, act, by_channel, compile};
 use std::path::{Path, PathBuf};
 
 const BUDGET: u64 = 100_000;
@@ -28,7 +28,7 @@ fn run(program: &Program, text: &str) -> (Vec<String>, String) {
         Outcome::Budget => "goes on".to_string(),
         Outcome::Ended(status) => format!("ended with {status}"),
         Outcome::Faulted(report) => format!("fault {:?} at {:?}", report.fault, report.location.in_text()),
-        Outcome::Resting(_) => "resting".to_string(),
+        Outcome::Quiescent(_) => "resting".to_string(),
     };
     (world.log, outcome)
 }
@@ -178,7 +178,7 @@ fn told(program: &Program, text: &str) -> String {
         if !act(&mut world, &outcome) {
             return match outcome {
                 Outcome::Faulted(report) => report.text(program),
-                Outcome::Budget | Outcome::Ended(_) | Outcome::Resting(_) => format!("{outcome:?}"),
+                Outcome::Budget | Outcome::Ended(_) | Outcome::Quiescent(_) => format!("{outcome:?}"),
             };
         }
     }

@@ -1,7 +1,7 @@
 //! Where the order in which processes run may be seen is found whatever functions call each other.
 
 use quaject_esp_opt::order::Order;
-use quaject_test_world::compile;
+use quaject_test_environment::compile;
 use std::path::Path;
 
 /// Whether the order cannot be seen where two processes ask the last of these functions, and a third shows what they send.

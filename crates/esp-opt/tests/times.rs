@@ -9,7 +9,7 @@ use quaject_esp_ir::{text::print, verify::verify};
 use quaject_esp_opt::fuse::fuse;
 use quaject_esp_opt::limits::Limits;
 use quaject_esp_opt::refusal::Refusal;
-use quaject_test_world::{Script, act, compile};
+use quaject_test_environment::{Script, act, compile};
 use std::path::Path;
 
 /// What is shown, and how it ends; none if it goes on for ever.

@@ -17,7 +17,7 @@ use crate::signals::Signals;
 use crate::trouble::Trouble;
 use quaject_esp::{Formed, Loader, NoSuggestion, Profile, Source, form};
 use quaject_esp_exec::footprint::data_bytes;
-use quaject_esp_exec::interpreter::{Interpreter, Way};
+use quaject_esp_exec::interpreter::{Interpreter, OsrDirection};
 use quaject_esp_exec::profile::Tally;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Checks;
@@ -112,7 +112,7 @@ impl Run<'_, '_> {
                     continue;
                 }
             };
-            let (fast, ending) = self.change(&mut plain, &formed.program, &formed, Way::ToFast);
+            let (fast, ending) = self.change(&mut plain, &formed.program, &formed, OsrDirection::ToFast);
             let Some(mut fast) = fast else {
                 match ending {
                     Some(ending) => return ending,
@@ -135,7 +135,7 @@ impl Run<'_, '_> {
             let ending = match dropped {
                 Some(ending) => Some(ending),
                 None => {
-                    let (back, ending) = self.change(&mut fast, program, &formed, Way::ToPlain);
+                    let (back, ending) = self.change(&mut fast, program, &formed, OsrDirection::ToPlain);
                     if let Some(back) = back {
                         plain = back;
                     } else if ending.is_none() {
@@ -207,10 +207,10 @@ impl Run<'_, '_> {
         from: &mut Interpreter<'_>,
         to: &'q Program,
         formed: &Formed,
-        way: Way,
+        way: OsrDirection,
     ) -> (Option<Interpreter<'q>>, Option<Ending>) {
         for nudge in 0..MOST_NUDGES {
-            match from.moved(to, self.settings.checks, &formed.seams, way) {
+            match from.replace_on_stack(to, self.settings.checks, &formed.seams, way) {
                 Ok(Some(mut moved)) => {
                     return match give_code(&mut moved, to, self.settings) {
                         Ok(()) => (Some(moved), None),

@@ -348,8 +348,8 @@ pub(crate) fn resolve(program: &Program, bindings: &[Binding]) -> Result<Vec<Opt
     for channel in &program.channels {
         drivers.push(match (channel.boundary, &channel.driver) {
             (Boundary::Internal, _) => None,
-            (Boundary::ToWorld | Boundary::FromWorld, None) => Some(Driver::Text(Place::Standard)),
-            (Boundary::ToWorld | Boundary::FromWorld, Some(text)) => {
+            (Boundary::ToEnvironment | Boundary::FromEnvironment, None) => Some(Driver::Text(Place::Standard)),
+            (Boundary::ToEnvironment | Boundary::FromEnvironment, Some(text)) => {
                 // A driver this tool does not have is a fault only if the command line does not replace it.
                 let replaced = bindings.iter().any(|binding| binding.channel == channel.name);
                 match text.parse() {
@@ -378,7 +378,7 @@ pub(crate) fn resolve(program: &Program, bindings: &[Binding]) -> Result<Vec<Opt
         });
     }
     for (channel, driver) in program.channels.iter().zip(&drivers) {
-        if let (Boundary::ToWorld, Some(Driver::Timer { .. })) = (channel.boundary, driver) {
+        if let (Boundary::ToEnvironment, Some(Driver::Timer { .. })) = (channel.boundary, driver) {
             return Err(Trouble::usage(format!("channel `{}`: a timer cannot take messages", channel.name))
                 .help("the program writes this channel: bind it to `text:PATH` or `bytes:PATH`"));
         }
@@ -395,7 +395,7 @@ fn share_rules(program: &Program, drivers: &mut [Option<Driver>]) {
         .channels
         .iter()
         .zip(&*drivers)
-        .filter(|(channel, _)| channel.boundary == Boundary::FromWorld)
+        .filter(|(channel, _)| channel.boundary == Boundary::FromEnvironment)
         .filter_map(|(_, driver)| match driver {
             Some(Driver::Device(device @ (Device::Tap(own) | Device::Packet(own)))) if own.rules.is_some() => {
                 Some(device.clone())
@@ -411,7 +411,7 @@ fn share_rules(program: &Program, drivers: &mut [Option<Driver>]) {
             }
             _ => false,
         });
-        if let (Boundary::ToWorld, Some(same)) = (channel.boundary, same) {
+        if let (Boundary::ToEnvironment, Some(same)) = (channel.boundary, same) {
             *device = same.clone();
         }
     }
@@ -459,7 +459,7 @@ fn external_channel(program: &Program, name: &str) -> Result<usize, Trouble> {
         return Err(Trouble::usage(format!("the program has no channel `{name}`")).help(list));
     };
     match program.channels[index].boundary {
-        Boundary::ToWorld | Boundary::FromWorld => Ok(index),
+        Boundary::ToEnvironment | Boundary::FromEnvironment => Ok(index),
         Boundary::Internal => {
             Err(Trouble::usage(format!("channel `{name}` is not external, so no driver can serve it")).help(list))
         }
@@ -471,7 +471,7 @@ fn share_standard_input(program: &Program, drivers: &[Option<Driver>]) -> Result
     let mut first: Option<ChannelId> = None;
     for (index, (channel, driver)) in program.channels.iter().zip(drivers).enumerate() {
         let standard = driver.as_ref().and_then(Driver::place) == Some(&Place::Standard);
-        if channel.boundary != Boundary::FromWorld || !standard {
+        if channel.boundary != Boundary::FromEnvironment || !standard {
             continue;
         }
         if let Some(first) = first {

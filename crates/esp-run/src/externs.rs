@@ -12,7 +12,7 @@ use crate::compiler::{Product, Workshop};
 use crate::marshal;
 use crate::trouble::{Trouble, reason, why};
 use quaject_esp_exec::datum::Datum;
-use quaject_esp_exec::world::Reply;
+use quaject_esp_exec::environment::Reply;
 use quaject_esp_gen::layout::{Layouts, View};
 use quaject_esp_ir::ir::{Extern, ExternId, Mutability, Program, Purity, Type, TypeId};
 use std::ffi::c_void;

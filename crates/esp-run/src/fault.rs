@@ -3,7 +3,7 @@
 
 use quaject_esp_exec::report::FaultReport;
 use quaject_esp_gen::layout::branches;
-use quaject_esp_ir::deadlock::{WaitsFor, by_member};
+use quaject_esp_ir::deadlock::{WaitForEdge, edges_by_member};
 use quaject_esp_ir::ir::{
     Boundary, ChannelId, Direction, Fault, Location, Op, Operation, Process, ProcessId, Program, Terminator, Type,
     TypeId, TypeTable,
@@ -105,7 +105,7 @@ fn place(text: &mut String, program: &Program, location: Location, line_of: &dyn
 }
 
 /// Who waits where for whom.
-fn waits(text: &mut String, program: &Program, waits: &[WaitsFor]) {
+fn waits(text: &mut String, program: &Program, waits: &[WaitForEdge]) {
     let mut last = None;
     for wait in waits {
         let name = program.instance_name(wait.instance);
@@ -142,7 +142,7 @@ pub(crate) fn waits_for_world(program: &Program, channel: ChannelId, direction: 
     let channel = &program.channels[channel.0 as usize];
     match channel.boundary {
         Boundary::Internal => None,
-        Boundary::ToWorld | Boundary::FromWorld => {
+        Boundary::ToEnvironment | Boundary::FromEnvironment => {
             let needs_object = channel.payload.iter().any(|ty| needs_object(&program.types, *ty));
             let name = &channel.name;
             Some(match (direction, needs_object) {
@@ -176,9 +176,9 @@ pub(crate) fn waits_of(
     stuck: &[(u32, Location)],
     open: &dyn Fn(u32, u32) -> bool,
     ended: &dyn Fn(u32) -> bool,
-) -> Vec<WaitsFor> {
-    let mut waits: Vec<WaitsFor> = Vec::new();
-    let mut fused: Vec<(u32, &WaitsFor)> = Vec::new();
+) -> Vec<WaitForEdge> {
+    let mut waits: Vec<WaitForEdge> = Vec::new();
+    let mut fused: Vec<(u32, &WaitForEdge)> = Vec::new();
     for (instance, place) in stuck.iter().copied() {
         let Some((process, _)) = program.process_of(instance) else { continue };
         let of_members = members(&program.processes[process.0 as usize]);
@@ -189,22 +189,22 @@ pub(crate) fn waits_of(
                 let ranges = possible_partners(program, channel, direction);
                 let partners = ranges.into_iter().flatten().filter(|partner| *partner != instance && !ended(*partner));
                 let (operation, partners) = (Some((channel, direction)), partners.collect());
-                waits.push(WaitsFor { instance, location, operation, partners });
+                waits.push(WaitForEdge { instance, location, operation, partners });
             }
         }
         if waits.len() == first {
-            waits.push(WaitsFor { instance, location: place, operation: None, partners: Vec::new() });
+            waits.push(WaitForEdge { instance, location: place, operation: None, partners: Vec::new() });
         }
     }
-    by_member(waits, &fused)
+    edges_by_member(waits, &fused)
 }
 
 /// What members of a fused process wait for, each with the number of the branch at which the process waits then.
-pub(crate) fn members(process: &Process) -> impl Iterator<Item = (u32, &WaitsFor)> {
+pub(crate) fn members(process: &Process) -> impl Iterator<Item = (u32, &WaitForEdge)> {
     let mut next = 0;
     process.body.blocks.iter().flat_map(move |block| {
         let first = next;
-        let mut members: &[(u32, WaitsFor)] = &[];
+        let mut members: &[(u32, WaitForEdge)] = &[];
         if let Terminator::Wait(wait) = &block.terminator {
             next += wait.branches.len() as u32;
             members = &wait.members;

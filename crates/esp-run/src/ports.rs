@@ -1,5 +1,5 @@
 //! The world of a real run: a driver at each external channel, the clock, extern functions; and sleeping until one of
-//! them has news. Engines ask it through [`World`]; it knows none of them.
+//! them has news. Engines ask it through [`Environment`]; it knows none of them.
 //!
 //! Nothing here waits but [`Ports::sleep`] and [`Ports::finish`]. What goes wrong in a driver is kept in
 //! [`Ports::take_trouble`], because an engine in the middle of a step could do nothing about it: to the engine the channel
@@ -18,7 +18,7 @@ use crate::signals::Signals;
 use crate::trouble::{Trouble, reason};
 use crate::waiting::{Lifetime, Waiter, Watched};
 use quaject_esp_exec::datum::Datum;
-use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
+use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
 use quaject_esp_ir::ir::{Boundary, Channel, ChannelId, ExternId, Program, Purity};
 use rustix::event::{PollFlags, Timespec};
 use std::time::{Duration, Instant};
@@ -109,18 +109,18 @@ impl<'d> Opening<'_, 'd> {
             let device = self.device(driver)?;
             return Ok(match channel.boundary {
                 Boundary::Internal => Port::Internal,
-                Boundary::FromWorld => {
+                Boundary::FromEnvironment => {
                     Port::From(Incoming { device, message: Vec::new(), offered: false, ended: false, wanted: false })
                 }
-                Boundary::ToWorld => Port::To(device),
+                Boundary::ToEnvironment => Port::To(device),
             });
         }
         let used = self.used(driver);
         let (program, places) = (self.program, &mut self.places);
         match channel.boundary {
             Boundary::Internal => Ok(Port::Internal),
-            Boundary::FromWorld => Input::open(program, channel, driver, used, places).map(Port::Input),
-            Boundary::ToWorld => {
+            Boundary::FromEnvironment => Input::open(program, channel, driver, used, places).map(Port::Input),
+            Boundary::ToEnvironment => {
                 Output::open(program, channel, driver, used, places, &mut self.writers).map(Port::Output)
             }
         }
@@ -137,7 +137,7 @@ impl<'d> Opening<'_, 'd> {
             let mut ends = channels.filter(|(channel, at)| channel.boundary == boundary && at.as_ref() == Some(driver));
             ends.next().map(|(channel, _)| channel)
         };
-        let ends = Ends { input: end(Boundary::FromWorld), output: end(Boundary::ToWorld) };
+        let ends = Ends { input: end(Boundary::FromEnvironment), output: end(Boundary::ToEnvironment) };
         self.devices.push(devices::open(self.program, name, ends)?);
         self.names.push(driver);
         Ok(self.devices.len() - 1)
@@ -147,8 +147,8 @@ impl<'d> Opening<'_, 'd> {
         let mut used = Use::default();
         for (channel, other) in self.program.channels.iter().zip(self.drivers) {
             if other.as_ref().and_then(Driver::place) == driver.place() {
-                used.reads |= channel.boundary == Boundary::FromWorld;
-                used.writes |= channel.boundary == Boundary::ToWorld;
+                used.reads |= channel.boundary == Boundary::FromEnvironment;
+                used.writes |= channel.boundary == Boundary::ToEnvironment;
             }
         }
         used
@@ -615,7 +615,7 @@ fn media(program: &Program, drivers: &[Option<Driver>], faults: &[Faults]) -> Re
     Ok(media)
 }
 
-impl World for Ports<'_> {
+impl Environment for Ports<'_> {
     fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
         if self.input_trouble.is_some() {
             return Offer::Pending;

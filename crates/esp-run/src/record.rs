@@ -21,8 +21,8 @@
 
 use crate::trouble::Trouble;
 use quaject_esp_exec::datum::{self, Datum};
+use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
 use quaject_esp_exec::step::Checks;
-use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
 use quaject_esp_ir::ir::{ChannelId, ExternId, Mutability, Program, TypeId};
 use quaject_esp_ir::text::print_bytes;
 use std::collections::VecDeque;
@@ -66,7 +66,7 @@ pub(crate) struct Recorder<'a, W> {
     failed: Option<std::io::Error>,
 }
 
-impl<'a, W: World> Recorder<'a, W> {
+impl<'a, W: Environment> Recorder<'a, W> {
     /// Begins a recording.
     pub(crate) fn begin(world: &'a mut W, program: &'a Program, header: &Header, to: &'a mut dyn Write) -> Self {
         let mut recorder = Recorder {
@@ -132,7 +132,7 @@ impl<'a, W: World> Recorder<'a, W> {
     }
 }
 
-impl<W: World> World for Recorder<'_, W> {
+impl<W: Environment> Environment for Recorder<'_, W> {
     fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
         self.question += 1;
         let (answer, event) = match self.world.peek(channel) {
@@ -407,7 +407,7 @@ impl<'a> Replayer<'a> {
     }
 }
 
-impl World for Replayer<'_> {
+impl Environment for Replayer<'_> {
     fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
         self.question += 1;
         let index = channel.0 as usize;

@@ -11,13 +11,13 @@ use crate::ports::{Hurry, Ports, Wake};
 use crate::record::{Header, Recorder, Recording, Replayer};
 use crate::signals::Signals;
 use crate::trouble::Trouble;
+use quaject_esp_exec::environment::Environment;
 use quaject_esp_exec::footprint::data_bytes;
 use quaject_esp_exec::interpreter::Interpreter;
-use quaject_esp_exec::profile::{PathRuns, Profile};
+use quaject_esp_exec::profile::{PathCounters, Profile};
 use quaject_esp_exec::replay::RandomScheduler;
 use quaject_esp_exec::report::{FaultReport, Outcome};
 use quaject_esp_exec::step::{Checks, TooLarge};
-use quaject_esp_exec::world::World;
 use quaject_esp_gen::RUNTIME_HEADER;
 use quaject_esp_gen::c;
 use quaject_esp_ir::ir::Program;
@@ -133,7 +133,7 @@ pub struct Ended {
     /// What people should know beside: messages that were lost at a driver, commands that failed.
     pub notes: Vec<String>,
     /// What was done with each fast path of the program; nothing if compiled C ran, which does not count.
-    pub paths: Vec<PathRuns>,
+    pub paths: Vec<PathCounters>,
 }
 
 /// Runs a program. An error says why it could not begin.
@@ -261,7 +261,7 @@ pub(crate) fn close(mut ports: Ports<'_>, ending: Ending) -> Ended {
 }
 
 /// A world with a way to wait for it.
-pub(crate) trait Place: World {
+pub(crate) trait Place: Environment {
     /// Waits for news or a deadline.
     fn sleep(&mut self, deadline_ns: Option<i64>, signals: &Signals) -> Wake;
     /// Something that ends the run, if there is anything.
@@ -331,7 +331,7 @@ fn interpret(
     settings: &Settings,
     place: &mut impl Place,
     signals: &Signals,
-) -> (Ending, Vec<PathRuns>) {
+) -> (Ending, Vec<PathCounters>) {
     let scheduler = match settings.seed {
         None => {
             Interpreter::new(program, settings.checks).map(|interpreter| Scheduler::Reference(Box::new(interpreter)))
@@ -390,7 +390,7 @@ pub(crate) fn after(outcome: Outcome, place: &mut impl Place, signals: &Signals)
             place.flush();
             signals.pending().map_or(Wake::Event, Wake::Signal)
         }
-        Outcome::Resting(resting) => place.sleep(resting.deadline_ns, signals),
+        Outcome::Quiescent(resting) => place.sleep(resting.deadline_ns, signals),
     };
     match wake {
         Wake::Event => None,

@@ -86,9 +86,9 @@ pub enum Boundary {
     /// Processes at both ends.
     Internal,
     /// `external in`: the program writes, the world reads.
-    ToWorld,
+    ToEnvironment,
     /// `external out`: the world writes, the program reads.
-    FromWorld,
+    FromEnvironment,
 }
 
 /// Whether a value determines its reader.

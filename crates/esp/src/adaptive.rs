@@ -3,7 +3,7 @@
 
 use crate::suggest::suggest_within;
 use crate::{Checked, Limits, Loader, NoOutput, NoSuggestion, Profile, Source, check, paths, verified};
-use quaject_esp_exec::interpreter::Seams;
+use quaject_esp_exec::interpreter::OsrMap;
 use quaject_esp_ir::ir::Program;
 use quaject_esp_opt::path::{self, extract};
 
@@ -22,7 +22,7 @@ pub struct Formed {
     /// The program with the paths.
     pub program: Program,
     /// Where places of the program are in it.
-    pub seams: Seams,
+    pub seams: OsrMap,
 }
 
 /// Makes a fast path of what a profile says is done most, beside those that were found before. `plain` is the source,
@@ -59,7 +59,7 @@ pub fn form(
         let report: Vec<String> = made.extractions.iter().map(|extraction| extraction.text(plain)).collect();
         return Err(NoSuggestion::Refused(report.join("\n")));
     }
-    let seams = Seams::new(plain, &made.without, &made.program);
+    let seams = OsrMap::new(plain, &made.without, &made.program);
     let program = verified(made.program);
     Ok(Formed { name: suggestion.name, members: suggestion.members, paths, program, seams })
 }

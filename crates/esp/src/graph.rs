@@ -48,8 +48,8 @@ fn channel_node(program: &Program, channel: &Channel) -> Node {
     let mut tip = format!("channel {}({note})", channel.name);
     match channel.boundary {
         Boundary::Internal => {}
-        Boundary::ToWorld => tip.push_str(" external in"),
-        Boundary::FromWorld => tip.push_str(" external out"),
+        Boundary::ToEnvironment => tip.push_str(" external in"),
+        Boundary::FromEnvironment => tip.push_str(" external out"),
     }
     match channel.sharing {
         Sharing::Ports => {}
@@ -61,8 +61,8 @@ fn channel_node(program: &Program, channel: &Channel) -> Node {
     let class = match (channel.boundary, channel.sharing) {
         (Boundary::Internal, Sharing::Ports) => "channel",
         (Boundary::Internal, Sharing::Shared) => "channel shared",
-        (Boundary::ToWorld | Boundary::FromWorld, Sharing::Ports) => "world",
-        (Boundary::ToWorld | Boundary::FromWorld, Sharing::Shared) => "world shared",
+        (Boundary::ToEnvironment | Boundary::FromEnvironment, Sharing::Ports) => "world",
+        (Boundary::ToEnvironment | Boundary::FromEnvironment, Sharing::Shared) => "world shared",
     };
     Node { class, shape: Shape::Pill, label: channel.name.to_string(), note: shortened(&note), tip }
 }

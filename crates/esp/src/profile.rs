@@ -179,7 +179,7 @@ fn entry(program: &Program, run: &Run) -> Option<Done> {
     };
     let waits_for_some = |instance: u32| often.iter().any(|(done, _)| done.instance == instance && takes(*done));
     let comes = |done: Done| match end(program, done) {
-        (_, Direction::In, Boundary::FromWorld) => 3,
+        (_, Direction::In, Boundary::FromEnvironment) => 3,
         _ if !waits_for_some(done.instance) => 2,
         (_, Direction::In, _) => 1,
         (_, Direction::Out, _) => 0,

@@ -10,8 +10,8 @@ use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::{RUNTIME_HEADER, c};
 use quaject_esp_ir::ir::Program;
 use quaject_esp_syntax::span::FileId;
+use quaject_test_environment::Script;
 use quaject_test_support::tool;
-use quaject_test_world::Script;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

@@ -112,7 +112,7 @@ fn formed(program: &str, paths: &str) -> (ModelProgram, Fast) {
 }
 
 fn compare(plain: &ModelProgram, cut: &Program, fast: &Program) -> Refinement {
-    let input = RefinementInput { plain, cut, fast };
+    let input = RefinementInput { specification: plain, split_specification: cut, implementation: fast };
     refine(input, &Search { states: Some(100_000), ..Search::default() }, &mut |_| {}).expect("it is small")
 }
 
@@ -326,7 +326,11 @@ fn wrong_paths_are_found() {
 /// What Spin finds beside what others see of the program without paths. Promela may say a little more than the program does:
 /// what Spin then finds nothing in is right all the more.
 fn beside(plain: &ModelProgram, cut: &Program, fast: &Program) -> Found {
-    let observed = build_observer(RefinementInput { plain, cut, fast }, &Search::default()).expect("it is small");
+    let observed = build_observer(
+        RefinementInput { specification: plain, split_specification: cut, implementation: fast },
+        &Search::default(),
+    )
+    .expect("it is small");
     let ObserverOutcome::Automaton(observer) = observed else { panic!("{observed:?}") };
     let with = ModelProgram { program: fast.clone(), properties: Vec::new(), ..plain.clone() };
     let model = promela::generate(&with, Checks::On, Some(&observer)).expect("Promela can say it");

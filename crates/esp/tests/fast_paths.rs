@@ -14,7 +14,7 @@ use quaject_esp_ir::text::fault_name;
 use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
 use quaject_esp_syntax::span::FileId;
-use quaject_test_world::{Script, act, by_channel};
+use quaject_test_environment::{Script, act, by_channel};
 
 const BUDGET: u64 = 1_000_000;
 
@@ -64,7 +64,7 @@ fn run(program: &Program, script: &str) -> (Vec<String>, usize) {
             let at = report.location.line;
             format!("fault {} of {} at {at}", fault_name(report.fault), program.instance_name(report.instance))
         }
-        Outcome::Resting(_) => "resting".to_string(),
+        Outcome::Quiescent(_) => "resting".to_string(),
     });
     let steps = interpreter.take_trace();
     // When a message is taken from the world is not the program's to say.
@@ -347,7 +347,7 @@ fn loops_within_a_path_are_counted_before_they_begin() {
         let script = format!("; offer inputC \"{}\"\n; close inputC\n", r"\x02a".repeat(32));
         let mut world = Script::new(&program, &script);
         let mut interpreter = Interpreter::new(&program, Checks::On).expect("the program is small");
-        assert!(matches!(interpreter.run(&mut world, 1_000_000), Outcome::Ended(0) | Outcome::Resting(_)));
+        assert!(matches!(interpreter.run(&mut world, 1_000_000), Outcome::Ended(0) | Outcome::Quiescent(_)));
         let tally = interpreter.tally();
         (tally.entries, tally.communications)
     };
@@ -472,8 +472,8 @@ fn replay<'p>(slow: &mut Machine<'_>, from: &Run<'p>, to: &Run<'_>, members: &[u
             let own = match step {
                 Step::Communicate { sender, receiver, .. } => members.contains(&sender) && members.contains(&receiver),
                 Step::Local { instance }
-                | Step::FromWorld { instance, .. }
-                | Step::ToWorld { instance, .. }
+                | Step::FromEnvironment { instance, .. }
+                | Step::ToEnvironment { instance, .. }
                 | Step::After { instance, .. }
                 | Step::Else { instance } => members.contains(&instance),
             };
@@ -515,7 +515,7 @@ fn replayed(program: &str, paths: &str, script: &str, iteration_counts: Iteratio
         if at.step(&mut fast, step) != Effect::Done {
             break;
         }
-        let lent = (0..at.state.instances()).any(|one| matches!(at.state.control(one), Control::Lent { .. }));
+        let lent = (0..at.state.instances()).any(|one| matches!(at.state.control(one), Control::CapturedByPath { .. }));
         if lent {
             continue;
         }

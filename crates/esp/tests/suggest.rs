@@ -7,7 +7,7 @@ use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::Program;
 use quaject_esp_syntax::span::FileId;
-use quaject_test_world::{Script, act};
+use quaject_test_environment::{Script, act};
 use std::path::{Path, PathBuf};
 
 const BUDGET: u64 = 1_000_000_000;

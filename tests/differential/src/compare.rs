@@ -18,7 +18,7 @@ fn ending(outcome: &Outcome) -> String {
             let (line, column) = (report.location.line, report.location.column);
             format!("fault {} {} {line} {column} {channel}", code(report.fault), report.instance)
         }
-        Outcome::Resting(_) => "rest".into(),
+        Outcome::Quiescent(_) => "rest".into(),
         Outcome::Budget => "nothing".into(),
     }
 }
@@ -109,7 +109,7 @@ pub fn compare_runs(sample: &Sample, program: &Program, ran: &Ran) -> Result<(Li
     }
     let faulted = |outcome: &Outcome| match outcome {
         Outcome::Faulted(_) => true,
-        Outcome::Ended(_) | Outcome::Resting(_) | Outcome::Budget => false,
+        Outcome::Ended(_) | Outcome::Quiescent(_) | Outcome::Budget => false,
     };
     if sample.outcome == Visible::Determined && !faulted(&shown.outcome) && !faulted(&replayed.outcome) {
         let channels = program.channels.len();

@@ -2,9 +2,9 @@
 //! compared with. As plain as can be: no reduction, no compression. Knows neither of them.
 
 use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::{Checks, Effect, Machine, State};
-use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
 use quaject_esp_ir::ir::{ChannelId, ExternId, Fault, Program};
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
@@ -44,7 +44,7 @@ pub struct Explored {
 /// A world that says nothing, with a clock that is always late enough.
 pub struct Silent;
 
-impl World for Silent {
+impl Environment for Silent {
     fn peek(&mut self, _channel: ChannelId) -> Offer<'_> {
         Offer::Closed
     }
@@ -82,7 +82,7 @@ pub fn explore(program: &Program, checks: Checks, most: usize) -> Explored {
         }
         let steps = machine.enabled(&mut state, &mut world);
         if steps.is_empty()
-            && let Outcome::Faulted(report) = machine.rest(&mut state, &mut world)
+            && let Outcome::Faulted(report) = machine.classify_quiescence(&mut state, &mut world)
         {
             note(&mut faults, report.fault);
         }

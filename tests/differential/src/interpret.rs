@@ -3,7 +3,7 @@
 use crate::generate::Sample;
 use crate::world::ScriptedWorld;
 use quaject_esp_exec::datum::Datum;
-use quaject_esp_exec::interpreter::{Interpreter, Seams, Way};
+use quaject_esp_exec::interpreter::{Interpreter, OsrDirection, OsrMap};
 use quaject_esp_exec::profile::Profile;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::{Checks, Control, Step};
@@ -142,14 +142,14 @@ pub fn run_changing<'p>(
     sample: &Sample,
     program: &'p Program,
     other: &'p Program,
-    seams: &Seams,
+    seams: &OsrMap,
     local: Local,
     budget: u64,
 ) -> Result<(Shown, u64), String> {
     let mut interpreter = Interpreter::new(program, Checks::Off).map_err(|error| format!("{error:?}"))?;
     let mut changes = 0;
     let mut trouble = None;
-    let mut change = |interpreter: &mut Interpreter<'p>, to: &'p Program, way| match interpreter.moved(
+    let mut change = |interpreter: &mut Interpreter<'p>, to: &'p Program, way| match interpreter.replace_on_stack(
         to,
         Checks::Off,
         seams,
@@ -173,7 +173,7 @@ pub fn run_changing<'p>(
     };
     let mut is_plain = true;
     let shown = run_in_parts(sample, program, &mut interpreter, budget, &mut |interpreter| {
-        let (to, way) = if is_plain { (other, Way::ToFast) } else { (program, Way::ToPlain) };
+        let (to, way) = if is_plain { (other, OsrDirection::ToFast) } else { (program, OsrDirection::ToPlain) };
         if let Some(moved) = change(interpreter, to, way) {
             *interpreter = moved;
             is_plain = !is_plain;
@@ -196,12 +196,12 @@ fn run_in_parts<'p>(
         between(interpreter);
         match outcome {
             Outcome::Budget if parts * budget < BUDGET => parts += 1,
-            Outcome::Resting(resting) => match resting.deadline_ns {
+            Outcome::Quiescent(resting) => match resting.deadline_ns {
                 Some(deadline) => world.now_ns = deadline,
                 None if world.release() => {}
                 // The world offers what the program refuses.
                 None => {
-                    let outcome = Outcome::Resting(resting);
+                    let outcome = Outcome::Quiescent(resting);
                     return Ok(Shown { messages: world.received, outcome });
                 }
             },

@@ -259,7 +259,7 @@ fn is_same(a: &Outcome, b: &Outcome) -> bool {
     match (a, b) {
         (Outcome::Faulted(a), Outcome::Faulted(b)) => a.fault == b.fault,
         // What is waited for is told by instances.
-        (Outcome::Resting(_), Outcome::Resting(_)) => true,
+        (Outcome::Quiescent(_), Outcome::Quiescent(_)) => true,
         (a, b) => a == b,
     }
 }
@@ -324,14 +324,14 @@ fn search(sample: &Sample, program: &Program, wanted: &Shown) -> Option<bool> {
         }
         let steps = machine.enabled(&mut place.state, &mut place.world);
         if steps.is_empty() {
-            let outcome = machine.rest(&mut place.state, &mut place.world);
+            let outcome = machine.classify_quiescence(&mut place.state, &mut place.world);
             match &outcome {
-                Outcome::Resting(resting) if resting.deadline_ns.is_some() => {
+                Outcome::Quiescent(resting) if resting.deadline_ns.is_some() => {
                     place.world.now_ns = resting.deadline_ns.unwrap_or_default();
                     work.push(place);
                     continue;
                 }
-                Outcome::Resting(_) if place.world.release() => {
+                Outcome::Quiescent(_) if place.world.release() => {
                     place.is_released = true;
                     work.push(place);
                     continue;

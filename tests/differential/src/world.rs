@@ -4,7 +4,7 @@
 
 use crate::externs::{self, MORE, is_absent, is_seen};
 use quaject_esp_exec::datum::Datum;
-use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
+use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
 use quaject_esp_ir::ir::{ChannelId, ExternId, Program};
 use std::collections::VecDeque;
 
@@ -62,7 +62,7 @@ impl<'p> ScriptedWorld<'p> {
     }
 }
 
-impl World for ScriptedWorld<'_> {
+impl Environment for ScriptedWorld<'_> {
     fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
         let index = channel.0 as usize;
         match (self.offers[index].front(), self.allowed[index]) {

@@ -4,7 +4,7 @@
 use quaject_differential::generate::{Sample, generate};
 use quaject_differential::interpret::{Local, compile, interpret, run_changing};
 use quaject_differential::modes::{agree, with_path};
-use quaject_esp_exec::interpreter::Seams;
+use quaject_esp_exec::interpreter::OsrMap;
 use quaject_esp_exec::step::Checks;
 use quaject_test_support::Effort;
 
@@ -16,8 +16,8 @@ fn check(seed: u64, sample: &Sample) -> Result<Option<u64>, String> {
     let program = compile(sample)?;
     let Some(made) = with_path(seed, &program, Checks::Off) else { return Ok(None) };
     let plain = interpret(sample, &program)?;
-    let cut = Seams::new(&program, &made.without, &made.without);
-    let fast = Seams::new(&program, &made.without, &made.program);
+    let cut = OsrMap::new(&program, &made.without, &made.without);
+    let fast = OsrMap::new(&program, &made.without, &made.program);
     let mut changed = 0;
     for (budget, local) in RUNS {
         let (shown, changes) = run_changing(sample, &program, &made.without, &cut, local, budget)?;

@@ -87,7 +87,7 @@ fn value(program: &Program, ty: TypeId, random: &mut Random) -> Datum {
 
 /// What the world sends, channel by channel: what is kept beside the program for it, or anything.
 fn script(path: &Path, program: &Program, turn: u64) -> Script {
-    let is_input = |channel: &&Channel| channel.boundary == Boundary::FromWorld;
+    let is_input = |channel: &&Channel| channel.boundary == Boundary::FromEnvironment;
     let mut random = Random(turn + 1);
     random.next();
     let mut messages = |channel: &Channel| {

@@ -64,7 +64,7 @@ fn runs_between(trace: &[Step]) -> usize {
     longest_gap(trace.iter().filter_map(|step| match step {
         Step::Communicate { receiver: 0, receiver_branch, .. } => Some(*receiver_branch),
         Step::Communicate { sender: 0, sender_branch, .. } => Some(*sender_branch),
-        Step::FromWorld { instance: 0, branch } | Step::ToWorld { instance: 0, branch } => Some(*branch),
+        Step::FromEnvironment { instance: 0, branch } | Step::ToEnvironment { instance: 0, branch } => Some(*branch),
         _ => None,
     }))
 }
@@ -80,7 +80,7 @@ fn others_between(trace: &[Step]) -> usize {
 
 /// Turns until the message that came in the first one is taken.
 fn turns_until_seen(trace: &[Step]) -> usize {
-    let turns = trace.iter().take_while(|step| !matches!(step, Step::FromWorld { .. }));
+    let turns = trace.iter().take_while(|step| !matches!(step, Step::FromEnvironment { .. }));
     // The first two are those of the instance that then waits, and of the one that rings.
     turns.filter(|step| matches!(step, Step::Local { .. })).count() - 2
 }

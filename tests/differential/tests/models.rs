@@ -80,7 +80,7 @@ fn replay(program: &Program, found: &Found) -> Option<Verdict> {
     let outcome = replay_steps(program, Checks::On, &trail.steps, &mut Silent).expect("the samples are small");
     match outcome {
         Ok(Outcome::Faulted(report)) => Some(Verdict::Faults(report.fault)),
-        Ok(Outcome::Ended(_) | Outcome::Resting(_) | Outcome::Budget) => Some(Verdict::Fine),
+        Ok(Outcome::Ended(_) | Outcome::Quiescent(_) | Outcome::Budget) => Some(Verdict::Fine),
         Err(_) => None,
     }
 }

@@ -5,9 +5,9 @@
 use quaject_differential::generate::generate;
 use quaject_esp_check::{Limits, Options, Problem, Reduction, Report, Verdict, check};
 use quaject_esp_exec::datum::Datum;
+use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::{Checks, Effect, Machine, State, Step};
-use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
 use quaject_esp_ir::ir::{ChannelId, ExternId, Program, Type, TypeId};
 use quaject_esp_ir::model::{ModelProgram, Values};
 use quaject_esp_lower::lower_model;
@@ -51,7 +51,7 @@ impl Dull {
     }
 }
 
-impl World for Dull {
+impl Environment for Dull {
     fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
         Offer::Message(&self.messages[channel.0 as usize])
     }
@@ -101,15 +101,18 @@ fn simplest(program: &Program, most: usize) -> Option<(usize, bool)> {
     let mut open = vec![start];
     let mut wrong = false;
     while let Some(mut state) = open.pop() {
-        let mut steps = machine.conceivable(&mut state, &mut world);
+        let mut steps = machine.enabled_under_open_environment(&mut state, &mut world);
         steps.retain(|step| match step {
-            Step::FromWorld { instance, branch } => machine.is_served(&mut state, &mut world, *instance, *branch),
+            Step::FromEnvironment { instance, branch } => {
+                machine.environment_ready(&mut state, &mut world, *instance, *branch)
+            }
             _ => true,
         });
-        let is_of_the_world =
-            |step: &Step| matches!(step, Step::FromWorld { .. } | Step::ToWorld { .. } | Step::After { .. });
+        let is_of_the_world = |step: &Step| {
+            matches!(step, Step::FromEnvironment { .. } | Step::ToEnvironment { .. } | Step::After { .. })
+        };
         if steps.iter().all(is_of_the_world) {
-            wrong |= matches!(machine.rest(&mut state, &mut world), Outcome::Faulted(_));
+            wrong |= matches!(machine.classify_quiescence(&mut state, &mut world), Outcome::Faulted(_));
         }
         for step in steps {
             let mut next = state.clone();

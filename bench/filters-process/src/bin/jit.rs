@@ -7,7 +7,7 @@ use quaject_esp_exec::interpreter::Interpreter;
 use quaject_esp_ir::ir::{ChannelId, ExternId};
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Checks;
-use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
+use quaject_esp_exec::environment::{Offer, Readiness, Reply, Environment};
 use quaject_esp_lower::lower;
 use quaject_esp_opt::limits::Limits;
 use quaject_esp_opt::groups::fuse_all;
@@ -33,7 +33,7 @@ struct Once {
     received: Vec<Datum>,
 }
 
-impl World for Once {
+impl Environment for Once {
     fn peek(&mut self, _channel: ChannelId) -> Offer<'_> {
         self.message.as_deref().map_or(Offer::Closed, Offer::Message)
     }

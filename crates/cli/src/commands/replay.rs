@@ -14,7 +14,7 @@ use std::io::{self, BufWriter, Write};
 pub(crate) fn replay(terminal: &Terminal, arguments: Replay) -> Result<Status, Stop> {
     let name = arguments.file.display().to_string();
     let text = read_text(&arguments.file).map_err(Stop::at)?;
-    if CounterexampleFile::is_one(&text) {
+    if CounterexampleFile::has_header(&text) {
         return super::verify::replay(terminal, &name, &text);
     }
     let recording = Recording::parse(&name, &text).map_err(Stop::at)?;

@@ -91,8 +91,8 @@ fn pages(program: &Program, found: &Counterexample, configurations: usize) -> Ve
                 let actors = match traced.step {
                     Step::Communicate { sender, receiver, .. } => vec![sender, receiver],
                     Step::Local { instance }
-                    | Step::FromWorld { instance, .. }
-                    | Step::ToWorld { instance, .. }
+                    | Step::FromEnvironment { instance, .. }
+                    | Step::ToEnvironment { instance, .. }
                     | Step::After { instance, .. }
                     | Step::Else { instance } => vec![instance],
                 };
@@ -151,7 +151,7 @@ fn where_text(program: &Program, status: &InstanceStatus) -> String {
         Control::Ended => "has ended".into(),
         Control::Running { .. } if status.location.line == 0 => "has its own code to run".into(),
         Control::Running { .. } => format!("runs at {at}"),
-        Control::Lent { .. } => format!("at {at} is on a fast path"),
+        Control::CapturedByPath { .. } => format!("at {at} is on a fast path"),
         Control::Waiting { .. } => {
             let mut waits: Vec<String> = Vec::new();
             for wait in status.waits.iter().map(|wait| awaited_text(program, wait)) {

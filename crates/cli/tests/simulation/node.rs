@@ -3,10 +3,10 @@
 
 use quaject_esp::{Compiled, Emit, Optimiser, Options};
 use quaject_esp_exec::datum::{Datum, print_message};
+use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
 use quaject_esp_exec::interpreter::Interpreter;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Checks;
-use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
 use quaject_esp_ir::ir::{ChannelId, ExternId, PoolId, Program, Type, TypeId};
 use quaject_esp_run::disk::open_program;
 use quaject_esp_run::{DebugInfo, Driver, MachineCode};
@@ -123,7 +123,7 @@ impl<'p> Node<'p> {
         loop {
             match self.interpreter.run(&mut self.mail, 1_000_000) {
                 Outcome::Budget => {}
-                Outcome::Resting(resting) => {
+                Outcome::Quiescent(resting) => {
                     let ticks = resting
                         .readable
                         .iter()
@@ -196,7 +196,7 @@ impl Timer {
     }
 }
 
-impl World for Mail {
+impl Environment for Mail {
     fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
         if let Some(timer) = &mut self.timers[channel.0 as usize] {
             return timer.look(self.now_ns);

@@ -11,7 +11,7 @@
 //!
 //! Interrupting own code can be told only from the order in which instances call extern functions.
 
-use quaject_esp_exec::adopt::Place;
+use quaject_esp_exec::live_projection::ProgramPoint;
 use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::ir::{Block, BlockId, Body, Edge, Enter, Program, Terminator};
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,13 +30,13 @@ struct ProcessLocations {
 
 impl LocationMap {
     /// Where an instance of this process stands without paths; nothing if it does so only with them.
-    pub(super) fn corresponding_state(&self, process: usize, place: Place) -> Option<Place> {
+    pub(super) fn corresponding_state(&self, process: usize, place: ProgramPoint) -> Option<ProgramPoint> {
         let of = &self.processes[process];
         match place {
-            Place::Before(BlockId(block)) => of.before.get(&block).copied().map(Place::Before),
-            Place::At(BlockId(block)) => of.at.get(&block).copied().map(Place::At),
-            Place::Ended => Some(Place::Ended),
-            Place::Lent | Place::Within => None,
+            ProgramPoint::Before(BlockId(block)) => of.before.get(&block).copied().map(ProgramPoint::Before),
+            ProgramPoint::At(BlockId(block)) => of.at.get(&block).copied().map(ProgramPoint::At),
+            ProgramPoint::Ended => Some(ProgramPoint::Ended),
+            ProgramPoint::Captured | ProgramPoint::Within => None,
         }
     }
 }

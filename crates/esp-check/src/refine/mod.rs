@@ -39,8 +39,8 @@ use crate::search::BETWEEN_PROGRESS;
 use crate::store::hash;
 use crate::successors::{SuccessorGenerator, TransitionOutcome};
 use location_map::{LocationMap, location_map};
-use quaject_esp_exec::adopt::Matters;
 use quaject_esp_exec::footprint::data_bytes;
+use quaject_esp_exec::live_projection::LiveState;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::{Step, TooLarge};
 use quaject_esp_ir::ir::{Location, Program};
@@ -130,7 +130,7 @@ struct Node {
 
 struct Search<'m> {
     generator: SuccessorGenerator<'m>,
-    matters: Matters,
+    matters: LiveState,
     location_map: LocationMap,
     spec: SpecLts<'m>,
     alphabet: Alphabet,
@@ -165,7 +165,7 @@ impl<'m> Search<'m> {
         generator.set_limits(limits, started);
         generator.environment.listen();
         other.set_limits(limits, started);
-        let matters = generator.execution().0.matters();
+        let matters = generator.execution().0.live_state();
         let mut path_participants: Vec<u128> = (0..plan.instances).map(instance_bit).collect();
         let mut members = 0;
         for path in &plan.model.program.paths {
@@ -286,16 +286,16 @@ impl<'m> Search<'m> {
         let Some(wanted) = wanted.filter(|_| !reached.states.is_empty()) else { return Ok(Mismatch::VisibleAction) };
         let wanted = self.spec.normal_form(wanted, &mut self.alphabet)?;
         let instances = self.generator.plan.instances;
-        let mut is_possible = vec![false; instances];
+        let mut is_enabled = vec![false; instances];
         for state in reached.states {
             let state = self.spec.normal_form(state, &mut self.alphabet)?;
             let components = self.spec.state(state).iter().zip(self.spec.state(wanted));
-            is_possible
+            is_enabled
                 .iter_mut()
                 .zip(components)
-                .for_each(|(is_possible, (component, wanted))| *is_possible |= component == wanted);
+                .for_each(|(is_enabled, (component, wanted))| *is_enabled |= component == wanted);
         }
-        let never = (0..instances as u32).filter(|instance| !is_possible[*instance as usize]).collect();
+        let never = (0..instances as u32).filter(|instance| !is_enabled[*instance as usize]).collect();
         self.generator.load_all(to);
         let (machine, state, _) = self.generator.execution();
         let at: Vec<(u32, Location)> =
@@ -315,12 +315,12 @@ impl<'m> Search<'m> {
         let other = self.spec.normal_form(*other, &mut self.alphabet)?;
         let waiting = |outcome: &Outcome| match outcome {
             Outcome::Faulted(report) => report.waits.iter().map(|wait| wait.instance).collect(),
-            Outcome::Budget | Outcome::Resting(_) | Outcome::Ended(_) => Vec::new(),
+            Outcome::Budget | Outcome::Quiescent(_) | Outcome::Ended(_) => Vec::new(),
         };
         let is_same = match (&outcome, self.spec.rest(other)) {
             (Outcome::Faulted(_), Some(other @ Outcome::Faulted(_))) => waiting(&outcome) == waiting(&other),
             (Outcome::Ended(status), Some(Outcome::Ended(other))) => *status == other,
-            (Outcome::Resting(_), Some(Outcome::Resting(_))) => true,
+            (Outcome::Quiescent(_), Some(Outcome::Quiescent(_))) => true,
             (_, _) => false,
         };
         Ok((!is_same).then_some(Mismatch::Quiescence))
@@ -374,9 +374,9 @@ impl<'m> Search<'m> {
         let (other, beside, _) = self.spec.generator.execution();
         let mut is_adopted = true;
         for instance in 0..plan.instances as u32 {
-            let place = machine.place(state, instance, &self.matters);
+            let place = machine.program_point(state, instance, &self.matters);
             let place = self.location_map.corresponding_state(plan.process(instance).0 as usize, place);
-            is_adopted &= place.is_some_and(|place| other.adopt(beside, state, instance, place, &self.spec.matters));
+            is_adopted &= place.is_some_and(|place| other.project(beside, state, instance, place, &self.spec.matters));
         }
         if !is_adopted {
             return None;

@@ -7,7 +7,7 @@ use crate::options::Limit;
 use crate::reconstruct::ResolvedStep;
 use crate::store::hash;
 use crate::successors::{SuccessorGenerator, TransitionOutcome};
-use quaject_esp_exec::adopt::Matters;
+use quaject_esp_exec::live_projection::LiveState;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Step;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -47,7 +47,7 @@ pub(super) struct Reached {
 /// The program without paths.
 pub(super) struct SpecLts<'m> {
     pub(super) generator: SuccessorGenerator<'m>,
-    pub(super) matters: Matters,
+    pub(super) matters: LiveState,
     numbers: FxHashMap<Box<[u32]>, SpecState>,
     states: Vec<Box<[u32]>>,
     edges: Vec<Option<Box<[SpecEdge]>>>,
@@ -65,7 +65,7 @@ impl<'m> SpecLts<'m> {
         let instances = 0..generator.plan.instances as u32;
         let mut all = instances.filter(|instance| members & instance_bit(*instance as usize) != 0);
         let order_is_observable = all.any(|instance| !generator.plan.is_independent(instance));
-        let matters = generator.execution().0.matters();
+        let matters = generator.execution().0.live_state();
         generator.environment.listen();
         let (numbers, states) = (FxHashMap::default(), Vec::new());
         let (edges, normal_form) = (Vec::new(), Vec::new());
@@ -148,7 +148,7 @@ impl<'m> SpecLts<'m> {
         let mut numbers = self.states[state as usize].clone();
         self.generator.load_all(&numbers);
         let (machine, at_hand, _) = self.generator.execution();
-        machine.renumber(at_hand);
+        machine.canonicalize_heap(at_hand);
         for slot in 0..=shared {
             numbers[slot as usize] = self.generator.save(slot);
         }

@@ -94,8 +94,8 @@ fn actor(step: Step) -> u32 {
     match step {
         Step::Communicate { receiver: instance, .. }
         | Step::Local { instance }
-        | Step::FromWorld { instance, .. }
-        | Step::ToWorld { instance, .. }
+        | Step::FromEnvironment { instance, .. }
+        | Step::ToEnvironment { instance, .. }
         | Step::After { instance, .. }
         | Step::Else { instance } => instance,
     }

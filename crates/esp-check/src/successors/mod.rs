@@ -12,12 +12,12 @@ pub(crate) use transition::{CachedDelta, Transition, TransitionId, TransitionOut
 pub(crate) use transition_cache::MAX_FUEL;
 
 use crate::collapse::ComponentId;
-use crate::environment::{Environment, QuiescenceProbe};
+use crate::environment::{OpenEnvironment, QuiescenceProbe};
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
 use crate::options::{Limit, Limits};
 use crate::store;
 use quaject_esp_exec::coverage::Coverage;
-use quaject_esp_exec::lost::Holders;
+use quaject_esp_exec::leak::LeakRoots;
 use quaject_esp_exec::priority;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::{Checks, Machine, State, Step, TooLarge};
@@ -37,7 +37,7 @@ pub(crate) struct SuccessorGenerator<'m> {
     pub(crate) plan: &'m ExplorationPlan<'m>,
     pub(crate) machine: Machine<'m>,
     pub(crate) state: State,
-    pub(crate) environment: Environment,
+    pub(crate) environment: OpenEnvironment,
     /// Per slot and part: the number of what is known of it.
     pub(crate) cache_index: Vec<Vec<u32>>,
     pub(crate) local_transitions_of: Vec<LocalTransitions>,
@@ -61,7 +61,7 @@ pub(crate) struct SuccessorGenerator<'m> {
     /// Per instance: the variables that a property asks for, as they were where it last waited.
     pub(crate) variable_values: Vec<Vec<i128>>,
     /// What leads to objects, if programs have to release them themselves.
-    pub(crate) holders: Option<Holders>,
+    pub(crate) holders: Option<LeakRoots>,
     /// What was executed before the machine's own record was last cleared.
     pub(crate) executed: Option<Coverage>,
     /// When no more moves are to be worked out, and how much memory those of one state may take.
@@ -75,7 +75,7 @@ impl<'m> SuccessorGenerator<'m> {
     pub(crate) fn new(plan: &'m ExplorationPlan<'m>) -> Result<SuccessorGenerator<'m>, TooLarge> {
         let mut machine = Machine::new(&plan.model.program, Checks::On)?;
         machine.watch();
-        machine.be_patient(MAX_FUEL);
+        machine.set_fuel_limit(MAX_FUEL);
         let mut state = machine.start();
         for instance in 0..plan.instances as u32 {
             if plan.is_left_out(instance) {
@@ -83,7 +83,7 @@ impl<'m> SuccessorGenerator<'m> {
             }
         }
         let holders = match plan.model.program.memory {
-            MemoryMode::Manual => Some(machine.holders()),
+            MemoryMode::Manual => Some(machine.leak_roots()),
             MemoryMode::Automatic => None,
         };
         Ok(SuccessorGenerator {
@@ -91,7 +91,7 @@ impl<'m> SuccessorGenerator<'m> {
             holders,
             machine,
             state,
-            environment: Environment::new(Arc::clone(&plan.environment_values)),
+            environment: OpenEnvironment::new(Arc::clone(&plan.environment_values)),
             cache_index: (0..plan.instances).map(|_| Vec::new()).collect(),
             local_transitions_of: Vec::new(),
             transitions: Vec::new(),
@@ -181,7 +181,7 @@ impl<'m> SuccessorGenerator<'m> {
     }
 
     /// The machine, the state loaded last and the world, for those who tell of a run.
-    pub(crate) fn execution(&mut self) -> (&mut Machine<'m>, &mut State, &mut Environment) {
+    pub(crate) fn execution(&mut self) -> (&mut Machine<'m>, &mut State, &mut OpenEnvironment) {
         (&mut self.machine, &mut self.state, &mut self.environment)
     }
 
@@ -195,7 +195,7 @@ impl<'m> SuccessorGenerator<'m> {
     pub(crate) fn quiescence_of_loaded(&mut self) -> Outcome {
         self.environment.offer(None);
         self.environment.set_quiescence_probe(QuiescenceProbe::Yes);
-        let outcome = self.machine.rest(&mut self.state, &mut self.environment);
+        let outcome = self.machine.classify_quiescence(&mut self.state, &mut self.environment);
         self.environment.set_quiescence_probe(QuiescenceProbe::No);
         outcome
     }
@@ -211,7 +211,7 @@ impl<'m> SuccessorGenerator<'m> {
 
     /// Likewise in the state that was loaded or stepped to last.
     pub(crate) fn leak_in_loaded(&self) -> Option<PoolId> {
-        self.machine.lost_object(&self.state, self.holders.as_ref()?)
+        self.machine.leaked_object(&self.state, self.holders.as_ref()?)
     }
 
     pub(crate) fn get(&self, found: TransitionId) -> &Transition {
@@ -387,7 +387,10 @@ impl<'m> SuccessorGenerator<'m> {
         let allowed = |found: &TransitionId| match self.get(*found).step {
             Step::Local { .. } => true,
             Step::Else { instance } => enabled_branches[instance as usize] == 0,
-            step @ (Step::Communicate { .. } | Step::FromWorld { .. } | Step::ToWorld { .. } | Step::After { .. }) => {
+            step @ (Step::Communicate { .. }
+            | Step::FromEnvironment { .. }
+            | Step::ToEnvironment { .. }
+            | Step::After { .. }) => {
                 priority::participants(step).all(|(instance, branch)| is_first(instance, branch))
                     || contradict && is_in_circle(step)
             }

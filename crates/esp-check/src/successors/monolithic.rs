@@ -2,7 +2,7 @@
 
 use super::{CachedDelta, SuccessorGenerator, TransitionId, TransitionOutcome};
 use crate::collapse::ComponentId;
-use quaject_esp_exec::explore::Offered;
+use quaject_esp_exec::explore::OpenBranch;
 use quaject_esp_exec::step::{Control, Step};
 use quaject_esp_ir::ir::ChannelId;
 
@@ -11,7 +11,7 @@ impl<'m> SuccessorGenerator<'m> {
         self.load_all(numbers);
         self.environment.offer(None);
         self.environment.choose(&[]);
-        let steps = self.machine.conceivable(&mut self.state, &mut self.environment);
+        let steps = self.machine.enabled_under_open_environment(&mut self.state, &mut self.environment);
         let slots: Vec<u32> = (0..self.plan.instances as u32).chain(self.plan.shared).collect();
         let mut transitions = Vec::new();
         for step in steps {
@@ -30,11 +30,16 @@ impl<'m> SuccessorGenerator<'m> {
                 if self.is_at_limit(transitions.len()) {
                     break;
                 }
-                if let (Some(_), Step::FromWorld { instance, branch }) = (message, step) {
+                if let (Some(_), Step::FromEnvironment { instance, branch }) = (message, step) {
                     let served = self.with_growing_fuel(|generator, _| {
                         generator.load_all(numbers);
                         generator.environment.offer(message);
-                        generator.machine.is_served(&mut generator.state, &mut generator.environment, instance, branch)
+                        generator.machine.environment_ready(
+                            &mut generator.state,
+                            &mut generator.environment,
+                            instance,
+                            branch,
+                        )
                     });
                     if served != Some(true) {
                         continue;
@@ -83,15 +88,15 @@ impl<'m> SuccessorGenerator<'m> {
     pub(crate) fn is_blocked_in(&mut self, slot: u32, component: ComponentId) -> bool {
         self.load(slot, component);
         match self.state.control(slot) {
-            Control::Waiting { .. } | Control::Lent { .. } | Control::Ended => true,
+            Control::Waiting { .. } | Control::CapturedByPath { .. } | Control::Ended => true,
             Control::Running { .. } => false,
         }
     }
 
     fn channel_from_world(&self, step: Step) -> Option<ChannelId> {
-        let Step::FromWorld { instance, branch } = step else { return None };
-        match self.machine.standing(&self.state, instance).branches.get(branch as usize) {
-            Some(Some(Offered::FromWorld(channel))) => Some(*channel),
+        let Step::FromEnvironment { instance, branch } = step else { return None };
+        match self.machine.instance_view(&self.state, instance).branches.get(branch as usize) {
+            Some(Some(OpenBranch::FromEnvironment(channel))) => Some(*channel),
             Some(_) | None => None,
         }
     }

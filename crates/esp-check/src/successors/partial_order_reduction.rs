@@ -14,7 +14,7 @@ use quaject_esp_exec::step::Step;
 /// Whether a step waits for the world or the clock.
 pub(crate) fn waits_for_environment(step: Step) -> bool {
     match step {
-        Step::FromWorld { .. } | Step::ToWorld { .. } | Step::After { .. } => true,
+        Step::FromEnvironment { .. } | Step::ToEnvironment { .. } | Step::After { .. } => true,
         Step::Communicate { .. } | Step::Local { .. } | Step::Else { .. } => false,
     }
 }

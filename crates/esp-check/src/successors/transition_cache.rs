@@ -6,7 +6,7 @@ use crate::collapse::ComponentId;
 use crate::environment::EnvironmentValues;
 use crate::options::Limit;
 use quaject_esp_exec::datum::Datum;
-use quaject_esp_exec::explore::{Offered, Standing};
+use quaject_esp_exec::explore::{InstanceView, OpenBranch};
 use quaject_esp_exec::step::{Control, Effect, Step};
 use quaject_esp_ir::ir::{AltOrder, ChannelId};
 use std::ops::Range;
@@ -70,7 +70,7 @@ impl<'m> SuccessorGenerator<'m> {
     #[cold]
     pub(crate) fn compute_uncached(&mut self, slot: u32, component: ComponentId) -> u32 {
         self.load(slot, component);
-        let standing = self.machine.standing(&self.state, slot);
+        let standing = self.machine.instance_view(&self.state, slot);
         let mut info = LocalTransitions {
             running: matches!(standing.control, Control::Running { .. }),
             ended: standing.control == Control::Ended,
@@ -87,13 +87,13 @@ impl<'m> SuccessorGenerator<'m> {
         let mut receivers = 0;
         for (branch, offered) in standing.branches.iter().enumerate() {
             match offered {
-                Some(Offered::Out(channel)) => {
+                Some(OpenBranch::Out(channel)) => {
                     info.out_channels |= channel_bit(*channel);
                     let message = self.message(slot, branch as u32);
                     receivers |= self.plan.possible_receivers(slot, *channel, message.as_deref());
                 }
-                Some(Offered::In(channel)) => info.in_channels |= channel_bit(*channel),
-                Some(Offered::FromWorld(_) | Offered::ToWorld(_) | Offered::After) | None => {}
+                Some(OpenBranch::In(channel)) => info.in_channels |= channel_bit(*channel),
+                Some(OpenBranch::FromEnvironment(_) | OpenBranch::ToEnvironment(_) | OpenBranch::After) | None => {}
             }
         }
         info.dependents = self.plan.dependents(slot, &standing, receivers);
@@ -108,11 +108,16 @@ impl<'m> SuccessorGenerator<'m> {
                 if self.is_at_limit(own_transitions.len()) {
                     break;
                 }
-                if let (Some(_), Step::FromWorld { instance, branch }) = (message, step) {
+                if let (Some(_), Step::FromEnvironment { instance, branch }) = (message, step) {
                     let served = self.with_growing_fuel(|generator, _| {
                         generator.load(slot, component);
                         generator.environment.offer(message);
-                        generator.machine.is_served(&mut generator.state, &mut generator.environment, instance, branch)
+                        generator.machine.environment_ready(
+                            &mut generator.state,
+                            &mut generator.environment,
+                            instance,
+                            branch,
+                        )
                     });
                     if served != Some(true) {
                         continue;
@@ -138,7 +143,7 @@ impl<'m> SuccessorGenerator<'m> {
     fn message(&mut self, slot: u32, branch: u32) -> Option<Vec<Datum>> {
         self.environment.offer(None);
         self.environment.choose(&[]);
-        self.machine.be_patient(INITIAL_FUEL);
+        self.machine.set_fuel_limit(INITIAL_FUEL);
         // Looking at a message is not sending it.
         let executed = self.machine.coverage().cloned();
         let message = self.machine.message(&mut self.state, &mut self.environment, slot, branch);
@@ -169,7 +174,7 @@ impl<'m> SuccessorGenerator<'m> {
             (TransitionOutcome::Continues, [(_, to)]) if quiet => {
                 self.load(slot, *to);
                 match self.state.control(slot) {
-                    Control::Waiting { .. } | Control::Lent { .. } | Control::Ended => *to,
+                    Control::Waiting { .. } | Control::CapturedByPath { .. } | Control::Ended => *to,
                     Control::Running { .. } => component,
                 }
             }
@@ -239,7 +244,7 @@ impl<'m> SuccessorGenerator<'m> {
             generator.environment.rewind();
             generator.begin_label_recording();
             let effect = generator.machine.step(step, &mut generator.state, &mut generator.environment, &mut fuel);
-            if generator.machine.is_impatient() { Effect::Unfinished } else { effect }
+            if generator.machine.fuel_exhausted() { Effect::Unfinished } else { effect }
         })
     }
 
@@ -254,11 +259,11 @@ impl<'m> SuccessorGenerator<'m> {
     {
         let mut most = INITIAL_FUEL;
         loop {
-            self.machine.be_patient(most);
+            self.machine.set_fuel_limit(most);
             let started = self.deadline.map(|_| Instant::now());
             let result = attempt(self, most);
             let asks_for_ever = self.environment.choices().len() > MAX_CHOICES;
-            if !result.ran_out_of_fuel() && !self.machine.is_impatient() || most == MAX_FUEL || asks_for_ever {
+            if !result.ran_out_of_fuel() && !self.machine.fuel_exhausted() || most == MAX_FUEL || asks_for_ever {
                 return Some(result);
             }
             let is_late = |started: Instant| Some(Instant::now() + 2 * started.elapsed()) > self.deadline;
@@ -293,7 +298,7 @@ impl<'m> SuccessorGenerator<'m> {
                 let met = self.with_growing_fuel(|generator, _| {
                     restore(generator);
                     generator.environment.choose(&[]);
-                    generator.machine.can_meet(&mut generator.state, &mut generator.environment, from, to)
+                    generator.machine.can_rendezvous(&mut generator.state, &mut generator.environment, from, to)
                 });
                 if met == Some(true) {
                     let (sender_branch, receiver_branch) = (from.1, to.1);
@@ -312,11 +317,11 @@ impl<'m> SuccessorGenerator<'m> {
     /// The open branches inside of an instance that was just loaded: those that send, those that receive.
     fn open_branches(&self, slot: u32) -> (OpenBranches, OpenBranches) {
         let (mut outs, mut ins) = (Vec::new(), Vec::new());
-        for (branch, offered) in self.machine.standing(&self.state, slot).branches.iter().enumerate() {
+        for (branch, offered) in self.machine.instance_view(&self.state, slot).branches.iter().enumerate() {
             match offered {
-                Some(Offered::Out(channel)) => outs.push((branch as u32, *channel)),
-                Some(Offered::In(channel)) => ins.push((branch as u32, *channel)),
-                Some(Offered::FromWorld(_) | Offered::ToWorld(_) | Offered::After) | None => {}
+                Some(OpenBranch::Out(channel)) => outs.push((branch as u32, *channel)),
+                Some(OpenBranch::In(channel)) => ins.push((branch as u32, *channel)),
+                Some(OpenBranch::FromEnvironment(_) | OpenBranch::ToEnvironment(_) | OpenBranch::After) | None => {}
             }
         }
         (outs, ins)
@@ -329,7 +334,7 @@ type Offer = Option<(ChannelId, usize)>;
 /// What an instance can do without another one, and the messages of the world that can be tried with it.
 fn single_instance_steps(
     instance: u32,
-    standing: &Standing,
+    standing: &InstanceView,
     environment_values: &EnvironmentValues,
 ) -> Vec<(Step, Vec<Offer>)> {
     let mut steps = Vec::new();
@@ -339,14 +344,14 @@ fn single_instance_steps(
     for (branch, offered) in standing.branches.iter().enumerate() {
         let branch = branch as u32;
         match offered {
-            Some(Offered::FromWorld(channel)) => {
+            Some(OpenBranch::FromEnvironment(channel)) => {
                 let count = environment_values.messages[channel.0 as usize].len();
                 let messages = (0..count).map(|number| Some((*channel, number))).collect();
-                steps.push((Step::FromWorld { instance, branch }, messages));
+                steps.push((Step::FromEnvironment { instance, branch }, messages));
             }
-            Some(Offered::ToWorld(_)) => steps.push((Step::ToWorld { instance, branch }, vec![None])),
-            Some(Offered::After) => steps.push((Step::After { instance, branch }, vec![None])),
-            Some(Offered::In(_) | Offered::Out(_)) | None => {}
+            Some(OpenBranch::ToEnvironment(_)) => steps.push((Step::ToEnvironment { instance, branch }, vec![None])),
+            Some(OpenBranch::After) => steps.push((Step::After { instance, branch }, vec![None])),
+            Some(OpenBranch::In(_) | OpenBranch::Out(_)) | None => {}
         }
     }
     if standing.otherwise {

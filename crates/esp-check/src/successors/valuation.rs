@@ -87,7 +87,7 @@ impl SuccessorGenerator<'_> {
         for slot in
             slots.iter().filter(|slot| self.plan.tracked_variables.get(**slot as usize).is_some_and(|o| !o.is_empty()))
         {
-            for (name, _, value) in self.machine.observed(&self.state, *slot) {
+            for (name, _, value) in self.machine.register_variables(&self.state, *slot) {
                 let index = self.plan.tracked_variables[*slot as usize].iter().position(|known| *known == name);
                 if let Some(index) = index {
                     self.variable_values[*slot as usize][index] = number(&value);
@@ -109,8 +109,8 @@ impl SuccessorGenerator<'_> {
                 self.passed_labels[sender as usize] = 0;
                 self.passed_labels[receiver as usize] = 0;
             }
-            Step::FromWorld { instance, .. }
-            | Step::ToWorld { instance, .. }
+            Step::FromEnvironment { instance, .. }
+            | Step::ToEnvironment { instance, .. }
             | Step::After { instance, .. }
             | Step::Else { instance } => self.passed_labels[instance as usize] = 0,
         }

@@ -5,21 +5,21 @@ use crate::code::{
     OperationCode, PassedCode, PatternCode, PayloadCode, Pc, PlaceCode, RegionCode, Register, ResumeCode, Time,
     TypedOperand, WaitCode,
 };
-use crate::store::{Kind, Layouts};
+use crate::store::{Layouts, ScalarKind};
 use quaject_esp_ir::cfg::region_blocks;
-use quaject_esp_ir::exhaustion::Exhaustion;
 use quaject_esp_ir::ir::{
     Base, BinaryOp, Bind, BlockId, Body, Boundary, Edge, Guard, Location, Op, Operand, Operation, Passed, Pattern,
-    Payload, Place, PoolId, Program, Resume, Step, Terminator, TimeUnit, Type, TypeId, Value, Wait,
+    Payload, Place, PoolId, Program, Projection, Resume, Terminator, TimeUnit, Type, TypeId, Value, Wait,
 };
 use quaject_esp_ir::liveness::{DeadAt, OnPaths, dead_at};
+use quaject_esp_ir::pool_recheck::PoolRecheck;
 use quaject_esp_ir::typing::{operand_type, place_type};
 use quaject_esp_ir::visit::written_place;
 
 pub(super) struct Decoder<'a> {
     program: &'a Program,
     layouts: &'a Layouts,
-    exhaustion: &'a Exhaustion,
+    exhaustion: &'a PoolRecheck,
     body: &'a Body,
     starts: Vec<Pc>,
     slots: Vec<(usize, usize)>,
@@ -31,7 +31,7 @@ impl<'a> Decoder<'a> {
     pub(super) fn new(
         program: &'a Program,
         layouts: &'a Layouts,
-        exhaustion: &'a Exhaustion,
+        exhaustion: &'a PoolRecheck,
         body: &'a Body,
         on_paths: OnPaths,
     ) -> Decoder<'a> {
@@ -84,8 +84,8 @@ impl<'a> Decoder<'a> {
         self.body.values[value.0 as usize].ty
     }
 
-    fn kind(&self, value: Value) -> Kind {
-        Kind::of(&self.program.types, self.ty(value))
+    fn kind(&self, value: Value) -> ScalarKind {
+        ScalarKind::of(&self.program.types, self.ty(value))
     }
 
     fn pool(&self, value: Value) -> PoolId {
@@ -118,10 +118,10 @@ impl<'a> Decoder<'a> {
             let next = place_type(types, self.body, &prefix).expect("the verifier types every place");
             let mut skip = 0;
             match step {
-                Step::Field(field) => skip = self.layouts.field(types, ty, *field as usize),
-                Step::Payload(_) => skip = 4,
+                Projection::Field(field) => skip = self.layouts.field(types, ty, *field as usize),
+                Projection::Payload(_) => skip = 4,
                 // Looked at all the same: what runs here is what other engines are compared with.
-                Step::Element(index) | Step::Inside(index) => match types.get(ty) {
+                Projection::Element(index) | Projection::Inside(index) => match types.get(ty) {
                     Type::Array { length, .. } => indices.push(IndexCode::Element {
                         index: index.0,
                         length: u64::from(*length),
@@ -354,14 +354,14 @@ impl<'a> Decoder<'a> {
         });
         WaitCode {
             order: wait.order,
-            rest: wait.rest,
+            blocking: wait.blocking,
             branches,
             otherwise: wait.otherwise.map(|block| (self.start(block), dead.otherwise)),
             dead: dead.here,
             block,
             location,
             retries,
-            asks_again: self.exhaustion.asks_again(self.body, wait),
+            retries_at_quiescence: self.exhaustion.retries_at_quiescence(self.body, wait),
             watches,
             observed: wait
                 .observed

@@ -1,7 +1,7 @@
 //! Operators on scalars, and numbers in bytes and bit fields.
 
 use crate::execute::Checks;
-use crate::store::Kind;
+use crate::store::ScalarKind;
 use quaject_esp_ir::ir::{BinaryOp, BitField, ByteOrder, Fault, UnaryOp};
 
 #[inline]
@@ -58,25 +58,25 @@ pub(super) fn store_bits(layout: &mut [u8], field: BitField, value: u64) {
 
 /// The exact result, or the wrapped one where checks are off.
 #[inline]
-pub(super) fn settle(checks: Checks, kind: Kind, exact: i128) -> Result<i64, Fault> {
+pub(super) fn check_overflow(checks: Checks, kind: ScalarKind, exact: i128) -> Result<i64, Fault> {
     let wrapped = kind.wrap(exact as i64);
     if checks == Checks::On && kind.signed && i128::from(wrapped) != exact { Err(Fault::Overflow) } else { Ok(wrapped) }
 }
 
 #[inline]
-pub(super) fn unary(checks: Checks, op: UnaryOp, kind: Kind, value: i64) -> Result<i64, Fault> {
+pub(super) fn unary(checks: Checks, op: UnaryOp, kind: ScalarKind, value: i64) -> Result<i64, Fault> {
     match op {
         UnaryOp::Not => Ok(i64::from(value == 0)),
         UnaryOp::Complement => Ok(kind.wrap(!value)),
-        UnaryOp::Negate => settle(checks, kind, -kind.number(value)),
+        UnaryOp::Negate => check_overflow(checks, kind, -kind.number(value)),
     }
 }
 
 #[inline]
-pub(super) fn binary(checks: Checks, op: BinaryOp, kind: Kind, a: i64, b: i64) -> Result<i64, Fault> {
+pub(super) fn binary(checks: Checks, op: BinaryOp, kind: ScalarKind, a: i64, b: i64) -> Result<i64, Fault> {
     let exactly = |wrapping: i64, exact: fn(i128, i128) -> i128| match checks {
         Checks::Off => Ok(kind.wrap(wrapping)),
-        Checks::On => settle(checks, kind, exact(kind.number(a), kind.number(b))),
+        Checks::On => check_overflow(checks, kind, exact(kind.number(a), kind.number(b))),
     };
     let less = |a: i64, b: i64| if kind.signed { a < b } else { (a as u64) < (b as u64) };
     Ok(match op {
@@ -85,7 +85,7 @@ pub(super) fn binary(checks: Checks, op: BinaryOp, kind: Kind, a: i64, b: i64) -
         // The product of two unsigned 64-bit numbers exceeds 127 bits, but unsigned numbers are not checked.
         BinaryOp::Multiply => return exactly(a.wrapping_mul(b), |a, b| a.wrapping_mul(b)),
         BinaryOp::Divide | BinaryOp::Remainder if b == 0 => return Err(Fault::Div),
-        BinaryOp::Divide if kind.signed => return settle(checks, kind, i128::from(a) / i128::from(b)),
+        BinaryOp::Divide if kind.signed => return check_overflow(checks, kind, i128::from(a) / i128::from(b)),
         BinaryOp::Divide => (a as u64 / b as u64) as i64,
         BinaryOp::Remainder if kind.signed => a.wrapping_rem(b),
         BinaryOp::Remainder => (a as u64 % b as u64) as i64,

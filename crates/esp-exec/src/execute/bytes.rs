@@ -1,11 +1,11 @@
 //! Slices, windows and rows of elements in memory.
 
 use crate::code::{PlaceCode, Register, TypedOperand};
-use crate::execute::{Context, Frame};
-use crate::store::{Kind, Part, Spot, set_word, store, word};
+use crate::execute::{Frame, LocalContext};
+use crate::store::{Address, ScalarKind, ValueRef, set_word, store, word};
 use quaject_esp_ir::ir::{Fault, Type};
 
-impl Context<'_> {
+impl LocalContext<'_> {
     pub(super) fn fill(
         &mut self,
         to: &PlaceCode,
@@ -15,15 +15,15 @@ impl Context<'_> {
     ) -> Result<(), Fault> {
         let size = to.size / length as usize;
         let from = self.part(&value.operand, frame)?;
-        let spot = self.resolve(to, frame)?;
+        let address = self.resolve(to, frame)?;
         for index in 0..length as usize {
-            let element = Spot { at: spot.at + index * size, ..spot };
+            let element = Address { at: address.at + index * size, ..address };
             match from {
-                Part::Scalar(value_bits) => {
-                    let kind = Kind::of(&self.program.types, value.ty);
+                ValueRef::Scalar(value_bits) => {
+                    let kind = ScalarKind::of(&self.program.types, value.ty);
                     store(self.pools.memory_mut(element.space, &mut frame.memory), element.at, kind, value_bits);
                 }
-                Part::Memory(from) => self.pools.copy(&mut frame.memory, from, element, size),
+                ValueRef::Memory(from) => self.pools.copy(&mut frame.memory, from, element, size),
             }
         }
         Ok(())
@@ -46,8 +46,8 @@ impl Context<'_> {
         if length > bound {
             return Err(Fault::Range);
         }
-        let source = Spot { at: from.at + 4 + start, ..from };
-        self.pools.copy(&mut frame.memory, source, Spot { at: to.at + 4, ..to }, length);
+        let source = Address { at: from.at + 4 + start, ..from };
+        self.pools.copy(&mut frame.memory, source, Address { at: to.at + 4, ..to }, length);
         let memory = self.pools.memory_mut(to.space, &mut frame.memory);
         set_word(memory, to.at, length as u32);
         memory[to.at + 4 + length..to.at + pair.0.size].fill(0);
@@ -70,7 +70,7 @@ impl Context<'_> {
         if given != end - start {
             return Err(Fault::Range);
         }
-        let (from, to) = (Spot { at: from.at + 4, ..from }, Spot { at: to.at + 4 + start, ..to });
+        let (from, to) = (Address { at: from.at + 4, ..from }, Address { at: to.at + 4 + start, ..to });
         self.pools.copy(&mut frame.memory, from, to, given);
         Ok(())
     }
@@ -83,7 +83,7 @@ impl Context<'_> {
         if length + added > pair.0.size - 4 {
             return Err(Fault::Range);
         }
-        let (from, end) = (Spot { at: from.at + 4, ..from }, Spot { at: to.at + 4 + length, ..to });
+        let (from, end) = (Address { at: from.at + 4, ..from }, Address { at: to.at + 4 + length, ..to });
         self.pools.copy(&mut frame.memory, from, end, added);
         set_word(self.pools.memory_mut(to.space, &mut frame.memory), to.at, (length + added) as u32);
         Ok(())
@@ -96,13 +96,13 @@ impl Context<'_> {
         length: u32,
         frame: &'b mut Frame,
     ) -> Result<&'b mut [u8], Fault> {
-        let spot = self.resolve(place, frame)?;
-        let memory = self.pools.memory_mut(spot.space, &mut frame.memory);
+        let address = self.resolve(place, frame)?;
+        let memory = self.pools.memory_mut(address.space, &mut frame.memory);
         let (first, present) = match self.program.types.get(place.ty) {
-            Type::Array { length, .. } => (spot.at, *length as usize),
-            _ => (spot.at + 4, word(memory, spot.at) as usize),
+            Type::Array { length, .. } => (address.at, *length as usize),
+            _ => (address.at + 4, word(memory, address.at) as usize),
         };
-        window(&memory[first..first + present], offset, length)?;
+        byte_window(&memory[first..first + present], offset, length)?;
         let start = first + offset as usize;
         Ok(&mut memory[start..start + length as usize])
     }
@@ -120,7 +120,7 @@ pub(super) fn slice_bounds(
 }
 
 /// The `length` bytes at `offset`.
-pub(super) fn window(bytes: &[u8], offset: u64, length: u32) -> Result<&[u8], Fault> {
+pub(super) fn byte_window(bytes: &[u8], offset: u64, length: u32) -> Result<&[u8], Fault> {
     let start = usize::try_from(offset).map_err(|_| Fault::Bounds)?;
     let end = start.checked_add(length as usize).ok_or(Fault::Bounds)?;
     bytes.get(start..end).ok_or(Fault::Bounds)

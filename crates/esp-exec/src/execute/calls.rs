@@ -1,14 +1,14 @@
 //! Calls of functions and of the world.
 
 use crate::code::{BodyCode, Inst, OperandCode, PlaceCode, Register, TypedOperand, in_register};
-use crate::coverage::Unwatched;
+use crate::coverage::NoHook;
 use crate::datum::{Datum, conforms};
-use crate::execute::{CALL_ALLOWANCE, Context, Frame, Stop, Trap};
-use crate::store::{Part, Spot, box_datum, write_datum};
-use crate::world::Reply;
+use crate::environment::Reply;
+use crate::execute::{CALL_ALLOWANCE, Frame, LocalContext, StopReason, Trap};
+use crate::store::{Address, ValueRef, box_datum, write_datum};
 use quaject_esp_ir::ir::{ExternId, Fault, FnId, Location, Mutability, Type, TypeId};
 
-impl<'a> Context<'a> {
+impl<'a> LocalContext<'a> {
     /// Makes a call; something is returned only if it did not come back.
     pub(super) fn call_function(
         &mut self,
@@ -18,8 +18,8 @@ impl<'a> Context<'a> {
         to: Option<&PlaceCode>,
         frame: &mut Frame,
         fuel: &mut u64,
-    ) -> Option<Stop> {
-        let no_location = |fault| Some(Stop::Trap(Box::new(Trap::at(fault, Location::default()))));
+    ) -> Option<StopReason> {
+        let no_location = |fault| Some(StopReason::Trap(Box::new(Trap::at(fault, Location::default()))));
         let body: &'a BodyCode = &self.code.functions[function.0 as usize];
         let mut callee = std::mem::take(&mut self.scratch.frames[function.0 as usize]);
         if callee.registers.len() != body.registers || callee.memory.len() != body.memory {
@@ -38,15 +38,15 @@ impl<'a> Context<'a> {
                     callee.registers[body.parameters[register] as usize] = value;
                     register += 1;
                 }
-                Part::Memory(spot) => {
+                ValueRef::Memory(address) => {
                     let (offset, size) = body.slots[slot];
                     // An argument may have a smaller bound than the parameter; both lie packed from their start.
                     let size = size.min(self.code.layouts.size(argument.ty));
-                    let source = self.pools.memory(spot.space, &frame.memory);
-                    callee.memory[offset..offset + size].copy_from_slice(&source[spot.at..spot.at + size]);
+                    let source = self.pools.memory(address.space, &frame.memory);
+                    callee.memory[offset..offset + size].copy_from_slice(&source[address.at..address.at + size]);
                     slot += 1;
                 }
-                Part::Scalar(_) => unreachable!("the verifier types every argument"),
+                ValueRef::Scalar(_) => unreachable!("the verifier types every argument"),
             }
         }
         let before = (*fuel).max(self.scratch.allowance);
@@ -60,11 +60,11 @@ impl<'a> Context<'a> {
                 }
                 stop
             }
-            None => self.run_steps(body, &mut callee, 0, &mut left, &mut Unwatched),
+            None => self.run_steps(body, &mut callee, 0, &mut left, &mut NoHook),
         };
         *fuel = fuel.saturating_sub(before - left);
         let outcome = match stop {
-            Stop::Value(pc) => {
+            StopReason::Value(pc) => {
                 let Inst::Return(value) = &body.instructions[pc as usize] else {
                     unreachable!("functions hold no regions")
                 };
@@ -74,19 +74,19 @@ impl<'a> Context<'a> {
                     Err(fault) => no_location(fault),
                 }
             }
-            Stop::Fuel(_) => {
+            StopReason::Fuel(_) => {
                 self.scratch.allowance = self.scratch.allowance.saturating_mul(2).max(before);
                 *fuel = 0;
-                Some(Stop::Fuel(0))
+                Some(StopReason::Fuel(0))
             }
-            stop @ (Stop::Trap(_)
-            | Stop::Wait(_)
-            | Stop::Yield(_)
-            | Stop::End
-            | Stop::Exit(_)
-            | Stop::Native(_)
-            | Stop::Enter(_)
-            | Stop::Leave(_)) => Some(stop),
+            stop @ (StopReason::Trap(_)
+            | StopReason::Wait(_)
+            | StopReason::Yield(_)
+            | StopReason::End
+            | StopReason::Exit(_)
+            | StopReason::Native(_)
+            | StopReason::Enter(_)
+            | StopReason::Leave(_)) => Some(stop),
         };
         self.scratch.frames[function.0 as usize] = callee;
         outcome
@@ -105,13 +105,13 @@ impl<'a> Context<'a> {
             (Some(result), _, part) => {
                 frame.registers[result as usize] = self.view().scalar(value.ty, part, &callee.memory);
             }
-            (None, Some(to), Part::Memory(from)) => {
+            (None, Some(to), ValueRef::Memory(from)) => {
                 let target = self.resolve(to, frame)?;
                 let bytes = self.pools.memory(from.space, &callee.memory)[from.at..from.at + to.size].to_vec();
                 let memory = self.pools.memory_mut(target.space, &mut frame.memory);
                 memory[target.at..target.at + to.size].copy_from_slice(&bytes);
             }
-            (None, Some(_) | None, Part::Scalar(_)) | (None, None, Part::Memory(_)) => {}
+            (None, Some(_) | None, ValueRef::Scalar(_)) | (None, None, ValueRef::Memory(_)) => {}
         }
         Ok(())
     }
@@ -130,15 +130,15 @@ impl<'a> Context<'a> {
             let part = self.part(&argument.operand, frame)?;
             given.push(self.view().datum(argument.ty, part, &frame.memory)?);
         }
-        let reply = self.world.call(function, &mut given);
+        let reply = self.environment.call(function, &mut given);
         for ((argument, datum), (_, mutability)) in arguments.iter().zip(&given).zip(&declared.parameters) {
             match (mutability, &argument.operand) {
                 (Mutability::Mutable, OperandCode::Place(place)) => {
-                    let spot = self.resolve(place, frame)?;
-                    let before = self.view().datum(argument.ty, Part::Memory(spot), &frame.memory)?;
+                    let address = self.resolve(place, frame)?;
+                    let before = self.view().datum(argument.ty, ValueRef::Memory(address), &frame.memory)?;
                     if *datum != before {
                         self.release(argument, frame)?;
-                        self.write(argument.ty, spot, datum, frame)?;
+                        self.write(argument.ty, address, datum, frame)?;
                     }
                 }
                 (Mutability::Mutable, OperandCode::Register(_)) | (Mutability::Immutable, _) => {}
@@ -151,8 +151,8 @@ impl<'a> Context<'a> {
             (Reply::Returned(Some(datum)), Some(ty)) => match (result, to) {
                 (Some(result), _) => frame.registers[result as usize] = self.register_of(ty, &datum)?,
                 (None, Some(to)) => {
-                    let spot = self.resolve(to, frame)?;
-                    self.write(to.ty, spot, &datum, frame)?;
+                    let address = self.resolve(to, frame)?;
+                    self.write(to.ty, address, &datum, frame)?;
                 }
                 (None, None) => {}
             },
@@ -176,10 +176,10 @@ impl<'a> Context<'a> {
         }
     }
 
-    fn write(&mut self, ty: TypeId, spot: Spot, datum: &Datum, frame: &mut Frame) -> Result<(), Fault> {
+    fn write(&mut self, ty: TypeId, address: Address, datum: &Datum, frame: &mut Frame) -> Result<(), Fault> {
         if !conforms(self.program, ty, datum) {
             return Err(Fault::Range);
         }
-        write_datum(self.program, &self.code.layouts, self.pools, &mut frame.memory, ty, spot, datum)
+        write_datum(self.program, &self.code.layouts, self.pools, &mut frame.memory, ty, address, datum)
     }
 }

@@ -120,10 +120,12 @@ impl Analysis<'_> {
     fn place_units(&self, place: &Place) -> Vec<Unit> {
         let Base::Slot(slot) = place.base else { return Vec::new() };
         match (self.units(slot), place.path.first()) {
-            (count, Some(Step::Field(field))) if count > 1 => vec![Unit::Slot(slot, *field)],
-            (count, Some(Step::Field(_) | Step::Element(_) | Step::Inside(_) | Step::Payload(_)) | None) => {
-                (0..count).map(|unit| Unit::Slot(slot, unit)).collect()
-            }
+            (count, Some(Projection::Field(field))) if count > 1 => vec![Unit::Slot(slot, *field)],
+            (
+                count,
+                Some(Projection::Field(_) | Projection::Element(_) | Projection::Inside(_) | Projection::Payload(_))
+                | None,
+            ) => (0..count).map(|unit| Unit::Slot(slot, unit)).collect(),
         }
     }
 
@@ -169,7 +171,7 @@ impl Analysis<'_> {
             | Op::Mark(_)
             | Op::Test(..) => false,
         };
-        replaces && place.path.len() <= depth && place.path.iter().all(|step| matches!(step, Step::Field(_)))
+        replaces && place.path.len() <= depth && place.path.iter().all(|step| matches!(step, Projection::Field(_)))
     }
 
     fn apply(&self, access: &Access<'_>, live: &mut Set) {

@@ -313,17 +313,17 @@ impl<'p, 'a> Code<'p, 'a> {
     }
 
     /// A field or payload.
-    fn step(&self, text: &str, ty: TypeId, step: Step) -> (String, TypeId) {
+    fn step(&self, text: &str, ty: TypeId, step: Projection) -> (String, TypeId) {
         match (step, self.types().get(ty)) {
-            (Step::Field(field), Type::Record(id)) => {
+            (Projection::Field(field), Type::Record(id)) => {
                 let (name, part) = &self.types().aggregate(*id).parts[field as usize];
                 (format!("{text}.{}", member(name)), part.expect("fields have types"))
             }
-            (Step::Payload(tag), Type::Union(id)) => {
+            (Projection::Payload(tag), Type::Union(id)) => {
                 let (name, part) = &self.types().aggregate(*id).parts[tag as usize];
                 (format!("{text}.as.{}", member(name)), part.expect("a tag whose payload is used has one"))
             }
-            (Step::Field(_) | Step::Payload(_) | Step::Element(_) | Step::Inside(_), _) => {
+            (Projection::Field(_) | Projection::Payload(_) | Projection::Element(_) | Projection::Inside(_), _) => {
                 unreachable!("the verifier has checked that paths fit their types")
             }
         }
@@ -406,25 +406,25 @@ impl<'p, 'a> Code<'p, 'a> {
         };
         for step in &place.path {
             (text, ty) = match (step, self.types().get(ty)) {
-                (Step::Element(index), Type::Array { length, element }) => {
+                (Projection::Element(index), Type::Array { length, element }) => {
                     if !self.is_below(*index, *length) {
                         let bad = format!("{} >= {length}u", self.index(*index));
                         self.check(&bad, Fault::Bounds, location);
                     }
                     (format!("{text}.at[{}]", self.subscript(*index)), *element)
                 }
-                (Step::Inside(index), Type::Array { element, .. }) => {
+                (Projection::Inside(index), Type::Array { element, .. }) => {
                     (format!("{text}.at[{}]", self.subscript(*index)), *element)
                 }
-                (Step::Inside(index), Type::Bytes { .. }) => {
+                (Projection::Inside(index), Type::Bytes { .. }) => {
                     (format!("{text}.data[{}]", self.subscript(*index)), TypeTable::U8)
                 }
-                (Step::Element(index), Type::Bytes { .. }) => {
+                (Projection::Element(index), Type::Bytes { .. }) => {
                     let bad = format!("{} >= {text}.length", self.index(*index));
                     self.check(&bad, Fault::Bounds, location);
                     (format!("{text}.data[{}]", self.subscript(*index)), TypeTable::U8)
                 }
-                (Step::Field(_) | Step::Payload(_) | Step::Element(_) | Step::Inside(_), _) => {
+                (Projection::Field(_) | Projection::Payload(_) | Projection::Element(_) | Projection::Inside(_), _) => {
                     self.step(&text, ty, *step)
                 }
             };

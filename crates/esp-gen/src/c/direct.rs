@@ -100,7 +100,7 @@ fn whole(plan: &Plan<'_>) -> Option<&'static str> {
         Some("the program has fast paths, which look at the ready list")
     } else if !plan.is_direct() {
         Some("the program has replicas, or guards that ask for free objects")
-    } else if plan.asks_again() || plan.resumes() || waits.any(|wait| wait.defers || wait.passes_by) {
+    } else if plan.retries_at_quiescence() || plan.resumes() || waits.any(|wait| wait.defers || wait.passes_by) {
         Some("the program has a `pri alt` that others have to ask")
     } else if plan.program.channels.iter().any(|channel| channel.policy != Policy::Receiver) {
         Some("a channel of the program says who goes on")

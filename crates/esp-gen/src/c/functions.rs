@@ -192,8 +192,8 @@ impl<'p, 'a> Functions<'p, 'a> {
 
     fn view(&self, channel: usize) -> View {
         match self.plan.program.channels[channel].boundary {
-            Boundary::Internal | Boundary::ToWorld => View::Program,
-            Boundary::FromWorld => View::World,
+            Boundary::Internal | Boundary::ToEnvironment => View::Program,
+            Boundary::FromEnvironment => View::World,
         }
     }
 
@@ -256,7 +256,7 @@ fn taken_from_world(code: &mut Code<'_, '_>, message: &mut [Part]) {
         }
         let taken = format!("taken{index}_");
         line!(code, "{} {taken};", code.c_type(part.ty));
-        let name = code.helpers.want(code.plan, Helper::FromWorld, part.ty);
+        let name = code.helpers.want(code.plan, Helper::FromEnvironment, part.ty);
         line!(code, "{name}(t, &{taken}, &{});", part.text);
         *part = Part { text: taken, ty: part.ty, view: View::Program };
     }

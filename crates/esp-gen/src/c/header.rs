@@ -221,8 +221,8 @@ fn declare_message(plan: &Plan<'_>, index: usize, text: &mut String) {
     let name = format!("{}_message", plan.channels[index].name);
     let (whole, offsets) = plan.layouts.message(channel);
     let direction = match channel.boundary {
-        Boundary::FromWorld => "from the world",
-        Boundary::ToWorld | Boundary::Internal => "to the world",
+        Boundary::FromEnvironment => "from the world",
+        Boundary::ToEnvironment | Boundary::Internal => "to the world",
     };
     put!(text, "/* channel {}, {direction} */\ntypedef struct {name} {{", channel.name);
     let mut facts = vec![format!("sizeof({name}) == {}", whole.size)];
@@ -271,7 +271,7 @@ fn declare_hooks(plan: &Plan<'_>, index: usize, text: &mut String) {
     let faces: Vec<usize> = interface::of_channel(plan, index);
     match (channel.boundary, plan.options.style) {
         (Boundary::Internal, _) => return,
-        (Boundary::FromWorld, Style::Post { .. }) => {
+        (Boundary::FromEnvironment, Style::Post { .. }) => {
             put!(
                 text,
                 "/* {}: call from one interrupt or thread; false: the ring was full, the message dropped. */",
@@ -280,11 +280,11 @@ fn declare_hooks(plan: &Plan<'_>, index: usize, text: &mut String) {
             put!(text, "bool {prefix}_post_{plain}(const {message} *message);");
             put!(text, "uint32_t {prefix}_dropped_{plain}(void);");
         }
-        (Boundary::FromWorld, Style::Poll | Style::SansIo) if faces.is_empty() => {
+        (Boundary::FromEnvironment, Style::Poll | Style::SansIo) if faces.is_empty() => {
             put!(text, "/* {}: whether a message is there, and taking it. Yours to write. */", channel.name);
             put!(text, "bool {name}_ready(void);\nvoid {name}_take({message} *message);");
         }
-        (Boundary::ToWorld, _) if faces.is_empty() => {
+        (Boundary::ToEnvironment, _) if faces.is_empty() => {
             put!(
                 text,
                 "/* {}: whether a message would be accepted, and accepting it. Yours to write. */",
@@ -292,7 +292,7 @@ fn declare_hooks(plan: &Plan<'_>, index: usize, text: &mut String) {
             );
             put!(text, "bool {name}_ready(void);\nvoid {name}_put(const {message} *message);");
         }
-        (Boundary::FromWorld | Boundary::ToWorld, _) => {}
+        (Boundary::FromEnvironment | Boundary::ToEnvironment, _) => {}
     }
     for face in faces {
         text.push_str(&interface::declare(plan, face));
@@ -341,7 +341,7 @@ fn declare_state(plan: &Plan<'_>, text: &mut String) {
             plan.instances.max(1)
         );
     }
-    if plan.asks_again() {
+    if plan.retries_at_quiescence() {
         put!(text, "    uint32_t asked_again;");
     }
     if plan.polls() {
@@ -371,7 +371,7 @@ fn declare_state(plan: &Plan<'_>, text: &mut String) {
         let name = &plan.channels[index].name;
         match (channel.boundary, plan.sans_io()) {
             (Boundary::Internal, _) | (_, true) => {}
-            (Boundary::FromWorld | Boundary::ToWorld, false) => put!(text, "    bool {name}_closed;"),
+            (Boundary::FromEnvironment | Boundary::ToEnvironment, false) => put!(text, "    bool {name}_closed;"),
         }
     }
     for (index, process) in plan.processes.iter().enumerate() {
@@ -408,7 +408,7 @@ fn messages_outside(plan: &Plan<'_>, text: &mut String) {
         return;
     }
     for (name, index, channel) in channels() {
-        if channel.boundary == Boundary::FromWorld
+        if channel.boundary == Boundary::FromEnvironment
             && plan.options.style == Style::Poll
             && interface::of_channel(plan, index).is_empty()
         {
@@ -416,7 +416,7 @@ fn messages_outside(plan: &Plan<'_>, text: &mut String) {
         }
     }
     let out: Vec<String> = channels()
-        .filter(|(_, _, channel)| channel.boundary == Boundary::ToWorld)
+        .filter(|(_, _, channel)| channel.boundary == Boundary::ToEnvironment)
         .map(|(name, _, _)| format!("        {name}_message {name};\n"))
         .collect();
     if !out.is_empty() {
@@ -426,7 +426,7 @@ fn messages_outside(plan: &Plan<'_>, text: &mut String) {
 
 fn declare_io(plan: &Plan<'_>, text: &mut String) {
     let prefix = &plan.prefix;
-    let (sources, sinks) = (plan.external(Boundary::FromWorld), plan.external(Boundary::ToWorld));
+    let (sources, sinks) = (plan.external(Boundary::FromEnvironment), plan.external(Boundary::ToEnvironment));
     put!(text, "/* What the world offers. */\ntypedef struct {prefix}_input {{");
     if plan.sans_io() {
         for index in &sources {

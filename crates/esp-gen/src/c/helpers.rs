@@ -18,10 +18,10 @@ pub(crate) enum Helper {
     /// Compares by content; the left value has this form.
     Equal(View),
     /// Copies the program's form to the world's.
-    ToWorld,
+    ToEnvironment,
     /// Copies the world's form to the program's, taking objects.
-    FromWorld,
-    /// Whether the pools have the objects [`Helper::FromWorld`] will take.
+    FromEnvironment,
+    /// Whether the pools have the objects [`Helper::FromEnvironment`] will take.
     Fits,
     /// Adds up the objects needed, by pool.
     Needs,
@@ -101,13 +101,13 @@ impl Helpers {
                 return text;
             }
             Helper::Equal(_) | Helper::Alive(_) | Helper::Proper => {}
-            Helper::Retain | Helper::Release | Helper::ToWorld | Helper::FromWorld | Helper::Needs => {
-                if matches!(helper, Helper::Retain | Helper::Release | Helper::FromWorld) {
+            Helper::Retain | Helper::Release | Helper::ToEnvironment | Helper::FromEnvironment | Helper::Needs => {
+                if matches!(helper, Helper::Retain | Helper::Release | Helper::FromEnvironment) {
                     text.push_str("    (void)t;\n");
                 }
             }
         }
-        if let Helper::Equal(_) | Helper::ToWorld | Helper::Alive(_) = helper {
+        if let Helper::Equal(_) | Helper::ToEnvironment | Helper::Alive(_) = helper {
             text.push_str("    (void)t;\n");
         }
         match types.get(ty) {
@@ -127,7 +127,7 @@ impl Helpers {
             Type::Union(id) => {
                 match helper {
                     Helper::Equal(_) => text.push_str("    if (a->tag != b->tag) return false;\n"),
-                    Helper::ToWorld | Helper::FromWorld => text.push_str("    to->tag = v->tag;\n"),
+                    Helper::ToEnvironment | Helper::FromEnvironment => text.push_str("    to->tag = v->tag;\n"),
                     Helper::Proper => {
                         let tags = types.aggregate(*id).parts.len();
                         if has_spare(tag_bytes(tags), tags as u64 - 1) {
@@ -176,19 +176,19 @@ impl Helpers {
                 text.push_str(&format!("    t->{name}.first = v;\n    t->{name}.free++;\n"));
                 text.push_str("    t->freed = true;\n");
             }
-            Helper::FromWorld => {
+            Helper::FromEnvironment => {
                 self.want_pool(pool);
                 text.push_str(&format!("    *to = {name}_take(t);\n"));
                 if plan.layouts.has_boxes(content) {
-                    let copy = self.want(plan, Helper::FromWorld, content);
+                    let copy = self.want(plan, Helper::FromEnvironment, content);
                     text.push_str(&format!("    {copy}(t, &t->{name}.content[*to], v);\n"));
                 } else {
                     text.push_str(&format!("    t->{name}.content[*to] = *v;\n"));
                 }
             }
-            Helper::ToWorld => {
+            Helper::ToEnvironment => {
                 if plan.layouts.has_boxes(content) {
-                    let copy = self.want(plan, Helper::ToWorld, content);
+                    let copy = self.want(plan, Helper::ToEnvironment, content);
                     text.push_str(&format!("    {copy}(t, to, &t->{name}.content[*v]);\n"));
                 } else {
                     text.push_str(&format!("    *to = t->{name}.content[*v];\n"));
@@ -244,7 +244,7 @@ impl Helpers {
                 }
                 format!("{margin}{}(need, &{});\n", self.want(plan, helper, ty), at("v"))
             }
-            Helper::ToWorld | Helper::FromWorld => {
+            Helper::ToEnvironment | Helper::FromEnvironment => {
                 if !boxes {
                     return format!("{margin}{} = {};\n", at("to"), at("v"));
                 }
@@ -325,8 +325,8 @@ fn name(plan: &Plan<'_>, helper: Helper, ty: TypeId) -> String {
         Helper::Release => format!("{stem}_release"),
         Helper::Equal(View::Program) => format!("{stem}_equal"),
         Helper::Equal(View::World) => format!("{stem}_equal_world"),
-        Helper::ToWorld => format!("{stem}_to_world"),
-        Helper::FromWorld => format!("{stem}_from_world"),
+        Helper::ToEnvironment => format!("{stem}_to_world"),
+        Helper::FromEnvironment => format!("{stem}_from_world"),
         Helper::Fits => format!("{stem}_fits"),
         Helper::Needs => format!("{stem}_needs"),
         Helper::Proper => format!("{stem}_proper"),
@@ -346,8 +346,8 @@ fn signature(plan: &Plan<'_>, helper: Helper, ty: TypeId) -> String {
         Helper::Retain | Helper::Release => format!("static void {name}({state} *t, {subject})"),
         Helper::Equal(View::Program) => format!("static bool {name}({state} *t, const {own} *a, const {own} *b)"),
         Helper::Equal(View::World) => format!("static bool {name}({state} *t, const {world} *a, const {own} *b)"),
-        Helper::ToWorld => format!("static void {name}({state} *t, {world} *to, const {own} *v)"),
-        Helper::FromWorld => format!("static void {name}({state} *t, {own} *to, const {world} *v)"),
+        Helper::ToEnvironment => format!("static void {name}({state} *t, {world} *to, const {own} *v)"),
+        Helper::FromEnvironment => format!("static void {name}({state} *t, {own} *to, const {world} *v)"),
         Helper::Fits => format!("static bool {name}({state} *t, const {world} *v)"),
         Helper::Needs => format!("static void {name}(uint32_t *need, const {world} *v)"),
         Helper::Proper => format!("static bool {name}(const {world} *v)"),

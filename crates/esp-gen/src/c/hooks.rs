@@ -30,7 +30,7 @@ pub(crate) fn hooks(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> Stri
         let faces = interface::of_channel(plan, index);
         match channel.boundary {
             Boundary::Internal => continue,
-            Boundary::FromWorld => {
+            Boundary::FromEnvironment => {
                 let (before, peek, drop, closed) = match plan.options.style {
                     Style::SansIo => (
                         String::new(),
@@ -113,7 +113,7 @@ pub(crate) fn hooks(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> Stri
                 put!(text, "\nESP_INLINE bool {name}_is_closed({io})\n{{\n{unused}\n    return {closed};\n}}");
                 source += 1;
             }
-            Boundary::ToWorld => {
+            Boundary::ToEnvironment => {
                 let (accepts, room, sent, closed) = if plan.sans_io() {
                     (
                         format!("out->{member}.count < out->{member}.capacity && !out->{member}.closed"),

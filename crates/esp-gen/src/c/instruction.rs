@@ -470,7 +470,7 @@ impl Code<'_, '_> {
                 | Type::Union(_) => (value.ty, value.text),
             };
             if self.plan.layouts.has_boxes(content) {
-                let name = self.helpers.want(self.plan, Helper::ToWorld, content);
+                let name = self.helpers.want(self.plan, Helper::ToEnvironment, content);
                 line!(self, "{} a{index}_;", self.plan.world_type(content));
                 copies.push(format!("{name}(t, &a{index}_, &{lvalue});"));
                 list.push(format!("&a{index}_"));
@@ -557,7 +557,7 @@ impl Code<'_, '_> {
         let fits = self.helpers.want(self.plan, Helper::Fits, to.ty);
         let raise = self.raise(Fault::Pool, at);
         line!(self, "if (ESP_UNLIKELY(!{fits}(t, &{from}))) {raise}");
-        let name = self.helpers.want(self.plan, Helper::FromWorld, to.ty);
+        let name = self.helpers.want(self.plan, Helper::FromEnvironment, to.ty);
         format!("{name}(t, &{}, &{from});", to.text)
     }
 }

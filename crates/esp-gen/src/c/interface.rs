@@ -37,8 +37,8 @@ pub(crate) fn declare(plan: &Plan<'_>, face: usize) -> String {
     let data = &plan.program.interfaces[face];
     let name = &plan.interfaces[face];
     let direction = match plan.program.channels[data.channel.0 as usize].boundary {
-        Boundary::FromWorld => "Call an entry only while it is ready.",
-        Boundary::ToWorld | Boundary::Internal => "Yours to write.",
+        Boundary::FromEnvironment => "Call an entry only while it is ready.",
+        Boundary::ToEnvironment | Boundary::Internal => "Yours to write.",
     };
     let mut text = format!("/* interface {}. {direction} */\nbool {name}IsReady(void);\n", data.name);
     for entry in &data.entries {

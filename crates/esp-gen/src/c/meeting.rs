@@ -568,7 +568,7 @@ pub(crate) fn continuations(code: &mut Code<'_, '_>, end: End) {
     let (name, frame, own) = (plan.branch_name(end), plan.frame(end.process), plan.own_id(end.process));
     let park = plan.park_name(end);
     code.mark(branch.location);
-    if plan.program.channels[channel].boundary != Boundary::FromWorld && !data.writers.is_empty() {
+    if plan.program.channels[channel].boundary != Boundary::FromEnvironment && !data.writers.is_empty() {
         let message = format!("{}_m", data.name);
         let source = parts(code, channel, &message, View::Program);
         let alike = plan.parked_parameters(end).is_empty()

@@ -189,7 +189,7 @@ pub(crate) fn send_to_world(code: &mut Code<'_, '_>, end: End, channel: usize, p
     let source = parts(code, channel, "v_", View::Program);
     for (index, part) in source.iter().enumerate() {
         if code.plan.layouts.has_boxes(part.ty) {
-            let name = code.helpers.want(plan, Helper::ToWorld, part.ty);
+            let name = code.helpers.want(plan, Helper::ToEnvironment, part.ty);
             line!(code, "{name}(t, &m_->v{index}, &{});", part.text);
         } else {
             line!(code, "m_->v{index} = {};", part.text);
@@ -212,7 +212,7 @@ pub(crate) fn is_given(plan: &Plan<'_>, channel: usize) -> bool {
 
 /// Whether waits that only send on such a channel have their end in common, where it is compiled for size.
 pub(crate) fn is_sent_out(plan: &Plan<'_>, channel: usize) -> bool {
-    plan.program.channels[channel].boundary == Boundary::ToWorld && !plan.sans_io() && is_given(plan, channel)
+    plan.program.channels[channel].boundary == Boundary::ToEnvironment && !plan.sans_io() && is_given(plan, channel)
 }
 
 /// A wait that does nothing but send a message to the world.

@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 pub(crate) fn pins(program: &Program, process: usize, style: Style) -> Pins {
     let mut pins = Pins::default();
     let of = |instance: u32| program.process_of(instance).map(|(process, _)| process.0 as usize);
-    pins.lent.extend(program.lent_slots(ProcessId(process as u32)));
+    pins.lent.extend(program.captured_slots(ProcessId(process as u32)));
     // What a function gives back is where both sides find it.
     let body = &program.processes[process].body;
     let functions = path_functions(program, body, style);

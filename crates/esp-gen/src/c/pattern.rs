@@ -180,7 +180,7 @@ pub(crate) fn keep(code: &mut Code<'_, '_>, to: &Lvalue, part: &Part, counting: 
     let boxes = code.plan.layouts.has_boxes(part.ty);
     match (part.view, boxes) {
         (View::World, true) => {
-            let name = code.helpers.want(code.plan, Helper::FromWorld, part.ty);
+            let name = code.helpers.want(code.plan, Helper::FromEnvironment, part.ty);
             code.line(&format!("{name}(t, &{}, &{});", to.text, part.text));
         }
         (View::World, false) | (View::Program, _) => {

@@ -11,8 +11,8 @@ use super::paths::pins;
 use super::types::type_names;
 use crate::layout::Layouts;
 use quaject_esp_ir::cfg::region_entries;
-use quaject_esp_ir::exhaustion::Exhaustion;
 use quaject_esp_ir::ir::*;
+use quaject_esp_ir::pool_recheck::PoolRecheck;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A channel operation as one end of a rendezvous.
@@ -40,7 +40,7 @@ pub(crate) struct WaitPlan {
     /// Whether a guard asks for free objects, so that it is evaluated again when their number changes.
     pub(crate) retries: bool,
     /// Whether it is tried again when everything rests, as a pool may have become empty.
-    pub(crate) asks_again: bool,
+    pub(crate) retries_at_quiescence: bool,
     /// Whether it may meet a `pri alt` that has to look first: it queues behind that and is tried again.
     pub(crate) defers: bool,
     /// Whether it may pass by a `pri alt` that it could meet at a better branch of that.
@@ -60,7 +60,7 @@ impl WaitPlan {
 
     /// Whether an instance that waits here may look for partners again.
     pub(crate) fn stays_tried(&self) -> bool {
-        self.is_retried() || self.asks_again
+        self.is_retried() || self.retries_at_quiescence
     }
 
     /// Whether an instance that waits here may be on the ready list, to look for partners again.
@@ -175,7 +175,7 @@ impl<'a> Plan<'a> {
             .collect();
         let interfaces =
             program.interfaces.iter().map(|interface| names.claim(&format!("{own}{}", interface.name))).collect();
-        let whole = Whole { program, layouts: &layouts, exhaustion: &Exhaustion::new(program) };
+        let whole = Whole { program, layouts: &layouts, exhaustion: &PoolRecheck::new(program) };
         let mut pc = 1;
         let mut base = 0;
         let mut processes = Vec::new();
@@ -474,8 +474,8 @@ impl<'a> Plan<'a> {
     }
 
     /// Whether anything is tried again when everything rests.
-    pub(crate) fn asks_again(&self) -> bool {
-        self.processes.iter().any(|process| process.waits.iter().any(|wait| wait.asks_again))
+    pub(crate) fn retries_at_quiescence(&self) -> bool {
+        self.processes.iter().any(|process| process.waits.iter().any(|wait| wait.retries_at_quiescence))
     }
 
     /// Whether the ready list holds program counters, not instances: possible where each belongs to one instance.
@@ -503,7 +503,7 @@ impl<'a> Plan<'a> {
 struct Whole<'p> {
     program: &'p Program,
     layouts: &'p Layouts,
-    exhaustion: &'p Exhaustion,
+    exhaustion: &'p PoolRecheck,
 }
 
 fn plan_process(
@@ -548,7 +548,7 @@ fn plan_process(
                     rotates: wait.order == AltOrder::Fair && wait.branches.len() > 1,
                     masked,
                     retries: wait.branches.iter().any(asks_free),
-                    asks_again: exhaustion.asks_again(&process.body, wait),
+                    retries_at_quiescence: exhaustion.retries_at_quiescence(&process.body, wait),
                     defers: false,
                     passes_by: false,
                     stamped: false,

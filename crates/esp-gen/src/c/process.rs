@@ -549,12 +549,12 @@ fn try_branch(code: &mut Code<'_, '_>, end: End, timer: &mut usize) {
     code.channel = branch_channel(branch).map(|(channel, _)| channel);
     match &branch.operation {
         Operation::In { channel, .. } => match plan.program.channels[channel.0 as usize].boundary {
-            Boundary::FromWorld => receive_from_world(code, end, channel.0 as usize, Taker::Itself),
-            Boundary::Internal | Boundary::ToWorld => receive(code, end, channel.0 as usize),
+            Boundary::FromEnvironment => receive_from_world(code, end, channel.0 as usize, Taker::Itself),
+            Boundary::Internal | Boundary::ToEnvironment => receive(code, end, channel.0 as usize),
         },
         Operation::Out { channel, payload, .. } => match plan.program.channels[channel.0 as usize].boundary {
-            Boundary::ToWorld => send_to_world(code, end, channel.0 as usize, payload, Taker::Itself),
-            Boundary::Internal | Boundary::FromWorld => send(code, end, channel.0 as usize, payload),
+            Boundary::ToEnvironment => send_to_world(code, end, channel.0 as usize, payload, Taker::Itself),
+            Boundary::Internal | Boundary::FromEnvironment => send(code, end, channel.0 as usize, payload),
         },
         Operation::After { .. } => {
             elapse(code, end, *timer, Taker::Itself);
@@ -644,7 +644,7 @@ pub(crate) fn dispatch(code: &mut Code<'_, '_>) {
             if wait.is_retried() {
                 case(wait.pc, &format!("w{}_try", wait.block.0));
             }
-            if wait.asks_again && !wait.is_retried() {
+            if wait.retries_at_quiescence && !wait.is_retried() {
                 resumed.push((index, wait.pc, plan.wait_name(index, wait_index)));
             }
             if let Some(pc) = wait.resume_pc {

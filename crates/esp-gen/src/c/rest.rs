@@ -1,4 +1,4 @@
-//! What it means when no instance can run (reference, section 8, "Rest"): the program sleeps, has ended, or is stuck.
+//! What it means when no instance can run (reference, section 8, "Blocking"): the program sleeps, has ended, or is stuck.
 //! Generated as tables of the waits and a fixed point over the instances; runs only at rest.
 
 use super::header::{bits, pc_bits};
@@ -306,7 +306,7 @@ fn at_rest(plan: &Plan<'_>, text: &mut String) {
             data.waits
                 .iter()
                 .enumerate()
-                .filter(move |(wait, _)| plan.wait(process, *wait).rest == Rest::Idle)
+                .filter(move |(wait, _)| plan.wait(process, *wait).blocking == Blocking::MayBlockForever)
                 .map(|(_, details)| details.pc)
         })
         .collect();
@@ -340,8 +340,8 @@ fn cause(plan: &Plan<'_>, channel: usize, direction: Direction) -> String {
                 .collect();
             if all.is_empty() { "false".to_string() } else { all.join(" || ") }
         }
-        (Boundary::ToWorld, _) => format!("!{}_is_closed(IO)", data.name),
-        (Boundary::FromWorld, _) => {
+        (Boundary::ToEnvironment, _) => format!("!{}_is_closed(IO)", data.name),
+        (Boundary::FromEnvironment, _) => {
             let open = format!("!{}_is_closed(IO)", data.name);
             if !plan.channel_has_boxes(channel) {
                 return open;

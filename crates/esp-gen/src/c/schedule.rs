@@ -226,8 +226,8 @@ fn names(plan: &Plan<'_>, text: &mut String) {
 fn views(plan: &Plan<'_>, text: &mut String) {
     for (index, channel) in plan.program.channels.iter().enumerate() {
         match channel.boundary {
-            Boundary::FromWorld => continue,
-            Boundary::Internal | Boundary::ToWorld => {}
+            Boundary::FromEnvironment => continue,
+            Boundary::Internal | Boundary::ToEnvironment => {}
         }
         put!(text, "typedef struct {}_view {{", plan.channels[index].name);
         for (number, ty) in channel.payload.iter().enumerate() {
@@ -388,7 +388,7 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
     if plan.retries() {
         code.line("t->queued[self] = 0;");
     }
-    if plan.asks_again() {
+    if plan.retries_at_quiescence() {
         code.line("t->asked_again = 0;");
     }
     line!(code, "left = {};", turns(plan).operations);
@@ -514,21 +514,21 @@ fn step(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers) -> String {
 
 /// Whether those that wait for the world can be found in the table of those that go on, which is smaller than two.
 fn one_table(plan: &Plan<'_>) -> bool {
-    let again = |wait: &WaitPlan| wait.polled && (wait.is_retried() || wait.asks_again);
+    let again = |wait: &WaitPlan| wait.polled && (wait.is_retried() || wait.retries_at_quiescence);
     plan.polls() && !plan.processes.iter().flat_map(|process| &process.waits).any(again)
 }
 
 /// At rest: whoever's tries may end differently now tries again, one after the other.
 fn ask_again(code: &mut Code<'_, '_>) {
     let plan = code.plan;
-    if !plan.asks_again() {
+    if !plan.retries_at_quiescence() {
         return;
     }
     code.open(&format!("while (t->asked_again < {}u) {{", plan.instances));
     code.line("self = t->asked_again++;");
     code.line("at = t->pc[self];");
     code.open("switch (at) {");
-    for wait in plan.processes.iter().flat_map(|process| &process.waits).filter(|wait| wait.asks_again) {
+    for wait in plan.processes.iter().flat_map(|process| &process.waits).filter(|wait| wait.retries_at_quiescence) {
         line!(code, "case {}:", wait.pc);
     }
     line!(code, "    left = {};", turns(plan).operations);
@@ -573,7 +573,7 @@ fn entries(plan: &Plan<'_>, faults: &Faults, text: &mut String) {
     if !plan.sans_io() {
         return;
     }
-    let (sources, sinks) = (plan.external(Boundary::FromWorld), plan.external(Boundary::ToWorld));
+    let (sources, sinks) = (plan.external(Boundary::FromEnvironment), plan.external(Boundary::ToEnvironment));
     for index in &sources {
         let member = super::names::member(&plan.channels[*index].plain);
         put!(

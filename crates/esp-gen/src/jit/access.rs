@@ -6,7 +6,7 @@ use super::emit::{Emitter, Written, at};
 use super::guards::Guard;
 use super::operate::Type;
 use quaject_esp_exec::native::{Cell, Width, width};
-use quaject_esp_ir::ir::{self, Base, BinaryOp, Op, Place, Step, TypeId, Value};
+use quaject_esp_ir::ir::{self, Base, BinaryOp, Op, Place, Projection, TypeId, Value};
 use quaject_esp_ir::typing::place_type;
 use quaject_vcode::{Asm, Core, Extension, Machine};
 
@@ -96,20 +96,20 @@ where
         let mut address = Address { base, index: None, distance: self.known.slots[slot.0 as usize] };
         let mut path = Place { base: place.base, path: Vec::new() };
         for step in &place.path {
-            if matches!(step, Step::Element(_) | Step::Inside(_)) {
+            if matches!(step, Projection::Element(_) | Projection::Inside(_)) {
                 address = self.plain(address);
             }
             let ty = self.type_of(&path);
             match (*step, self.known.program.types.get(ty)) {
-                (Step::Field(field), _) => {
+                (Projection::Field(field), _) => {
                     address.distance += self.known.extents.field(self.known.program, ty, field);
                 }
-                (Step::Payload(_), _) => address.distance += 4,
-                (Step::Element(index) | Step::Inside(index), ir::Type::Array { length, element }) => {
+                (Projection::Payload(_), _) => address.distance += 4,
+                (Projection::Element(index) | Projection::Inside(index), ir::Type::Array { length, element }) => {
                     let size = self.known.extents.size(*element);
                     self.element(&mut address, index, *length as usize, size)?;
                 }
-                (Step::Element(index) | Step::Inside(index), _) => {
+                (Projection::Element(index) | Projection::Inside(index), _) => {
                     let known = if path.path.is_empty() { self.known.constant_slots.string(slot) } else { None };
                     match known.map(<[u8]>::len) {
                         Some(length) => {

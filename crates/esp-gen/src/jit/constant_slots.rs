@@ -3,7 +3,7 @@
 
 use super::flow::Flow;
 use quaject_esp_ir::cfg::{region_blocks, region_entries};
-use quaject_esp_ir::ir::{Base, BlockId, Op, Place, SlotId, Step, Terminator};
+use quaject_esp_ir::ir::{Base, BlockId, Op, Place, Projection, SlotId, Terminator};
 use quaject_esp_ir::visit::{block_slots, op_slots, terminator_slots};
 
 /// Longer strings are written where the program says so.
@@ -63,7 +63,8 @@ fn look(flow: &Flow<'_>, block: BlockId, found: &mut [Found]) {
             }
             // What is read was written before, in the same block.
             Op::Load(place)
-                if matches!(place.path[..], [Step::Element(_) | Step::Inside(_)] | []) && reads(place, &written) => {}
+                if matches!(place.path[..], [Projection::Element(_) | Projection::Inside(_)] | [])
+                    && reads(place, &written) => {}
             Op::Length(place) if place.path.is_empty() && reads(place, &written) => {}
             op => op_slots(op, &mut |slot| found[slot.0 as usize] = Found::Other),
         }

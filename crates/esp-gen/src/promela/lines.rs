@@ -20,12 +20,12 @@ pub enum Mark {
         sends: bool,
     },
     /// A branch that takes a message of the world.
-    FromWorld {
+    FromEnvironment {
         /// Which, from 0.
         branch: u32,
     },
     /// A branch that gives a message to the world.
-    ToWorld {
+    ToEnvironment {
         /// Which, from 0.
         branch: u32,
     },

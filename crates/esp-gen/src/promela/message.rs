@@ -90,7 +90,7 @@ impl<'a> Branching<'_, 'a> {
                         let text = self.plan.see(Sight::Message(*channel), &numbers_of(&fields));
                         text.into_iter().for_each(|text| first.push(Mark::Local, self.branch.location, text));
                     }
-                    vec![self.plain(guard, Mark::ToWorld { branch: self.number }, first)]
+                    vec![self.plain(guard, Mark::ToEnvironment { branch: self.number }, first)]
                 }
             },
             Operation::In { channel, patterns, condition, .. } => {
@@ -423,7 +423,7 @@ impl<'a> Branching<'_, 'a> {
         for spare in self.spares.iter().take(used) {
             Writer { scope: self.scope, lines: &mut first, location }.line(format!("{spare} = 0;"));
         }
-        let mark = Mark::FromWorld { branch: self.number };
+        let mark = Mark::FromEnvironment { branch: self.number };
         if !self.plan.model.properties.is_empty() {
             guard = Some(Expr::and(guard, Expr::tight(format!("!{SILENT}"))));
         }

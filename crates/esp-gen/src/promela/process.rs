@@ -196,7 +196,7 @@ impl<'a> ProcessWriter<'a> {
         let data = &self.process().body.blocks[block.0 as usize];
         let idle = match (&data.terminator, self.plan.model.roles[self.id.0 as usize]) {
             (_, Role::Environment | Role::Outside) => true,
-            (Terminator::Wait(wait), Role::Explored | Role::LeftOut) => wait.rest == Rest::Idle,
+            (Terminator::Wait(wait), Role::Explored | Role::LeftOut) => wait.blocking == Blocking::MayBlockForever,
             (_, Role::Explored | Role::LeftOut) => false,
         };
         let end = if idle { "end_" } else { "" };
@@ -428,7 +428,7 @@ impl<'a> ProcessWriter<'a> {
         }
         if !self.plan.model.properties.is_empty() {
             let is_outside = self.plan.model.roles[self.id.0 as usize] == Role::Outside;
-            let asks = lines.lines[first..].iter().any(|line| matches!(line.mark, Mark::FromWorld { .. }));
+            let asks = lines.lines[first..].iter().any(|line| matches!(line.mark, Mark::FromEnvironment { .. }));
             let to = if is_outside { Some("end_ended") } else { self.waits.get(&block).map(String::as_str) };
             if let Some(to) = to.filter(|_| is_outside || asks) {
                 lines.plain(format!("#ifdef {RESTS}"));

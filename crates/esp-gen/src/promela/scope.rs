@@ -261,8 +261,8 @@ impl<'a> Scope<'a> {
         };
         for step in &place.path {
             spot = match step {
-                Step::Field(number) | Step::Payload(number) => spot.part(types, *number),
-                Step::Element(index) | Step::Inside(index) => {
+                Projection::Field(number) | Projection::Payload(number) => spot.part(types, *number),
+                Projection::Element(index) | Projection::Inside(index) => {
                     spot.element(types, &self.value(*index), Some(&self.kind(*index)))
                 }
             }

@@ -198,8 +198,8 @@ impl<'a> Walk<'a, '_> {
             Base::Object(value) => !known.contains_key(&value),
         };
         base && place.path.iter().all(|step| match step {
-            Step::Element(value) | Step::Inside(value) => !known.contains_key(value),
-            Step::Field(_) | Step::Payload(_) => true,
+            Projection::Element(value) | Projection::Inside(value) => !known.contains_key(value),
+            Projection::Field(_) | Projection::Payload(_) => true,
         })
     }
 }

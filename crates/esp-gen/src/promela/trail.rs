@@ -125,8 +125,8 @@ impl Reader<'_> {
                     self.running[instance as usize] = true;
                 }
             }
-            Mark::FromWorld { branch } => self.take(instance, Step::FromWorld { instance, branch }),
-            Mark::ToWorld { branch } => self.take(instance, Step::ToWorld { instance, branch }),
+            Mark::FromEnvironment { branch } => self.take(instance, Step::FromEnvironment { instance, branch }),
+            Mark::ToEnvironment { branch } => self.take(instance, Step::ToEnvironment { instance, branch }),
             Mark::After { branch } => self.take(instance, Step::After { instance, branch }),
             Mark::Else => self.take(instance, Step::Else { instance }),
         }
@@ -141,8 +141,8 @@ fn is_in_meeting(line: Option<&Line>) -> bool {
         Mark::Local
         | Mark::Yield
         | Mark::Enter { .. }
-        | Mark::FromWorld { .. }
-        | Mark::ToWorld { .. }
+        | Mark::FromEnvironment { .. }
+        | Mark::ToEnvironment { .. }
         | Mark::After { .. }
         | Mark::Else
         | Mark::Fault(_) => false,
@@ -240,8 +240,8 @@ fn failed(lines: &[Line], last: usize, said: &str, claims: bool) -> Option<(Faul
         | Mark::Yield
         | Mark::Enter { .. }
         | Mark::Meet { .. }
-        | Mark::FromWorld { .. }
-        | Mark::ToWorld { .. }
+        | Mark::FromEnvironment { .. }
+        | Mark::ToEnvironment { .. }
         | Mark::After { .. }
         | Mark::Else => None,
     });

@@ -111,13 +111,13 @@ impl Reader<'_> {
         let mut path = Vec::new();
         loop {
             if self.eat(".") {
-                path.push(Step::Field(self.number("a field's number")?));
+                path.push(Projection::Field(self.number("a field's number")?));
             } else if self.eat("[") {
-                let step = if self.eat_word("inside") { Step::Inside } else { Step::Element };
+                let step = if self.eat_word("inside") { Projection::Inside } else { Projection::Element };
                 path.push(step(self.value()?));
                 self.sign("]")?;
             } else if self.eat("|") {
-                path.push(Step::Payload(self.number("a tag's number")?));
+                path.push(Projection::Payload(self.number("a tag's number")?));
             } else {
                 return Ok(Place { base, path });
             }
@@ -406,7 +406,7 @@ impl Reader<'_> {
             self.keyword("fair")?;
             AltOrder::Fair
         };
-        let rest = if self.eat_word("idle") { Rest::Idle } else { Rest::Stuck };
+        let blocking = if self.eat_word("idle") { Blocking::MayBlockForever } else { Blocking::Deadlock };
         let location = self.location()?;
         let mut branches = Vec::new();
         let mut otherwise = None;
@@ -423,7 +423,7 @@ impl Reader<'_> {
             branches.push(self.branch()?);
         }
         let (observed, members) = (Vec::new(), Vec::new());
-        Ok((Terminator::Wait(Wait { order, rest, branches, otherwise, observed, members }), location))
+        Ok((Terminator::Wait(Wait { order, blocking, branches, otherwise, observed, members }), location))
     }
 
     pub(super) fn branch(&mut self) -> Result<Branch> {

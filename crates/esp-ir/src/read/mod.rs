@@ -273,10 +273,10 @@ impl<'a> Reader<'a> {
         let name = self.word("a name")?.into();
         self.sign("(")?;
         let payload = self.list(")", Reader::ty)?;
-        let boundary = if self.eat_word("to_world") {
-            Boundary::ToWorld
-        } else if self.eat_word("from_world") {
-            Boundary::FromWorld
+        let boundary = if self.eat_word("to_environment") {
+            Boundary::ToEnvironment
+        } else if self.eat_word("from_environment") {
+            Boundary::FromEnvironment
         } else {
             Boundary::Internal
         };

@@ -72,8 +72,10 @@ impl Verifier<'_> {
     pub(super) fn place(&mut self, place: &Place) -> Option<TypeId> {
         for step in &place.path {
             match step {
-                crate::ir::Step::Element(index) | crate::ir::Step::Inside(index) => self.expect(*index, Class::Int),
-                crate::ir::Step::Field(_) | crate::ir::Step::Payload(_) => {}
+                crate::ir::Projection::Element(index) | crate::ir::Projection::Inside(index) => {
+                    self.expect(*index, Class::Int)
+                }
+                crate::ir::Projection::Field(_) | crate::ir::Projection::Payload(_) => {}
             }
         }
         let ty = place_type(&self.program.types, self.body, place);

@@ -202,9 +202,13 @@ impl Verifier<'_> {
         }
         let channel = &self.program.channels[channel.0 as usize];
         match (channel.boundary, direction) {
-            (Boundary::ToWorld, Direction::In) => self.error(format!("`{}` is read by the world", channel.name)),
-            (Boundary::FromWorld, Direction::Out) => self.error(format!("`{}` is written by the world", channel.name)),
-            (Boundary::Internal, _) | (Boundary::ToWorld, Direction::Out) | (Boundary::FromWorld, Direction::In) => {}
+            (Boundary::ToEnvironment, Direction::In) => self.error(format!("`{}` is read by the world", channel.name)),
+            (Boundary::FromEnvironment, Direction::Out) => {
+                self.error(format!("`{}` is written by the world", channel.name))
+            }
+            (Boundary::Internal, _)
+            | (Boundary::ToEnvironment, Direction::Out)
+            | (Boundary::FromEnvironment, Direction::In) => {}
         }
         Some(channel.payload.clone())
     }

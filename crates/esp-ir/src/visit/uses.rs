@@ -2,7 +2,7 @@
 
 use crate::cfg::edges;
 use crate::ir::{
-    Base, Bind, BlockId, Guard, Op, Operand, Operation, Passed, Pattern, Payload, Place, Step, Terminator, Value,
+    Base, Bind, BlockId, Guard, Op, Operand, Operation, Passed, Pattern, Payload, Place, Projection, Terminator, Value,
 };
 use crate::visit::written_place;
 
@@ -145,8 +145,8 @@ pub(crate) fn values_of_place(place: &Place) -> impl Iterator<Item = Value> + '_
         Base::Slot(_) => None,
     };
     let indices = place.path.iter().filter_map(|step| match step {
-        Step::Element(value) | Step::Inside(value) => Some(*value),
-        Step::Field(_) | Step::Payload(_) => None,
+        Projection::Element(value) | Projection::Inside(value) => Some(*value),
+        Projection::Field(_) | Projection::Payload(_) => None,
     });
     base.into_iter().chain(indices)
 }

@@ -9,7 +9,7 @@ use super::unroll::{Unrolled, element};
 use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::dominators::Dominators;
 use quaject_esp_ir::ir::{
-    Base, BinaryOp, Block, BlockId, Body, Edge, Instruction, IntType, Location, Op, Place, Slot, SlotId, Step,
+    Base, BinaryOp, Block, BlockId, Body, Edge, Instruction, IntType, Location, Op, Place, Projection, Slot, SlotId,
     Terminator, Type, TypeId, TypeTable, Value, ValueData,
 };
 use quaject_esp_ir::visit::{op_slots, op_values, terminator_slots};
@@ -175,7 +175,7 @@ pub(super) fn slice(unrolled: &mut Unrolled<'_>, chain: &Chain, tables: &Tables,
             let mask = unrolled.constant(ty, mask);
             let index = binary(unrolled, BinaryOp::BitAnd, mixed, mask);
             let base = Base::Slot(tables.slots[inputs.len() - 1 - number]);
-            let place = Place { base, path: vec![Step::Inside(index)] };
+            let place = Place { base, path: vec![Projection::Inside(index)] };
             terms.push(unrolled.compute(ty, Op::Load(place), location));
         }
         let used = bits * inputs.len() as u32;
@@ -280,7 +280,7 @@ pub(super) fn derive(body: &mut Body, table: Table, count: usize, at: usize) -> 
         let looked_up = code.load(ty, table.slot, index);
         let shifted = code.binary(ty, BinaryOp::ShiftRight, entry, bits);
         entry = code.binary(ty, BinaryOp::BitXor, looked_up, shifted);
-        let place = Place { base: Base::Slot(*slot), path: vec![Step::Inside(number)] };
+        let place = Place { base: Base::Slot(*slot), path: vec![Projection::Inside(number)] };
         code.instructions.push(Instruction { result: None, op: Op::Store(place, entry), location });
     }
     let one_more = code.binary(ty, BinaryOp::Add, number, one);
@@ -343,6 +343,6 @@ impl Code<'_> {
     }
 
     fn load(&mut self, ty: TypeId, slot: SlotId, index: Value) -> Value {
-        self.op(ty, Op::Load(Place { base: Base::Slot(slot), path: vec![Step::Inside(index)] }))
+        self.op(ty, Op::Load(Place { base: Base::Slot(slot), path: vec![Projection::Inside(index)] }))
     }
 }

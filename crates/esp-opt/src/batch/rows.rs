@@ -9,8 +9,8 @@
 
 use super::unroll::{Unrolled, element};
 use quaject_esp_ir::ir::{
-    Base, BinaryOp, Body, ByteOrder, Instruction, IntType, Location, Op, Place, SlotId, Step, Type, TypeId, TypeTable,
-    UnaryOp, Value,
+    Base, BinaryOp, Body, ByteOrder, Instruction, IntType, Location, Op, Place, Projection, SlotId, Type, TypeId,
+    TypeTable, UnaryOp, Value,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -284,7 +284,7 @@ fn is_bytes(types: &TypeTable, ty: TypeId) -> bool {
 fn target(store: &Instruction) -> Option<(SlotId, Value, Value)> {
     let Op::Store(place, value) = &store.op else { return None };
     match (place.base, &place.path[..]) {
-        (Base::Slot(slot), [Step::Inside(index)]) => Some((slot, *index, *value)),
+        (Base::Slot(slot), [Projection::Inside(index)]) => Some((slot, *index, *value)),
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use super::cycle::{Cycle, Way, edge};
 use super::fill::Filled;
 use crate::facts::{self, Fact};
 use quaject_esp_ir::ir::{
-    Base, BinaryOp, Body, ByteOrder, Instruction, Location, Op, Place, SlotId, Step, Terminator, Type, TypeId,
+    Base, BinaryOp, Body, ByteOrder, Instruction, Location, Op, Place, Projection, SlotId, Terminator, Type, TypeId,
     TypeTable, Value, ValueData,
 };
 use quaject_esp_ir::visit::op_values;
@@ -413,7 +413,7 @@ impl<'a> Unrolled<'a> {
     }
 
     /// An index that is inside, if the tests hold.
-    fn index(&mut self, slot: SlotId, index: Value, location: Location) -> Result<Step, Reason> {
+    fn index(&mut self, slot: SlotId, index: Value, location: Location) -> Result<Projection, Reason> {
         let bound = match self.types.get(self.body.slots[slot.0 as usize].ty) {
             Type::Array { length, .. } => Bound::Number(i128::from(*length)),
             Type::Bytes { .. } => Bound::Length(slot),
@@ -423,13 +423,13 @@ impl<'a> Unrolled<'a> {
             && length > 0
             && self.fact(index).implies(&Fact::between(0, length - 1))
         {
-            return Ok(Step::Inside(self.windowed(index, location).unwrap_or(index)));
+            return Ok(Projection::Inside(self.windowed(index, location).unwrap_or(index)));
         }
         let (base, offset) = self.offset(index);
         match offset >= 0 && self.is_before(base) && *self.types.get(self.ty(base)) == *self.types.get(TypeTable::I32) {
             true => {
                 self.below(base, offset, bound);
-                Ok(Step::Inside(self.wide(base, offset, location)))
+                Ok(Projection::Inside(self.wide(base, offset, location)))
             }
             false => Err(Reason::Unbatchable("an index that may be outside")),
         }
@@ -562,7 +562,7 @@ fn whole(place: &Place) -> Option<SlotId> {
 /// The slot and the index of an element.
 pub(super) fn element(place: &Place) -> Option<(SlotId, Value)> {
     match (place.base, &place.path[..]) {
-        (Base::Slot(slot), [Step::Element(index) | Step::Inside(index)]) => Some((slot, *index)),
+        (Base::Slot(slot), [Projection::Element(index) | Projection::Inside(index)]) => Some((slot, *index)),
         _ => None,
     }
 }

@@ -5,14 +5,14 @@ use super::numbering::literal_bytes;
 use crate::facts::Fact;
 use crate::ranges::{Ranges, ranges_by_place};
 use quaject_esp_ir::dominators::Dominators;
-use quaject_esp_ir::ir::{Base, Body, Place, Step, Type, TypeTable, Value};
+use quaject_esp_ir::ir::{Base, Body, Place, Projection, Type, TypeTable, Value};
 use quaject_esp_ir::typing::place_type;
 use quaject_esp_ir::visit::{op_places, op_places_mut};
 use rustc_hash::FxHashMap;
 
 /// Marks them; whether there were any.
 pub(super) fn prove(body: &mut Body, types: &TypeTable, checked: bool) -> bool {
-    let is_index = |place: &Place| place.path.iter().any(|step| matches!(step, Step::Element(_)));
+    let is_index = |place: &Place| place.path.iter().any(|step| matches!(step, Projection::Element(_)));
     let mut has_any = false;
     for instruction in body.blocks.iter().flat_map(|block| &block.instructions) {
         op_places(&instruction.op, &mut |place| has_any |= is_index(place));
@@ -72,7 +72,7 @@ impl Proof<'_> {
     /// Looks at a place's indices in order; `literal` is the length of the literal that lies there.
     fn place(&mut self, place: &mut Place, literal: Option<i128>) {
         for number in 0..place.path.len() {
-            let Step::Element(index) = place.path[number] else { continue };
+            let Projection::Element(index) = place.path[number] else { continue };
             let whole = Place { base: place.base, path: place.path[..number].to_vec() };
             let length = match place_type(self.types, self.body, &whole).map(|ty| self.types.get(ty)) {
                 Some(Type::Array { length, .. }) => i128::from(*length),
@@ -83,7 +83,7 @@ impl Proof<'_> {
                 },
             };
             if self.is_inside(index, length) {
-                place.path[number] = Step::Inside(index);
+                place.path[number] = Projection::Inside(index);
                 self.any = true;
             } else {
                 self.checks.push((index, length));

@@ -90,7 +90,7 @@ pub(super) fn has_effect(op: &Op, checked: bool) -> bool {
         Op::Binary(op, _, _) => op.may_fault(checked),
         // Places may lie outside of what they index.
         Op::Load(place) | Op::Tag(place) | Op::Length(place) => {
-            place.path.iter().any(|step| matches!(step, quaject_esp_ir::ir::Step::Element(_)))
+            place.path.iter().any(|step| matches!(step, quaject_esp_ir::ir::Projection::Element(_)))
         }
         Op::Store(..)
         | Op::Copy { .. }

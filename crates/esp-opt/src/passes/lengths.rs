@@ -7,7 +7,7 @@ use crate::ranges::ranges;
 use quaject_esp_ir::cfg::{Regions, edges};
 use quaject_esp_ir::dominators::Dominators;
 use quaject_esp_ir::ir::{
-    Base, BinaryOp, Body, Instruction, Op, Place, SlotId, Step, Terminator, Type, TypeTable, Value,
+    Base, BinaryOp, Body, Instruction, Op, Place, Projection, SlotId, Terminator, Type, TypeTable, Value,
 };
 use quaject_esp_ir::simplify_cfg::Replacements;
 use quaject_esp_ir::visit::{op_places_mut, op_slots, op_values_mut, terminator_slots, terminator_values_mut};
@@ -318,12 +318,12 @@ impl Proof<'_> {
             for position in 0..body.blocks[*index].instructions.len() {
                 let mut instruction = body.blocks[*index].instructions[position].clone();
                 op_places_mut(&mut instruction.op, &mut |place| {
-                    let (Base::Slot(slot), [Step::Element(at)]) = (place.base, &place.path[..]) else { return };
+                    let (Base::Slot(slot), [Projection::Element(at)]) = (place.base, &place.path[..]) else { return };
                     let at = *at;
                     let Some(number) = lengths.slots.iter().position(|other| *other == slot) else { return };
                     let Held::Is(length) = held[number] else { return };
                     if self.is_positive(at) && self.conditions.is_less(dominators, *index, at, length) {
-                        place.path[0] = Step::Inside(at);
+                        place.path[0] = Projection::Inside(at);
                         any = true;
                     }
                 });

@@ -4,7 +4,7 @@
 use super::numbering::literal_bytes;
 use crate::facts::Fact;
 use crate::ranges::ranges;
-use quaject_esp_ir::ir::{Base, Body, Instruction, Op, Place, Step, Terminator, Type, TypeTable, Value};
+use quaject_esp_ir::ir::{Base, Body, Instruction, Op, Place, Projection, Terminator, Type, TypeTable, Value};
 use quaject_esp_ir::typing::place_type;
 use quaject_esp_ir::visit::{op_values, terminator_values};
 use rustc_hash::FxHashMap;
@@ -40,7 +40,7 @@ fn unused(body: &Body, types: &TypeTable) -> FxHashMap<Value, (Value, i128)> {
     let mut found = FxHashMap::default();
     for instruction in body.blocks.iter().flat_map(|block| &block.instructions) {
         let (Op::Load(place), Some(result)) = (&instruction.op, instruction.result) else { continue };
-        let (Base::Slot(slot), [Step::Element(index)]) = (place.base, &place.path[..]) else { continue };
+        let (Base::Slot(slot), [Projection::Element(index)]) = (place.base, &place.path[..]) else { continue };
         let whole = Place { base: Base::Slot(slot), path: Vec::new() };
         let length = match place_type(types, body, &whole).map(|ty| types.get(ty)) {
             Some(Type::Array { length, .. }) => i128::from(*length),

@@ -6,7 +6,7 @@
 use quaject_esp_ir::cfg::{Regions, edges, edges_mut, successors};
 use quaject_esp_ir::dominators::Dominators;
 use quaject_esp_ir::ir::{
-    Base, BinaryOp, Body, Instruction, Op, SlotId, Step, Terminator, TypeId, UnaryOp, Value, ValueData,
+    Base, BinaryOp, Body, Instruction, Op, Projection, SlotId, Terminator, TypeId, UnaryOp, Value, ValueData,
 };
 use quaject_esp_ir::simplify_cfg::Replacements;
 use quaject_esp_ir::visit::{op_slots, op_values_mut, terminator_values_mut};
@@ -340,7 +340,7 @@ impl<'b> Round<'b> {
                 Key::Binary(*op, a, b)
             }
             Op::Load(place) => match (literal, &place.path[..]) {
-                (Some(literal), [Step::Element(at) | Step::Inside(at)]) => Key::Byte(literal, number(at)),
+                (Some(literal), [Projection::Element(at) | Projection::Inside(at)]) => Key::Byte(literal, number(at)),
                 _ => return result.0,
             },
             _ => return result.0,
@@ -450,7 +450,8 @@ pub(super) fn literal_bytes(body: &Body) -> FxHashMap<Value, &[u8]> {
                     }
                 }
                 (Op::Load(place), Some(result)) => {
-                    if let (Base::Slot(slot), [Step::Element(_) | Step::Inside(_)]) = (place.base, &place.path[..])
+                    if let (Base::Slot(slot), [Projection::Element(_) | Projection::Inside(_)]) =
+                        (place.base, &place.path[..])
                         && let Some(literal) = held.get(&slot)
                     {
                         loads.insert(result, *literal);

@@ -1,8 +1,8 @@
 //! Writes to slots of which nobody reads what they write, by liveness (the analysis is `esp-ir`'s, which also tells
 //! what is zeroed at waits). Knows slots whole: a field that nobody reads beside one that somebody reads stays.
 
-use quaject_esp_ir::ir::{Body, Op, Operand, Place, Step, TypeTable};
-use quaject_esp_ir::liveness::unread_writes;
+use quaject_esp_ir::ir::{Body, Op, Operand, Place, Projection, TypeTable};
+use quaject_esp_ir::liveness::dead_stores;
 use quaject_esp_ir::typing::place_type;
 
 /// Removes them; whether there were any.
@@ -11,7 +11,7 @@ pub(super) fn remove(body: &mut Body, types: &TypeTable) -> bool {
     if !instructions.any(|instruction| cannot_fail(body, types, &instruction.op)) {
         return false;
     }
-    let mut unread = unread_writes(body);
+    let mut unread = dead_stores(body);
     unread.retain(|(block, position)| {
         let op = &body.blocks[*block].instructions[*position].op;
         cannot_fail(body, types, op)
@@ -37,7 +37,7 @@ fn cannot_fail(body: &Body, types: &TypeTable, op: &Op) -> bool {
 /// Whether a place is there, whatever the values.
 fn is_found(place: &Place) -> bool {
     place.path.iter().all(|step| match step {
-        Step::Field(_) | Step::Payload(_) | Step::Inside(_) => true,
-        Step::Element(_) => false,
+        Projection::Field(_) | Projection::Payload(_) | Projection::Inside(_) => true,
+        Projection::Element(_) => false,
     })
 }

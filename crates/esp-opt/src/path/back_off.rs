@@ -14,7 +14,7 @@
 use super::ExitReason;
 use crate::product::{Leaving, NodeEnd};
 use quaject_esp_ir::ir::{
-    Base, BinaryOp, Block, BlockId, Body, Edge, Instruction, Location, Op, Place, SlotId, Step, Terminator, Type,
+    Base, BinaryOp, Block, BlockId, Body, Edge, Instruction, Location, Op, Place, Projection, SlotId, Terminator, Type,
     TypeId, TypeTable, Value, ValueData,
 };
 
@@ -153,7 +153,7 @@ impl Code<'_> {
 
     fn place(&mut self, of: i128) -> Place {
         let index = self.constant(of);
-        Place { base: Base::Slot(self.slot), path: vec![Step::Element(index)] }
+        Place { base: Base::Slot(self.slot), path: vec![Projection::Element(index)] }
     }
 
     fn load(&mut self, of: i128) -> Value {

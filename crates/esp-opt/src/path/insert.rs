@@ -18,7 +18,7 @@ use crate::product::{Course, Group};
 use quaject_esp_ir::cfg::{edges_mut, wait_targets_mut};
 use quaject_esp_ir::ir::{
     Base, BinaryOp, Block, BlockId, Body, Edge, Enter, FastPath, Instruction, Location, Op, Operand, Operation, PathId,
-    PathMember, Place, ProcessId, Program, Site, SiteId, Slot, SlotId, Step, Terminator, Type, TypeId, TypeTable,
+    PathMember, Place, ProcessId, Program, Projection, Site, SiteId, Slot, SlotId, Terminator, Type, TypeId, TypeTable,
     Value, ValueData,
 };
 use quaject_esp_ir::visit::{block_slots, block_slots_mut, op_values_mut, region_slots, terminator_values_mut};
@@ -289,7 +289,7 @@ impl Test<'_> {
             TypeTable::BOOL,
         ]
         .map(|ty| value(body, ty));
-        let place = Place { base: Base::Slot(slot), path: vec![Step::Element(index)] };
+        let place = Place { base: Base::Slot(slot), path: vec![Projection::Element(index)] };
         let code = vec![
             define(index, Op::Constant(0), location),
             define(old, Op::Load(place.clone()), location),

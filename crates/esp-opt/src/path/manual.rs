@@ -14,8 +14,8 @@ use crate::product::{Course, Group};
 use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{
     Aggregate, Base, Block, BlockId, Body, Edge, Extern, ExternId, Fault, Instruction, Leave, Location, Mutability, Op,
-    Operand, PathId, Place, Program, Purity, Resume, Slot, SlotId, Step, Terminator, Type, TypeId, TypeTable, Value,
-    ValueData,
+    Operand, PathId, Place, Program, Projection, Purity, Resume, Slot, SlotId, Terminator, Type, TypeId, TypeTable,
+    Value, ValueData,
 };
 use quaject_esp_ir::visit::region_slots;
 use smol_str::SmolStr;
@@ -269,7 +269,7 @@ impl Writer<'_, '_> {
     }
 
     fn field(&self, number: usize) -> Place {
-        Place { base: Base::Slot(self.state), path: vec![Step::Field(number as u32)] }
+        Place { base: Base::Slot(self.state), path: vec![Projection::Field(number as u32)] }
     }
 
     fn value(&mut self, ty: TypeId) -> Value {

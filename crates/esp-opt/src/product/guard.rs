@@ -11,7 +11,7 @@ use crate::path_exit::ExitReason;
 use crate::places::{bytes_bound, indexed_places};
 use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{
-    BinaryOp, Instruction, Location, Op, Place, Step, Terminator, Type, TypeId, TypeTable, Value,
+    BinaryOp, Instruction, Location, Op, Place, Projection, Terminator, Type, TypeId, TypeTable, Value,
 };
 use quaject_esp_ir::typing::place_type;
 
@@ -29,7 +29,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
         for place in indexed_places(&next.op) {
             for position in 0..place.path.len() {
-                let Step::Element(index) = place.path[position] else { continue };
+                let Projection::Element(index) = place.path[position] else { continue };
                 let holder = Place { base: place.base, path: place.path[..position].to_vec() };
                 match self.within(path, member, &holder, index, next.location)? {
                     Some(passed) => path = passed,

@@ -12,7 +12,7 @@ use quaject_esp_exec::priority::{is_allowed, participants};
 use quaject_esp_exec::trace;
 use quaject_esp_ir::ir::{
     AltOrder, Base, BinaryOp, Bind, BlockId, Branch, ChannelId, Guard, Location, Op, Operand, Operation, Passed,
-    Pattern, Payload, Place, SlotId, Step, Terminator, Transfer, Type, TypeId, TypeTable, Wait,
+    Pattern, Payload, Place, Projection, SlotId, Terminator, Transfer, Type, TypeId, TypeTable, Wait,
 };
 use std::collections::BTreeSet;
 
@@ -414,7 +414,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     let (place, ty) = self.content(&mut path, &given, location);
                     let test = self.tag_is(&mut path, &place, *tag, location);
                     if let Some(part) = part {
-                        let part_given = self.part(place, ty, Step::Payload(*tag));
+                        let part_given = self.part(place, ty, Projection::Payload(*tag));
                         todo.push((part, part_given));
                     }
                     test
@@ -422,7 +422,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 Pattern::Record(parts) => {
                     let (place, ty) = self.content(&mut path, &given, location);
                     for (field, part) in parts.iter().enumerate().rev() {
-                        let given = self.part(place.clone(), ty, Step::Field(field as u32));
+                        let given = self.part(place.clone(), ty, Projection::Field(field as u32));
                         todo.push((part, given));
                     }
                     continue;
@@ -431,7 +431,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     let (place, ty) = self.content(&mut path, &given, location);
                     for (index, part) in parts.iter().enumerate().rev() {
                         let index = self.materialize(&mut path, Known::Constant(index as i128), TypeTable::I32);
-                        let given = self.part(place.clone(), ty, Step::Element(index));
+                        let given = self.part(place.clone(), ty, Projection::Element(index));
                         todo.push((part, given));
                     }
                     continue;
@@ -531,13 +531,13 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
     }
 
-    fn part(&self, mut place: Place, ty: TypeId, step: Step) -> Given {
+    fn part(&self, mut place: Place, ty: TypeId, step: Projection) -> Given {
         let types = self.group.types();
         let part = match (step, types.get(ty)) {
-            (Step::Field(part) | Step::Payload(part), Type::Record(id) | Type::Union(id)) => {
+            (Projection::Field(part) | Projection::Payload(part), Type::Record(id) | Type::Union(id)) => {
                 types.aggregate(*id).parts[part as usize].1.expect("only parts that have a type are reached")
             }
-            (Step::Element(_) | Step::Inside(_), Type::Array { length: _, element }) => *element,
+            (Projection::Element(_) | Projection::Inside(_), Type::Array { length: _, element }) => *element,
             (step, other) => unreachable!("{step:?} does not lead into {other:?}"),
         };
         place.path.push(step);
@@ -586,13 +586,13 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 }
                 Pattern::Tag(tag, Some(part)) => {
                     let (place, ty) = self.content(path, &given, location);
-                    let given = self.part(place, ty, Step::Payload(*tag));
+                    let given = self.part(place, ty, Projection::Payload(*tag));
                     todo.push((part, given));
                 }
                 Pattern::Record(parts) => {
                     let (place, ty) = self.content(path, &given, location);
                     for (field, part) in parts.iter().enumerate() {
-                        let given = self.part(place.clone(), ty, Step::Field(field as u32));
+                        let given = self.part(place.clone(), ty, Projection::Field(field as u32));
                         todo.push((part, given));
                     }
                 }
@@ -600,7 +600,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                     let (place, ty) = self.content(path, &given, location);
                     for (index, part) in parts.iter().enumerate() {
                         let index = self.materialize(path, Known::Constant(index as i128), TypeTable::I32);
-                        let given = self.part(place.clone(), ty, Step::Element(index));
+                        let given = self.part(place.clone(), ty, Projection::Element(index));
                         todo.push((part, given));
                     }
                 }

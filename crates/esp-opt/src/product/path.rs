@@ -9,8 +9,8 @@ use crate::facts::{self, Fact};
 use crate::path_exit::ExitReason;
 use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{
-    Base, BinaryOp, BlockId, Edge, Instruction, Location, Op, Operand, Passed, Place, SlotId, Step, Terminator, Type,
-    TypeId, TypeTable, UnaryOp, Value,
+    Base, BinaryOp, BlockId, Edge, Instruction, Location, Op, Operand, Passed, Place, Projection, SlotId, Terminator,
+    Type, TypeId, TypeTable, UnaryOp, Value,
 };
 use quaject_esp_ir::visit::{op_slots_mut, op_values, op_values_mut};
 
@@ -330,9 +330,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
             Base::Object(value) => Base::Object(self.value(path, member, value)),
         };
         let steps = place.path.iter().map(|step| match step {
-            Step::Element(value) => Step::Element(self.value(path, member, *value)),
-            Step::Inside(value) => Step::Inside(self.value(path, member, *value)),
-            Step::Field(_) | Step::Payload(_) => *step,
+            Projection::Element(value) => Projection::Element(self.value(path, member, *value)),
+            Projection::Inside(value) => Projection::Inside(self.value(path, member, *value)),
+            Projection::Field(_) | Projection::Payload(_) => *step,
         });
         Place { base, path: steps.collect() }
     }
@@ -575,9 +575,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
 pub(super) fn tag_steps(place: &Place) -> Option<TagPlace> {
     let Base::Slot(slot) = place.base else { return None };
     let steps = place.path.iter().map(|step| match step {
-        Step::Field(field) => Some(2 * field),
-        Step::Payload(tag) => Some(2 * tag + 1),
-        Step::Element(_) | Step::Inside(_) => None,
+        Projection::Field(field) => Some(2 * field),
+        Projection::Payload(tag) => Some(2 * tag + 1),
+        Projection::Element(_) | Projection::Inside(_) => None,
     });
     Some((slot, steps.collect::<Option<Vec<u32>>>()?))
 }
@@ -589,9 +589,9 @@ fn forget(state: &mut State, place: &Place) -> Option<TagPlace> {
         .path
         .iter()
         .map_while(|step| match step {
-            Step::Field(field) => Some(2 * field),
-            Step::Payload(tag) => Some(2 * tag + 1),
-            Step::Element(_) | Step::Inside(_) => None,
+            Projection::Field(field) => Some(2 * field),
+            Projection::Payload(tag) => Some(2 * tag + 1),
+            Projection::Element(_) | Projection::Inside(_) => None,
         })
         .collect();
     state.forget_tags(slot, &known);

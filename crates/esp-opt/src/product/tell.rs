@@ -6,10 +6,10 @@ use super::explore::Explorer;
 use super::meet::Open;
 use super::path::Path;
 use super::state::{At, Hope, Known, MemberState, State};
-use quaject_esp_ir::deadlock::WaitsFor;
+use quaject_esp_ir::deadlock::WaitForEdge;
 use quaject_esp_ir::ir::{
-    AltOrder, BinaryOp, BlockId, Branch, ChannelId, Direction, Edge, Fault, Guard, Location, Op, Operation, Pattern,
-    Rest as AtRest, SiteId, Terminator, TypeTable, Value, Wait,
+    AltOrder, BinaryOp, BlockId, Blocking, Branch, ChannelId, Direction, Edge, Fault, Guard, Location, Op, Operation,
+    Pattern, SiteId, Terminator, TypeTable, Value, Wait,
 };
 
 /// The place of a member that has ended.
@@ -44,7 +44,7 @@ pub(super) struct Told {
 
 /// One thing a member waits for, and what has to be so.
 struct Telling {
-    wait: WaitsFor,
+    wait: WaitForEdge,
     /// Where it is, of one that is gone: told if it is at the place of this number.
     at: Option<(Known, u32)>,
     /// The partners that are gone, and where: those of them that have not ended are told, too.
@@ -66,8 +66,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
     pub(super) fn wait_in_vain(&mut self, path: &Path, stuck: &[usize], hopeless: &[usize]) {
         let first = stuck.first().and_then(|member| self.standing(path, *member));
         let location = first.and_then(|(_, wait)| Some(wait.branches.first()?.location)).unwrap_or_default();
-        let (order, rest, observed) = (AltOrder::Fair, AtRest::Stuck, Vec::new());
-        let wait = Wait { order, rest, branches: Vec::new(), otherwise: None, observed, members: Vec::new() };
+        let (order, blocking, observed) = (AltOrder::Fair, Blocking::Deadlock, Vec::new());
+        let wait = Wait { order, blocking, branches: Vec::new(), otherwise: None, observed, members: Vec::new() };
         let has_hope = |(number, member): &(usize, &MemberState)| {
             matches!(member.at, At::Gone(hope) if hope != Hope::NONE) && !hopeless.contains(number)
         };
@@ -272,7 +272,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             let Some((channel, direction)) = branch.operation.channel_end() else { continue };
             let (partners, gone) = self.partners_of(path, member, channel, direction);
             let (operation, location) = (Some((channel, direction)), branch.location);
-            let wait = WaitsFor { instance, location, operation, partners };
+            let wait = WaitForEdge { instance, location, operation, partners };
             let first_site = self.group.members[member].first_site;
             let site = super::course::site(&branch.operation).filter(|_| at.is_none());
             let site = site.map(|site| SiteId(site.0 + first_site));
@@ -280,7 +280,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
         if tellings.len() == first {
             let location = self.group.members[member].body.blocks[block.0 as usize].location;
-            let wait = WaitsFor { instance, location, operation: None, partners: Vec::new() };
+            let wait = WaitForEdge { instance, location, operation: None, partners: Vec::new() };
             tellings.push(Telling { wait, at, gone: Vec::new(), site: None });
         }
     }

@@ -8,8 +8,8 @@ use super::state::{At, Hope, Known, Since};
 use crate::refusal::Refusal;
 use quaject_esp_ir::cfg::{Regions, edges_mut, successors};
 use quaject_esp_ir::ir::{
-    AltOrder, Base, BinaryOp, Bind, BlockId, Branch, ChannelId, Direction, Fault, Guard, Location, Op, Operand,
-    Operation, Passed, Pattern, Payload, Rest, SiteId, SlotId, Terminator, TypeTable, Value, Wait,
+    AltOrder, Base, BinaryOp, Bind, BlockId, Blocking, Branch, ChannelId, Direction, Fault, Guard, Location, Op,
+    Operand, Operation, Passed, Pattern, Payload, SiteId, SlotId, Terminator, TypeTable, Value, Wait,
 };
 use quaject_esp_ir::visit::{op_slots_mut, op_values_mut, pattern_operands_mut, terminator_values_mut};
 use rustc_hash::FxHashMap;
@@ -161,7 +161,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             wakeable[member] = true;
         }
         let may_not_rest = |member: &usize| match path.state.members[*member].at {
-            At::Waiting(block) => self.group.wait(*member, block).rest == Rest::Stuck,
+            At::Waiting(block) => self.group.wait(*member, block).blocking == Blocking::Deadlock,
             At::Gone(hope) => hope != Hope::NONE,
             At::Running(_) | At::Yielding(..) | At::Ended => false,
         };
@@ -190,7 +190,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         let order = self.order(&path, &branches)?;
         let members = path.state.members.iter().zip(&self.group.members);
         let all_idle = members.enumerate().all(|(member, (state, _))| match self.standing(&path, member) {
-            Some((_, wait)) => wait.rest == Rest::Idle,
+            Some((_, wait)) => wait.blocking == Blocking::MayBlockForever,
             None => !matches!(state.at, At::Gone(hope) if hope != Hope::NONE),
         });
         let mut asked = Vec::new();
@@ -222,13 +222,14 @@ impl<'g, 'p> Explorer<'g, 'p> {
             asked.push(Branch { guard, operation, then, location: branch.location });
             ways.push((member, number, then, parameters));
         }
-        let rest = if all_idle && path.state.is_lost != Some(true) { Rest::Idle } else { Rest::Stuck };
+        let blocking =
+            if all_idle && path.state.is_lost != Some(true) { Blocking::MayBlockForever } else { Blocking::Deadlock };
         let waiting: Vec<usize> = (0..self.group.members.len())
-            .filter(|member| self.standing(&path, *member).is_some_and(|(_, wait)| wait.rest == Rest::Stuck))
+            .filter(|member| self.standing(&path, *member).is_some_and(|(_, wait)| wait.blocking == Blocking::Deadlock))
             .collect();
         // Who polls does not rest here, and a path is left before a deadlock.
         let can_end = otherwise.is_none() && self.course.is_none();
-        let wait = Wait { order, rest, branches: asked, otherwise, observed: Vec::new(), members: Vec::new() };
+        let wait = Wait { order, blocking, branches: asked, otherwise, observed: Vec::new(), members: Vec::new() };
         if can_end {
             self.tell_later(&path, wait, (&waiting, &[]), location);
         } else {

@@ -2,7 +2,7 @@
 
 use crate::path::{Extraction, Made};
 use crate::path_exit::{ExitReason, PathExit};
-use quaject_esp_exec::profile::PathRuns;
+use quaject_esp_exec::profile::PathCounters;
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_ir::text::location_text;
 
@@ -35,10 +35,10 @@ impl Extraction {
     }
 
     /// What a run has done with it, for people: how often it was entered, and where it was left how often.
-    pub fn told(&self, runs: &PathRuns) -> String {
-        let PathRuns { entered, put_off, refused, left } = runs;
+    pub fn told(&self, runs: &PathCounters) -> String {
+        let PathCounters { entered, deferred, refused, left } = runs;
         let mut text = format!(
-            "fast path {}: entered {entered} times, put off {put_off} times, refused {refused} times, as some process \
+            "fast path {}: entered {entered} times, put off {deferred} times, refused {refused} times, as some process \
              was elsewhere",
             self.name
         );

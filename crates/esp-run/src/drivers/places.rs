@@ -39,8 +39,8 @@ pub(crate) fn keep_apart(program: &Program, drivers: &[Option<Driver>]) -> Resul
         let channels = program.channels.iter().zip(drivers).filter(move |(channel, _)| channel.boundary == boundary);
         channels.filter_map(|(channel, driver)| Some((&channel.name, file(driver)?)))
     };
-    for (written, output) in at(Boundary::ToWorld) {
-        let reader = at(Boundary::FromWorld).find(|(_, input)| are_one(&output, input));
+    for (written, output) in at(Boundary::ToEnvironment) {
+        let reader = at(Boundary::FromEnvironment).find(|(_, input)| are_one(&output, input));
         let cause = if let Some((read, _)) = reader {
             format!("channel `{written}` would overwrite `{}`, which channel `{read}` reads", output.display())
         } else if program.files.iter().any(|source| are_one(&output, Path::new(source))) {

@@ -5,7 +5,7 @@ use crate::clock::Time;
 use crate::externs::Externs;
 use crate::signals::Signals;
 use quaject_esp_exec::datum::Datum;
-use quaject_esp_exec::world::{Offer, Readiness, World};
+use quaject_esp_exec::environment::{Environment, Offer, Readiness};
 use quaject_esp_ir::ir::{ChannelId, Program};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};

@@ -126,9 +126,9 @@ impl<'a> Body<'_, 'a> {
         let (payload, boundary, declared) = (entry.hir.payload.clone(), entry.hir.boundary, entry.hir.span);
         let wrong_end = match (self.kind, boundary, direction) {
             (BodyKind::Environment, _, _) | (_, Boundary::Internal, _) => None,
-            (_, Boundary::ToWorld, Direction::In) => Some(("read", "in")),
-            (_, Boundary::FromWorld, Direction::Out) => Some(("written", "out")),
-            (_, Boundary::ToWorld, Direction::Out) | (_, Boundary::FromWorld, Direction::In) => None,
+            (_, Boundary::ToEnvironment, Direction::In) => Some(("read", "in")),
+            (_, Boundary::FromEnvironment, Direction::Out) => Some(("written", "out")),
+            (_, Boundary::ToEnvironment, Direction::Out) | (_, Boundary::FromEnvironment, Direction::In) => None,
         };
         if let Some((role, word)) = wrong_end {
             let message = format!("`{}` is {role} by the outside world, `{word}` is not possible", name.text);

@@ -58,7 +58,7 @@ impl Fed {
         let mut readers: Vec<Vec<usize>> = vec![Vec::new(); checker.channels.len()];
         let mut writes: Vec<Vec<usize>> = vec![Vec::new(); processes];
         let mut fed = Fed {
-            external: checker.channels.iter().map(|entry| entry.hir.boundary == Boundary::FromWorld).collect(),
+            external: checker.channels.iter().map(|entry| entry.hir.boundary == Boundary::FromEnvironment).collect(),
             feeders: vec![Vec::new(); checker.channels.len()],
             replicated: checker.processes.iter().map(|entry| entry.replicas > 1).collect(),
         };

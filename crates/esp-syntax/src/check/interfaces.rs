@@ -30,16 +30,18 @@ pub(super) fn check(checker: &mut Checker) {
 fn check_direction(checker: &mut Checker, item: &ast::Interface, channel: ChannelId) {
     let entry = &checker.channels[channel.0 as usize].hir;
     let (wanted, word) = match item.direction {
-        Direction::Out => (Boundary::FromWorld, "out"),
-        Direction::In => (Boundary::ToWorld, "in"),
+        Direction::Out => (Boundary::FromEnvironment, "out"),
+        Direction::In => (Boundary::ToEnvironment, "in"),
     };
     if entry.boundary == wanted {
         return;
     }
     let message = match entry.boundary {
         Boundary::Internal => format!("`{}` is not external, `{word}` of the C program is not possible", entry.name),
-        Boundary::ToWorld => format!("`{}` is read by the outside world, its `out` is not possible", entry.name),
-        Boundary::FromWorld => format!("`{}` is written by the outside world, its `in` is not possible", entry.name),
+        Boundary::ToEnvironment => format!("`{}` is read by the outside world, its `out` is not possible", entry.name),
+        Boundary::FromEnvironment => {
+            format!("`{}` is written by the outside world, its `in` is not possible", entry.name)
+        }
     };
     let diagnostic = Diagnostic::new(Code::E0408, item.channel.span, message)
         .label(entry.span, format!("`{}` is declared here", entry.name))

@@ -483,8 +483,8 @@ fn channel(item: &ast::Channel) -> hir::Channel {
     };
     for (attribute, _) in &item.attributes {
         match attribute {
-            ast::ChannelAttribute::ExternalIn => channel.boundary = hir::Boundary::ToWorld,
-            ast::ChannelAttribute::ExternalOut => channel.boundary = hir::Boundary::FromWorld,
+            ast::ChannelAttribute::ExternalIn => channel.boundary = hir::Boundary::ToEnvironment,
+            ast::ChannelAttribute::ExternalOut => channel.boundary = hir::Boundary::FromEnvironment,
             ast::ChannelAttribute::Shared => channel.sharing = hir::Sharing::Shared,
             ast::ChannelAttribute::Policy(policy) => channel.policy = *policy,
         }

@@ -106,8 +106,8 @@ fn check_ends(checker: &mut Checker, id: ChannelId, traffic: &Traffic) {
     if checker.integrity != Integrity::Whole || entry.tainted || checker.unknown_channels {
         return;
     }
-    let written = boundary == Boundary::FromWorld || !traffic.writers.is_empty();
-    let read = boundary == Boundary::ToWorld || !traffic.readers.is_empty();
+    let written = boundary == Boundary::FromEnvironment || !traffic.writers.is_empty();
+    let read = boundary == Boundary::ToEnvironment || !traffic.readers.is_empty();
     let missing = match (written, read) {
         (true, true) => None,
         (false, true) => Some("writes"),

@@ -45,8 +45,8 @@ impl<'a> Access<'a> {
         }
         for step in &place.path {
             match step {
-                Step::Element(value) | Step::Inside(value) => self.values.push(*value),
-                Step::Field(_) | Step::Payload(_) => {}
+                Projection::Element(value) | Projection::Inside(value) => self.values.push(*value),
+                Projection::Field(_) | Projection::Payload(_) => {}
             }
         }
     }
@@ -59,7 +59,7 @@ impl<'a> Access<'a> {
     fn write(&mut self, place: &'a Place) {
         self.path(place);
         // An element of `bytes` is checked against their present length, which is thereby read.
-        if place.path.iter().any(|step| matches!(step, Step::Element(_))) {
+        if place.path.iter().any(|step| matches!(step, Projection::Element(_))) {
             self.reads.push(place);
         }
         self.writes.push(place);

@@ -11,7 +11,7 @@ use super::super::tell::{self, Told};
 use super::{End, Explorer, too_large};
 use crate::limits::LimitKind;
 use crate::refusal::Refusal;
-use quaject_esp_ir::ir::{BlockId, ChannelId, Direction, Rest};
+use quaject_esp_ir::ir::{BlockId, Blocking, ChannelId, Direction};
 use std::collections::BTreeSet;
 
 /// Most instances at one end of a channel: reports tell apart which of them have ended.
@@ -159,7 +159,7 @@ impl Explorer<'_, '_> {
         let wait = self.group.wait(member, block);
         let is_inside = |(channel, _): (ChannelId, Direction)| self.group.is_internal(channel);
         wait.otherwise.is_none()
-            && wait.rest == Rest::Stuck
+            && wait.blocking == Blocking::Deadlock
             && wait.branches.iter().all(|branch| branch.operation.channel_end().is_some_and(is_inside))
             && wait.branches.iter().any(|branch| self.open_in(state, member, branch.guard) == Open::Yes)
             && self.can_be_told[member]

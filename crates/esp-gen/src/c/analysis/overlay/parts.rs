@@ -31,13 +31,13 @@ pub(super) struct Parts {
 }
 
 /// The steps of two places from a common base: whether they may have bytes in common.
-pub(super) fn overlap(a: &[Step], b: &[Step]) -> bool {
+pub(super) fn overlap(a: &[Projection], b: &[Projection]) -> bool {
     for steps in a.iter().zip(b) {
         match steps {
-            (Step::Field(a), Step::Field(b)) if a != b => return false,
+            (Projection::Field(a), Projection::Field(b)) if a != b => return false,
             // The payloads of a union are in the same place.
-            (Step::Payload(a), Step::Payload(b)) if a != b => return true,
-            (Step::Field(_) | Step::Payload(_) | Step::Element(_) | Step::Inside(_), _) => {}
+            (Projection::Payload(a), Projection::Payload(b)) if a != b => return true,
+            (Projection::Field(_) | Projection::Payload(_) | Projection::Element(_) | Projection::Inside(_), _) => {}
         }
     }
     true
@@ -46,8 +46,8 @@ pub(super) fn overlap(a: &[Step], b: &[Step]) -> bool {
 /// Whether what a place is does not depend on values.
 pub(super) fn is_static(place: &Place) -> bool {
     place.path.iter().all(|step| match step {
-        Step::Field(_) | Step::Payload(_) => true,
-        Step::Element(_) | Step::Inside(_) => false,
+        Projection::Field(_) | Projection::Payload(_) => true,
+        Projection::Element(_) | Projection::Inside(_) => false,
     })
 }
 

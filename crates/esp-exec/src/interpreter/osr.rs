@@ -20,10 +20,10 @@ use std::collections::VecDeque;
 
 /// The same places in a program and in its form with fast paths.
 #[derive(Debug)]
-pub struct Seams(Vec<OfProcess>);
+pub struct OsrMap(Vec<ProcessMap>);
 
 #[derive(Debug)]
-struct OfProcess {
+struct ProcessMap {
     /// Positions at which an instance may be about to run: plain, fast; where several are the same, the first is it.
     positions: Vec<(Pc, Pc)>,
     /// Numbers of waits: plain, fast.
@@ -35,19 +35,19 @@ struct OfProcess {
 
 /// Which way a run moves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
+pub enum OsrDirection {
     /// From the program to its form with fast paths.
     ToFast,
     /// Back.
     ToPlain,
 }
 
-impl Seams {
+impl OsrMap {
     /// Compares a program with its form with fast paths; `cut` is the program, its blocks cut as there, and nothing more.
-    pub fn new(plain: &Program, cut: &Program, fast: &Program) -> Seams {
+    pub fn new(plain: &Program, cut: &Program, fast: &Program) -> OsrMap {
         let extents = Extents::new(plain);
         let processes = plain.processes.iter().zip(&cut.processes).zip(&fast.processes);
-        Seams(
+        OsrMap(
             processes
                 .map(|((plain, cut), fast)| {
                     let (plain, cut, fast) = (&plain.body, &cut.body, &fast.body);
@@ -69,7 +69,7 @@ impl Seams {
                     }
                     let pieces = origins.iter().enumerate().filter_map(|(piece, origin)| Some((piece, (*origin)?)));
                     let slots = plain.slots.iter().map(|slot| extents.size(slot.ty));
-                    OfProcess {
+                    ProcessMap {
                         positions: pieces
                             .clone()
                             .map(|(piece, (block, offset))| (from[block] + offset, to[piece]))
@@ -101,22 +101,22 @@ fn waits(blocks: &[Block]) -> Vec<Option<u32>> {
     blocks.iter().map(number).collect()
 }
 
-impl OfProcess {
-    fn control(&self, control: Control, way: Way) -> Option<Control> {
+impl ProcessMap {
+    fn control(&self, control: Control, way: OsrDirection) -> Option<Control> {
         match control {
             Control::Running { at } => Some(Control::Running { at: other(&self.positions, at, way)? }),
             Control::Waiting { wait } => Some(Control::Waiting { wait: other(&self.waits, wait, way)? }),
             Control::Ended => Some(Control::Ended),
-            Control::Lent { .. } => None,
+            Control::CapturedByPath { .. } => None,
         }
     }
 }
 
 /// What a number is on the other side, if it is there.
-fn other(pairs: &[(u32, u32)], number: u32, way: Way) -> Option<u32> {
+fn other(pairs: &[(u32, u32)], number: u32, way: OsrDirection) -> Option<u32> {
     match way {
-        Way::ToFast => pairs.iter().find(|(plain, _)| *plain == number).map(|(_, fast)| *fast),
-        Way::ToPlain => pairs.iter().find(|(_, fast)| *fast == number).map(|(plain, _)| *plain),
+        OsrDirection::ToFast => pairs.iter().find(|(plain, _)| *plain == number).map(|(_, fast)| *fast),
+        OsrDirection::ToPlain => pairs.iter().find(|(_, fast)| *fast == number).map(|(plain, _)| *plain),
     }
 }
 
@@ -127,30 +127,30 @@ impl Interpreter<'_> {
     ///
     /// # Errors
     /// The other form needs too much memory.
-    pub fn moved<'q>(
+    pub fn replace_on_stack<'q>(
         &self,
         to: &'q Program,
         checks: Checks,
-        seams: &Seams,
-        way: Way,
+        seams: &OsrMap,
+        way: OsrDirection,
     ) -> Result<Option<Interpreter<'q>>, TooLarge> {
         if self.state.unfinished.is_some() || self.schedule.over.is_some() {
             return Ok(None);
         }
         // Asked many times while somebody stands elsewhere, and a machine is costly.
-        let Some(controls) = self.moved_controls(seams, way) else { return Ok(None) };
+        let Some(controls) = self.mapped_controls(seams, way) else { return Ok(None) };
         let machine = Machine::new(to, checks)?;
-        let state = self.moved_state(&machine, seams, controls);
-        let schedule = self.moved_schedule(&machine, seams, way);
+        let state = self.mapped_state(&machine, seams, controls);
+        let schedule = self.mapped_schedule(&machine, seams, way);
         Ok(Some(Interpreter { machine, state, schedule }))
     }
 
-    fn moved_controls(&self, seams: &Seams, way: Way) -> Option<Vec<Control>> {
+    fn mapped_controls(&self, seams: &OsrMap, way: OsrDirection) -> Option<Vec<Control>> {
         let instances = self.state.instances.iter().zip(&self.machine.code.instances);
         instances.map(|(instance, code)| seams.0[code.0.0 as usize].control(instance.control, way)).collect()
     }
 
-    fn moved_state(&self, machine: &Machine<'_>, seams: &Seams, controls: Vec<Control>) -> State {
+    fn mapped_state(&self, machine: &Machine<'_>, seams: &OsrMap, controls: Vec<Control>) -> State {
         let mut state = machine.start();
         state.pools = self.state.pools.clone();
         state.closed.clone_from(&self.state.closed);
@@ -176,7 +176,7 @@ impl Interpreter<'_> {
         state
     }
 
-    fn moved_schedule(&self, machine: &Machine<'_>, seams: &Seams, way: Way) -> Schedule {
+    fn mapped_schedule(&self, machine: &Machine<'_>, seams: &OsrMap, way: OsrDirection) -> Schedule {
         let from = &self.schedule;
         let first = from.first.iter().enumerate().map(|(instance, first)| {
             let process = machine.code.instances[instance].0.0 as usize;
@@ -199,7 +199,7 @@ impl Interpreter<'_> {
             writers: from.writers.iter().map(VecDeque::clone).collect(),
             first: first.collect(),
             turns: from.turns,
-            asked_again: from.asked_again,
+            rechecked: from.rechecked,
             trace: None,
             profile: None,
             communications: 0,

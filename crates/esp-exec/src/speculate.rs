@@ -2,15 +2,19 @@
 //! what they have computed is taken back without a trace. Counts of objects are changed by a region's own code alone.
 
 use crate::code::{BranchCode, Inst, OperandCode, OperationCode, PassedCode, PayloadCode, Pc, RegionCode};
-use crate::execute::{Context, Frame, Stop, Trap, resolve};
+use crate::execute::{Frame, LocalContext, StopReason, Trap, resolve};
 use crate::matching::{Matcher, bind, references};
-use crate::step::Scene;
-use crate::store::{Part, View};
+use crate::step::StepContext;
+use crate::store::{DataView, ValueRef};
 use quaject_esp_ir::ir::{Fault, MemoryMode};
 
-impl<'a> Scene<'a> {
+impl<'a> StepContext<'a> {
     /// Evaluates the message of an `out`; its values are then in `parts`.
-    pub(crate) fn evaluate(&mut self, sender: u32, branch: &'a BranchCode) -> Result<&'a [PassedCode], Box<Trap>> {
+    pub(crate) fn evaluate_message(
+        &mut self,
+        sender: u32,
+        branch: &'a BranchCode,
+    ) -> Result<&'a [PassedCode], Box<Trap>> {
         let body = self.body(sender);
         let passed: &'a [PassedCode] = match &branch.operation {
             OperationCode::Out { payload: PayloadCode::Ready(passed), .. } => passed,
@@ -26,11 +30,11 @@ impl<'a> Scene<'a> {
         let frame = &self.state.instances[sender as usize].frame;
         let trap = |fault| Box::new(Trap::at(fault, branch.location));
         self.work.parts.clear();
-        let view = View { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
+        let view = DataView { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
         for value in passed {
             let part = match &value.value.operand {
-                OperandCode::Register(register) => Part::Scalar(frame.registers[*register as usize]),
-                OperandCode::Place(place) => Part::Memory(resolve(&self.state.pools, place, frame).map_err(trap)?),
+                OperandCode::Register(register) => ValueRef::Scalar(frame.registers[*register as usize]),
+                OperandCode::Place(place) => ValueRef::Memory(resolve(&self.state.pools, place, frame).map_err(trap)?),
             };
             if self.program.memory == MemoryMode::Manual {
                 let mut objects = Vec::new();
@@ -47,38 +51,38 @@ impl<'a> Scene<'a> {
     /// Runs a region to its result's position.
     fn run_region(&mut self, instance: u32, region: &RegionCode) -> Result<Pc, Box<Trap>> {
         let body = self.body(instance);
-        let mut context = Context {
+        let mut context = LocalContext {
             program: self.program,
             code: self.code,
             checks: self.checks,
             pools: &mut self.state.pools,
             scratch: &mut self.work.scratch,
-            world: &mut *self.world,
+            environment: &mut *self.environment,
             own: instance,
         };
-        let mut fuel = context.scratch.patience;
+        let mut fuel = context.scratch.region_fuel_limit;
         match context.run(body, &mut self.state.instances[instance as usize].frame, region.entry, &mut fuel) {
-            Stop::Value(pc) => Ok(pc),
-            Stop::Trap(trap) => Err(trap),
-            Stop::Fuel(at) => {
+            StopReason::Value(pc) => Ok(pc),
+            StopReason::Trap(trap) => Err(trap),
+            StopReason::Fuel(at) => {
                 // Whoever set a limit asks whether it was reached; like a fault, it counts as a match until then.
-                self.work.scratch.is_impatient = true;
+                self.work.scratch.region_fuel_exhausted = true;
                 Err(Box::new(Trap::at(Fault::Overflow, body.locations[at as usize])))
             }
-            Stop::Wait(_)
-            | Stop::Yield(_)
-            | Stop::End
-            | Stop::Exit(_)
-            | Stop::Native(_)
-            | Stop::Enter(_)
-            | Stop::Leave(_) => {
+            StopReason::Wait(_)
+            | StopReason::Yield(_)
+            | StopReason::End
+            | StopReason::Exit(_)
+            | StopReason::Native(_)
+            | StopReason::Enter(_)
+            | StopReason::Leave(_) => {
                 unreachable!("regions end in results or faults")
             }
         }
     }
 
     /// The `bool` of a region.
-    pub(crate) fn decide(&mut self, instance: u32, region: &RegionCode) -> Result<bool, Box<Trap>> {
+    pub(crate) fn evaluate_condition(&mut self, instance: u32, region: &RegionCode) -> Result<bool, Box<Trap>> {
         let pc = self.run_region(instance, region);
         let body = self.body(instance);
         let frame = &mut self.state.instances[instance as usize].frame;
@@ -89,7 +93,7 @@ impl<'a> Scene<'a> {
             },
             _ => unreachable!("regions end in results"),
         });
-        wipe(region, frame);
+        clear_region(region, frame);
         result
     }
 
@@ -101,10 +105,10 @@ impl<'a> Scene<'a> {
             Err(_) => return true,
         }
         let OperationCode::In { condition: Some(region), .. } = &branch.operation else { return true };
-        let view = View { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
+        let view = DataView { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
         let frame = &mut self.state.instances[receiver as usize].frame;
         bind(view, &self.work.captures, source, frame, &region.parameters);
-        self.decide(receiver, region).unwrap_or(true)
+        self.evaluate_condition(receiver, region).unwrap_or(true)
     }
 
     /// Matches the message in `parts` against an `in`'s patterns; what they keep is then in `captures`.
@@ -112,7 +116,7 @@ impl<'a> Scene<'a> {
         let OperationCode::In { channel, patterns, .. } = &branch.operation else {
             unreachable!("only an `in` has patterns")
         };
-        let view = View { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
+        let view = DataView { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
         let receiver_frame = &self.state.instances[receiver as usize].frame;
         let matcher = Matcher { view, source, receiver: receiver_frame, own: receiver };
         let types = &self.program.channels[channel.0 as usize].payload;
@@ -135,7 +139,7 @@ pub(crate) fn condition_changes_pools(branch: &BranchCode) -> bool {
 }
 
 /// Takes back everything a region has computed in its frame.
-pub(crate) fn wipe(region: &RegionCode, frame: &mut Frame) {
+pub(crate) fn clear_region(region: &RegionCode, frame: &mut Frame) {
     for register in &region.registers {
         frame.registers[*register as usize] = 0;
     }

@@ -3,24 +3,24 @@
 
 use crate::matching::references;
 use crate::step::{Control, Machine, State};
-use crate::store::{Part, Space, Spot, View};
+use crate::store::{Address, DataView, MemorySpace, ValueRef};
 use quaject_esp_ir::ir::{PoolId, SlotId, Terminator, Type, TypeId, Value};
 use quaject_esp_ir::liveness::{OnPaths, live_at_waits};
 use quaject_esp_ir::sets::Set;
 
 /// For each process and each of its waits, what still leads to objects: registers and slots, with their types.
 #[derive(Debug)]
-pub struct Holders(Vec<Vec<Vec<(Holder, TypeId)>>>);
+pub struct LeakRoots(Vec<Vec<Vec<(Root, TypeId)>>>);
 
 #[derive(Clone, Copy, Debug)]
-enum Holder {
+enum Root {
     Register(u32),
     Slot(usize),
 }
 
 impl Machine<'_> {
     /// Finds out, once for a program, what leads to objects.
-    pub fn holders(&self) -> Holders {
+    pub fn leak_roots(&self) -> LeakRoots {
         let program = self.program();
         let processes = program.processes.iter().zip(&self.code.processes).map(|(process, code)| {
             let body = &process.body;
@@ -32,34 +32,34 @@ impl Machine<'_> {
                 let first_slot = body.values.len() as u32;
                 let values = (0..first_slot).filter(|value| live.contains(*value)).filter_map(|value| {
                     let ty = body.values[Value(value).0 as usize].ty;
-                    counted(ty).then_some((Holder::Register(value), ty))
+                    counted(ty).then_some((Root::Register(value), ty))
                 });
                 let slots = (0..body.slots.len() as u32).filter(|slot| live.contains(first_slot + *slot));
                 let slots = slots.filter_map(|slot| {
                     let ty = body.slots[SlotId(slot).0 as usize].ty;
-                    counted(ty).then_some((Holder::Slot(code.slots[slot as usize].0), ty))
+                    counted(ty).then_some((Root::Slot(code.slots[slot as usize].0), ty))
                 });
                 values.chain(slots).collect()
             };
             live.into_iter().map(of).collect()
         });
-        Holders(processes.collect())
+        LeakRoots(processes.collect())
     }
 
     /// An object that nobody can release any more; none while somebody runs.
-    pub fn lost_object(&self, state: &State, holders: &Holders) -> Option<PoolId> {
-        let view = View { program: self.program(), layouts: &self.code.layouts, pools: &state.pools };
+    pub fn leaked_object(&self, state: &State, leak_roots: &LeakRoots) -> Option<PoolId> {
+        let view = DataView { program: self.program(), layouts: &self.code.layouts, pools: &state.pools };
         let mut open = Vec::new();
         for (instance, (process, _)) in state.instances.iter().zip(&self.code.instances) {
             let wait = match instance.control {
-                Control::Running { .. } | Control::Lent { .. } => return None,
+                Control::Running { .. } | Control::CapturedByPath { .. } => return None,
                 Control::Ended => continue,
                 Control::Waiting { wait } => wait,
             };
-            for (holder, ty) in &holders.0[process.0 as usize][wait as usize] {
+            for (holder, ty) in &leak_roots.0[process.0 as usize][wait as usize] {
                 let part = match holder {
-                    Holder::Register(register) => Part::Scalar(instance.frame.registers[*register as usize]),
-                    Holder::Slot(at) => Part::Memory(Spot { space: Space::Frame, at: *at }),
+                    Root::Register(register) => ValueRef::Scalar(instance.frame.registers[*register as usize]),
+                    Root::Slot(at) => ValueRef::Memory(Address { space: MemorySpace::Frame, at: *at }),
                 };
                 references(view, *ty, part, &instance.frame.memory, &mut open);
             }
@@ -73,7 +73,7 @@ impl Machine<'_> {
             let content = self.program().types.pool(pool).content;
             if matches!(self.program().types.get(content), Type::Boxed(_)) || self.code.layouts.has_boxes(content) {
                 let at = object * state.pools.get(pool).size;
-                let part = Part::Memory(Spot { space: Space::Pool(pool), at });
+                let part = ValueRef::Memory(Address { space: MemorySpace::Pool(pool), at });
                 references(view, content, part, &[], &mut open);
             }
         }

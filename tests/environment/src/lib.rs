@@ -4,9 +4,9 @@
 //! the world does; `//` begins them in ESP.
 
 use quaject_esp_exec::datum::{Datum, parse_message, print_message};
+use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Checks;
-use quaject_esp_exec::world::{Offer, Readiness, Reply, World};
 use quaject_esp_ir::ir::{ChannelId, ExternId, Mutability, Program, Purity};
 use quaject_esp_lower::lower;
 use quaject_esp_syntax::check::{Loader, analyze};
@@ -81,7 +81,7 @@ impl<'p> Script<'p> {
     }
 }
 
-impl World for Script<'_> {
+impl Environment for Script<'_> {
     fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
         match self.offers[channel.0 as usize].front() {
             Some(message) => Offer::Message(message),
@@ -136,7 +136,7 @@ impl World for Script<'_> {
 
 /// Lets the world act where a program rests: the next message of the script, else the clock.
 pub fn act(world: &mut Script<'_>, outcome: &Outcome) -> bool {
-    let Outcome::Resting(resting) = outcome else { return false };
+    let Outcome::Quiescent(resting) = outcome else { return false };
     if let Some((channel, message)) = world.later.pop_front() {
         world.offers[channel.0 as usize].push_back(message);
         return true;

@@ -3,123 +3,123 @@
 
 use crate::code::{OperationCode, PayloadCode};
 use crate::priority::{self, participants};
-use crate::step::{Control, Outside, Scene};
+use crate::speculate::{clear_region, condition_changes_pools};
+use crate::step::{Control, EnvironmentMode, StepContext};
 use crate::trace::Step;
-use crate::trial::{condition_changes_pools, wipe};
 use quaject_esp_ir::ir::AltOrder;
 
-impl<'a> Scene<'a> {
+impl<'a> StepContext<'a> {
     /// All steps possible now, in order.
     pub(crate) fn enabled(&mut self) -> Vec<Step> {
         if let Some(instance) = self.state.unfinished {
             return vec![Step::Local { instance }];
         }
-        let mut candidates = self.candidates();
-        candidates.retain(|step| self.is_possible(*step, Outside::Asked));
-        candidates
+        let mut structurally_enabled = self.structurally_enabled();
+        structurally_enabled.retain(|step| self.is_enabled(*step, EnvironmentMode::Polled));
+        structurally_enabled
     }
 
     /// Every step that somebody stands at, whether or not it can be taken.
-    pub(crate) fn candidates(&self) -> Vec<Step> {
-        let mut candidates = Vec::new();
+    pub(crate) fn structurally_enabled(&self) -> Vec<Step> {
+        let mut structurally_enabled = Vec::new();
         for instance in 0..self.state.instances.len() as u32 {
             if let Control::Running { .. } = self.state.instances[instance as usize].control {
-                candidates.push(Step::Local { instance });
+                structurally_enabled.push(Step::Local { instance });
             }
             let Some(wait) = self.wait(instance) else { continue };
             for (branch, branch_code) in wait.branches.iter().enumerate() {
                 let branch = branch as u32;
                 match &branch_code.operation {
                     OperationCode::In { channel, .. } if self.is_internal(*channel) => {}
-                    OperationCode::In { .. } => candidates.push(Step::FromWorld { instance, branch }),
+                    OperationCode::In { .. } => structurally_enabled.push(Step::FromEnvironment { instance, branch }),
                     OperationCode::Out { channel, .. } if self.is_internal(*channel) => {
                         for receiver in 0..self.state.instances.len() as u32 {
                             let Some(wait) = self.wait(receiver) else { continue };
-                            candidates.extend((0..wait.branches.len() as u32).map(|receiver_branch| {
+                            structurally_enabled.extend((0..wait.branches.len() as u32).map(|receiver_branch| {
                                 Step::Communicate { sender: instance, sender_branch: branch, receiver, receiver_branch }
                             }));
                         }
                     }
-                    OperationCode::Out { .. } => candidates.push(Step::ToWorld { instance, branch }),
-                    OperationCode::After { .. } => candidates.push(Step::After { instance, branch }),
+                    OperationCode::Out { .. } => structurally_enabled.push(Step::ToEnvironment { instance, branch }),
+                    OperationCode::After { .. } => structurally_enabled.push(Step::After { instance, branch }),
                 }
             }
             if wait.otherwise.is_some() {
-                candidates.push(Step::Else { instance });
+                structurally_enabled.push(Step::Else { instance });
             }
         }
-        candidates
+        structurally_enabled
     }
 
     /// Whether the program may take this step now. Any step may be asked for. The state is left as it was, but that
     /// a channel seen closed is closed.
-    pub(crate) fn is_possible(&mut self, step: Step, outside: Outside) -> bool {
+    pub(crate) fn is_enabled(&mut self, step: Step, mode: EnvironmentMode) -> bool {
         match step {
             Step::Local { instance } => {
                 let running = match self.state.instances.get(instance as usize).map(|instance| instance.control) {
                     Some(Control::Running { .. }) => true,
-                    Some(Control::Waiting { .. } | Control::Lent { .. } | Control::Ended) | None => false,
+                    Some(Control::Waiting { .. } | Control::CapturedByPath { .. } | Control::Ended) | None => false,
                 };
                 running && self.state.unfinished.is_none_or(|unfinished| unfinished == instance)
             }
             _ if self.state.unfinished.is_some() => false,
             Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
                 let (from, to) = ((sender, sender_branch), (receiver, receiver_branch));
-                self.can_meet(from, to) && self.is_allowed(step, outside)
+                self.can_rendezvous(from, to) && self.is_allowed(step, mode)
             }
-            Step::FromWorld { instance, branch } | Step::ToWorld { instance, branch } => {
-                self.can_commit_outside(Outside::Asked, instance, branch)
-                    && step == self.outside_step(instance, branch)
-                    && self.is_allowed(step, outside)
+            Step::FromEnvironment { instance, branch } | Step::ToEnvironment { instance, branch } => {
+                self.environment_ready(EnvironmentMode::Polled, instance, branch)
+                    && step == self.environment_step(instance, branch)
+                    && self.is_allowed(step, mode)
             }
             Step::After { instance, branch } => {
                 let due = match self.open(instance, branch).map(|branch| &branch.operation) {
-                    Some(OperationCode::After { .. }) => match outside {
-                        Outside::Asked => self.can_commit_outside(outside, instance, branch),
-                        Outside::AsTraced => true,
+                    Some(OperationCode::After { .. }) => match mode {
+                        EnvironmentMode::Polled => self.environment_ready(mode, instance, branch),
+                        EnvironmentMode::AsTraced => true,
                     },
                     Some(OperationCode::In { .. } | OperationCode::Out { .. }) | None => false,
                 };
-                due && self.is_allowed(step, outside)
+                due && self.is_allowed(step, mode)
             }
             Step::Else { instance } => {
                 let wait = self.state.instances.get(instance as usize).and_then(|_| self.wait(instance));
                 wait.is_some_and(|wait| {
                     wait.otherwise.is_some()
-                        && (0..wait.branches.len() as u32).all(|branch| !self.can_commit(outside, instance, branch))
+                        && (0..wait.branches.len() as u32).all(|branch| !self.can_commit(mode, instance, branch))
                 })
             }
         }
     }
 
     /// The step that an open branch on an external channel or a time takes.
-    pub(crate) fn outside_step(&self, instance: u32, branch: u32) -> Step {
+    pub(crate) fn environment_step(&self, instance: u32, branch: u32) -> Step {
         match self.open(instance, branch).map(|branch| &branch.operation) {
-            Some(OperationCode::In { .. }) => Step::FromWorld { instance, branch },
-            Some(OperationCode::Out { .. }) => Step::ToWorld { instance, branch },
+            Some(OperationCode::In { .. }) => Step::FromEnvironment { instance, branch },
+            Some(OperationCode::Out { .. }) => Step::ToEnvironment { instance, branch },
             Some(OperationCode::After { .. }) | None => Step::After { instance, branch },
         }
     }
 
     /// Whether the `pri alt`s allow a step that everybody is there for.
-    pub(crate) fn is_allowed(&mut self, step: Step, outside: Outside) -> bool {
-        if participants(step).all(|(instance, branch)| self.is_first(outside, instance, branch)) {
+    pub(crate) fn is_allowed(&mut self, step: Step, mode: EnvironmentMode) -> bool {
+        if participants(step).all(|(instance, branch)| self.is_first(mode, instance, branch)) {
             return true;
         }
         // Only two orders can contradict each other.
         if (0..self.state.instances.len() as u32).filter(|instance| self.is_priority(*instance)).count() < 2 {
             return false;
         }
-        let mut steps = self.candidates();
+        let mut steps = self.structurally_enabled();
         steps.retain(|other| {
             *other == step
                 || match *other {
                     Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
-                        self.can_meet((sender, sender_branch), (receiver, receiver_branch))
+                        self.can_rendezvous((sender, sender_branch), (receiver, receiver_branch))
                     }
-                    Step::FromWorld { instance, branch }
-                    | Step::ToWorld { instance, branch }
-                    | Step::After { instance, branch } => self.can_commit_outside(outside, instance, branch),
+                    Step::FromEnvironment { instance, branch }
+                    | Step::ToEnvironment { instance, branch }
+                    | Step::After { instance, branch } => self.environment_ready(mode, instance, branch),
                     Step::Local { .. } | Step::Else { .. } => false,
                 }
         });
@@ -135,30 +135,30 @@ impl<'a> Scene<'a> {
     }
 
     /// Whether no earlier branch of a `pri alt` can commit.
-    fn is_first(&mut self, outside: Outside, instance: u32, branch: u32) -> bool {
+    fn is_first(&mut self, mode: EnvironmentMode, instance: u32, branch: u32) -> bool {
         match self.wait(instance).map(|wait| wait.order) {
-            Some(AltOrder::Priority) => (0..branch).all(|earlier| !self.can_commit(outside, instance, earlier)),
+            Some(AltOrder::Priority) => (0..branch).all(|earlier| !self.can_commit(mode, instance, earlier)),
             Some(AltOrder::Fair) | None => true,
         }
     }
 
     /// Whether a branch is open and what it waits for is there.
-    fn can_commit(&mut self, outside: Outside, instance: u32, branch: u32) -> bool {
+    fn can_commit(&mut self, mode: EnvironmentMode, instance: u32, branch: u32) -> bool {
         let Some(branch_code) = self.open(instance, branch) else { return false };
         let (channel, sends) = match &branch_code.operation {
             OperationCode::In { channel, .. } => (*channel, false),
             OperationCode::Out { channel, .. } => (*channel, true),
-            OperationCode::After { .. } => return self.can_commit_outside(outside, instance, branch),
+            OperationCode::After { .. } => return self.environment_ready(mode, instance, branch),
         };
         if !self.is_internal(channel) {
-            return self.can_commit_outside(outside, instance, branch);
+            return self.environment_ready(mode, instance, branch);
         }
         for partner in 0..self.state.instances.len() as u32 {
             let branches = self.wait(partner).map_or(0, |wait| wait.branches.len() as u32);
             for other in 0..branches {
                 let (own, other) = ((instance, branch), (partner, other));
                 let (from, to) = if sends { (own, other) } else { (other, own) };
-                if self.can_meet(from, to) {
+                if self.can_rendezvous(from, to) {
                     return true;
                 }
             }
@@ -168,7 +168,7 @@ impl<'a> Scene<'a> {
 
     /// Whether a sender's and a receiver's branch, both open, can meet: same channel, message and pattern match. A
     /// payload or condition that would fault matches; the fault is raised when the step is taken.
-    pub(crate) fn can_meet(
+    pub(crate) fn can_rendezvous(
         &mut self,
         (sender, sender_branch): (u32, u32),
         (receiver, receiver_branch): (u32, u32),
@@ -192,7 +192,7 @@ impl<'a> Scene<'a> {
         };
         let changes_pools = region.is_some_and(|region| region.changes_pools) || condition_changes_pools(input);
         let before = changes_pools.then(|| self.state.pools.clone());
-        let matches = match self.evaluate(sender, out) {
+        let matches = match self.evaluate_message(sender, out) {
             Err(_) => true,
             Ok(_) => {
                 let memory = std::mem::take(&mut self.state.instances[sender as usize].frame.memory);
@@ -202,7 +202,7 @@ impl<'a> Scene<'a> {
             }
         };
         if let Some(region) = region {
-            wipe(region, &mut self.state.instances[sender as usize].frame);
+            clear_region(region, &mut self.state.instances[sender as usize].frame);
         }
         if let Some(pools) = before {
             self.state.pools = pools;

@@ -2,20 +2,20 @@
 //! takes the object next, and all objects are young again. Only manual memory leaves such references.
 
 use crate::code::Code;
-use crate::step::{Scene, State};
+use crate::step::{State, StepContext};
 use crate::store::{Pools, set_word, word};
 use quaject_esp_ir::ir::{PoolId, Program, Type};
 
-impl Scene<'_> {
+impl StepContext<'_> {
     /// Forgets the references that the step has left without an object.
-    pub(crate) fn retire(&mut self) {
-        if !self.state.pools.pools.iter().any(|pool| pool.aged) {
+    pub(crate) fn clear_dangling(&mut self) {
+        if !self.state.pools.pools.iter().any(|pool| pool.has_dangling) {
             return;
         }
         self.state.replace_references(self.program, self.code, |pools, pool, reference| {
-            pools.get(pool).rejuvenated(reference)
+            pools.get(pool).normalized(reference)
         });
-        self.state.pools.pools.iter_mut().for_each(crate::store::Pool::rejuvenate);
+        self.state.pools.pools.iter_mut().for_each(crate::store::Pool::reset_generations);
     }
 }
 

@@ -1,46 +1,46 @@
-//! Rest: what a program is in when it can take no step (reference, section 8). Finds the instances that something can
+//! Blocking: what a program is in when it can take no step (reference, section 8). Finds the instances that something can
 //! still wake, as the least such set, and tells sleep, end and deadlock apart.
 
 use crate::code::{BranchCode, GuardCode, OperationCode, WaitCode};
-use crate::outside::Supply;
-use crate::report::{FaultReport, Outcome, Resting};
-use crate::step::{Control, Scene, channel_of};
-use crate::world::Readiness;
-use quaject_esp_ir::deadlock::{WaitsFor, by_member};
-use quaject_esp_ir::ir::{ChannelId, Direction, Fault, ProcessId, Rest};
+use crate::environment::Readiness;
+use crate::environment_io::Input;
+use crate::report::{AwaitedEvents, FaultReport, Outcome};
+use crate::step::{Control, StepContext, channel_of};
+use quaject_esp_ir::deadlock::{WaitForEdge, edges_by_member};
+use quaject_esp_ir::ir::{Blocking, ChannelId, Direction, Fault, ProcessId};
 
 /// What could wake an instance by itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Hope {
+enum WakeSource {
     /// Nothing.
     None,
     /// The world or the clock.
-    Outside,
+    Environment,
     /// Any other instance that is wakeable: it may release objects.
-    Others,
+    OtherInstances,
 }
 
-impl Scene<'_> {
+impl StepContext<'_> {
     /// What a state without possible steps is: at rest, ended, or deadlocked.
-    pub(crate) fn rest(&mut self) -> Outcome {
-        let mut resting = Resting::default();
+    pub(crate) fn classify_quiescence(&mut self) -> Outcome {
+        let mut resting = AwaitedEvents::default();
         let count = self.state.instances.len();
         let mut wakeable = vec![false; count];
         let mut others = vec![false; count];
         for instance in 0..count as u32 {
             let Some(wait) = self.wait(instance) else { continue };
             for (number, branch) in wait.branches.iter().enumerate() {
-                match self.hope(instance, number as u32, branch, &mut resting) {
-                    Hope::None => {}
-                    Hope::Outside => wakeable[instance as usize] = true,
-                    Hope::Others => others[instance as usize] = true,
+                match self.wake_source(instance, number as u32, branch, &mut resting) {
+                    WakeSource::None => {}
+                    WakeSource::Environment => wakeable[instance as usize] = true,
+                    WakeSource::OtherInstances => others[instance as usize] = true,
                 }
             }
         }
         self.spread(&mut wakeable, &others);
         let stuck: Vec<u32> = (0..count as u32)
             .filter(|instance| {
-                let idle = self.wait(*instance).is_some_and(|wait| wait.rest == Rest::Idle);
+                let idle = self.wait(*instance).is_some_and(|wait| wait.blocking == Blocking::MayBlockForever);
                 self.state.instances[*instance as usize].control != Control::Ended
                     && !wakeable[*instance as usize]
                     && !idle
@@ -56,41 +56,49 @@ impl Scene<'_> {
         resting.readable.dedup();
         resting.writable.sort_unstable();
         resting.writable.dedup();
-        Outcome::Resting(resting)
+        Outcome::Quiescent(resting)
     }
 
-    fn hope(&mut self, instance: u32, number: u32, branch: &BranchCode, resting: &mut Resting) -> Hope {
+    fn wake_source(
+        &mut self,
+        instance: u32,
+        number: u32,
+        branch: &BranchCode,
+        resting: &mut AwaitedEvents,
+    ) -> WakeSource {
         let known = self.state.instances[instance as usize].branches[number as usize];
         if !known.open {
             return match branch.guard {
-                GuardCode::Region(_) => Hope::Others,
-                GuardCode::Open | GuardCode::Register(_) => Hope::None,
+                GuardCode::Region(_) => WakeSource::OtherInstances,
+                GuardCode::Open | GuardCode::Register(_) => WakeSource::None,
             };
         }
         match &branch.operation {
             OperationCode::After { .. } => {
                 let earliest = resting.deadline_ns.map_or(known.deadline_ns, |time| time.min(known.deadline_ns));
                 resting.deadline_ns = Some(earliest);
-                Hope::Outside
+                WakeSource::Environment
             }
-            OperationCode::In { channel, .. } if !self.is_internal(*channel) => match self.supply(instance, number) {
-                Supply::Closed => Hope::None,
-                Supply::Starved => Hope::Others,
-                Supply::Refused => Hope::Outside,
-                Supply::Pending | Supply::Matching => {
-                    resting.readable.push(*channel);
-                    Hope::Outside
+            OperationCode::In { channel, .. } if !self.is_internal(*channel) => {
+                match self.input_for(instance, number) {
+                    Input::Closed => WakeSource::None,
+                    Input::Starved => WakeSource::OtherInstances,
+                    Input::Refused => WakeSource::Environment,
+                    Input::Pending | Input::Matching => {
+                        resting.readable.push(*channel);
+                        WakeSource::Environment
+                    }
                 }
-            },
+            }
             OperationCode::Out { channel, .. } if !self.is_internal(*channel) => {
-                if self.state.closed[channel.0 as usize] || self.world.readiness(*channel) == Readiness::Closed {
+                if self.state.closed[channel.0 as usize] || self.environment.readiness(*channel) == Readiness::Closed {
                     self.state.closed[channel.0 as usize] = true;
-                    return Hope::None;
+                    return WakeSource::None;
                 }
                 resting.writable.push(*channel);
-                Hope::Outside
+                WakeSource::Environment
             }
-            OperationCode::In { .. } | OperationCode::Out { .. } => Hope::None,
+            OperationCode::In { .. } | OperationCode::Out { .. } => WakeSource::None,
         }
     }
 
@@ -154,7 +162,7 @@ impl Scene<'_> {
             for (branch, _) in wait.branches.iter().zip(known).filter(|(_, known)| known.open) {
                 if let Some(channel) = channel_of(branch) {
                     let direction = direction(branch);
-                    waits.push(WaitsFor {
+                    waits.push(WaitForEdge {
                         instance: *instance,
                         location: branch.location,
                         operation: Some((channel, direction)),
@@ -164,7 +172,7 @@ impl Scene<'_> {
             }
             if waits.len() == before {
                 let location = wait.location;
-                waits.push(WaitsFor { instance: *instance, location, operation: None, partners: Vec::new() });
+                waits.push(WaitForEdge { instance: *instance, location, operation: None, partners: Vec::new() });
             }
         }
         let location = waits.first().map(|wait| wait.location).unwrap_or_default();
@@ -174,8 +182,8 @@ impl Scene<'_> {
             let members = self.wait(*instance).into_iter().flat_map(|wait| wait.members.iter());
             members.filter(|(branch, _)| known[*branch as usize].open).map(|(_, wait)| (*instance, wait))
         });
-        let members: Vec<(u32, &WaitsFor)> = members.collect();
-        let waits = by_member(waits, &members);
+        let members: Vec<(u32, &WaitForEdge)> = members.collect();
+        let waits = edges_by_member(waits, &members);
         FaultReport { fault: Fault::Deadlock, instance: first, location, channel, name: None, waits }
     }
 }

@@ -36,7 +36,7 @@ impl Machine<'_> {
     /// Numbers the objects of every pool anew. Two states between steps are then equal if a one-to-one map of the objects
     /// of each pool makes one into the other and somebody holds every object that is not free. The states before and
     /// after are such a pair, whoever holds what. The state is one of this program, with no step under way.
-    pub fn renumber(&self, state: &mut State) {
+    pub fn canonicalize_heap(&self, state: &mut State) {
         if state.pools.pools.iter().all(|pool| pool.counts.len() <= 1) {
             return;
         }

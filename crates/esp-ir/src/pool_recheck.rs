@@ -6,15 +6,15 @@ use crate::cfg::region_blocks;
 use crate::ir::{BlockId, Body, Boundary, ChannelId, Op, Operation, Pattern, Payload, Program, Terminator, Wait};
 
 /// What decides of a wait whether it is asked again: the same for every schedule.
-pub struct Exhaustion {
+pub struct PoolRecheck {
     has_pools: bool,
     /// Per channel: whether a message may be refused by a reader who waits for one.
     refuses: Vec<bool>,
 }
 
-impl Exhaustion {
+impl PoolRecheck {
     /// Looks at all readers of a program.
-    pub fn new(program: &Program) -> Exhaustion {
+    pub fn new(program: &Program) -> PoolRecheck {
         let mut refuses = vec![false; program.channels.len()];
         for block in program.processes.iter().flat_map(|process| &process.body.blocks) {
             let Terminator::Wait(wait) = &block.terminator else { continue };
@@ -26,11 +26,11 @@ impl Exhaustion {
         }
         let internal = program.channels.iter().map(|channel| channel.boundary == Boundary::Internal);
         let refuses = refuses.into_iter().zip(internal).map(|(refuses, internal)| refuses && internal).collect();
-        Exhaustion { has_pools: !program.types.pools().is_empty(), refuses }
+        PoolRecheck { has_pools: !program.types.pools().is_empty(), refuses }
     }
 
     /// Whether an instance that waits here is asked again when everything rests.
-    pub fn asks_again(&self, body: &Body, wait: &Wait) -> bool {
+    pub fn retries_at_quiescence(&self, body: &Body, wait: &Wait) -> bool {
         let refuses = |channel: &ChannelId| self.refuses[channel.0 as usize];
         self.has_pools
             && wait.branches.iter().any(|branch| match &branch.operation {

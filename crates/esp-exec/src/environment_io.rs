@@ -3,18 +3,18 @@
 
 use crate::code::{Code, OperationCode};
 use crate::datum::{Datum, conforms};
+use crate::environment::{Offer, Readiness};
 use crate::execute::Trap;
 use crate::matching::{message_parts, references, release_all};
 use crate::report::FaultReport;
-use crate::step::{Outside, Scene, Workspace, channel_of, report};
-use crate::store::{Pools, Space, Spot, View, objects_needed, write_datum};
-use crate::trial::condition_changes_pools;
-use crate::world::{Offer, Readiness};
+use crate::speculate::condition_changes_pools;
+use crate::step::{EnvironmentMode, StepContext, Workspace, channel_of, report};
+use crate::store::{Address, DataView, MemorySpace, Pools, objects_needed, write_datum};
 use quaject_esp_ir::ir::{ChannelId, Fault, PoolId, Program};
 
 /// What a channel that the world writes offers to one branch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Supply {
+pub(crate) enum Input {
     /// A message that matches.
     Matching,
     /// A message that does not match.
@@ -25,22 +25,22 @@ pub(crate) enum Supply {
     Closed,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> StepContext<'a> {
     /// Whether an open branch on an external channel or a time can commit.
-    pub(crate) fn can_commit_outside(&mut self, outside: Outside, instance: u32, branch: u32) -> bool {
+    pub(crate) fn environment_ready(&mut self, mode: EnvironmentMode, instance: u32, branch: u32) -> bool {
         let Some(branch_code) = self.open(instance, branch) else { return false };
-        if outside == Outside::AsTraced {
+        if mode == EnvironmentMode::AsTraced {
             return false;
         }
         match &branch_code.operation {
             OperationCode::In { channel, .. } if !self.is_internal(*channel) => {
-                self.supply(instance, branch) == Supply::Matching
+                self.input_for(instance, branch) == Input::Matching
             }
             OperationCode::Out { channel, .. } if !self.is_internal(*channel) => {
                 if self.state.closed[channel.0 as usize] {
                     return false;
                 }
-                match self.world.readiness(*channel) {
+                match self.environment.readiness(*channel) {
                     Readiness::Ready => true,
                     Readiness::Busy => false,
                     Readiness::Closed => {
@@ -51,88 +51,88 @@ impl<'a> Scene<'a> {
             }
             OperationCode::After { .. } => {
                 let deadline_ns = self.state.instances[instance as usize].branches[branch as usize].deadline_ns;
-                self.world.now_ns() >= deadline_ns
+                self.environment.now_ns() >= deadline_ns
             }
             OperationCode::In { .. } | OperationCode::Out { .. } => false,
         }
     }
 
     /// What the world offers to a branch that reads from it.
-    pub(crate) fn supply(&mut self, instance: u32, branch: u32) -> Supply {
-        let Some(branch_code) = self.open(instance, branch) else { return Supply::Pending };
-        let OperationCode::In { channel, .. } = &branch_code.operation else { return Supply::Pending };
+    pub(crate) fn input_for(&mut self, instance: u32, branch: u32) -> Input {
+        let Some(branch_code) = self.open(instance, branch) else { return Input::Pending };
+        let OperationCode::In { channel, .. } = &branch_code.operation else { return Input::Pending };
         if self.state.closed[channel.0 as usize] {
-            return Supply::Closed;
+            return Input::Closed;
         }
-        let message = match self.world.peek(*channel) {
+        let message = match self.environment.peek(*channel) {
             Offer::Message(message) => message,
-            Offer::Pending => return Supply::Pending,
+            Offer::Pending => return Input::Pending,
             Offer::Closed => {
                 self.state.closed[channel.0 as usize] = true;
-                return Supply::Closed;
+                return Input::Closed;
             }
         };
         let before = condition_changes_pools(branch_code).then(|| self.state.pools.clone());
-        match self.work.lay_out(self.program, self.code, &mut self.state.pools, *channel, message) {
+        match self.work.lay_out_message(self.program, self.code, &mut self.state.pools, *channel, message) {
             Ok(true) => {}
-            Ok(false) => return Supply::Starved,
+            Ok(false) => return Input::Starved,
             // Not a message of this channel: it is taken, and the fault raised then.
-            Err(_) => return Supply::Matching,
+            Err(_) => return Input::Matching,
         }
-        let outside = std::mem::take(&mut self.work.outside);
-        let matches = self.try_match(&outside, instance, branch_code);
-        self.work.outside = outside;
+        let message_memory = std::mem::take(&mut self.work.message_memory);
+        let matches = self.try_match(&message_memory, instance, branch_code);
+        self.work.message_memory = message_memory;
         match before {
             Some(pools) => self.state.pools = pools,
-            None => self.give_back(*channel).expect("the objects of a message are held by it alone"),
+            None => self.release_laid_out(*channel).expect("the objects of a message are held by it alone"),
         }
-        if matches { Supply::Matching } else { Supply::Refused }
+        if matches { Input::Matching } else { Input::Refused }
     }
 
     /// Releases the message that was laid out last.
-    fn give_back(&mut self, channel: ChannelId) -> Result<(), Fault> {
-        let view = View { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
+    fn release_laid_out(&mut self, channel: ChannelId) -> Result<(), Fault> {
+        let view = DataView { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
         let mut objects: Vec<(PoolId, u32)> = Vec::new();
         for (ty, part) in self.program.channels[channel.0 as usize].payload.iter().zip(&self.work.parts) {
-            references(view, *ty, *part, &self.work.outside, &mut objects);
+            references(view, *ty, *part, &self.work.message_memory, &mut objects);
         }
         release_all(self.program, &self.code.layouts, &mut self.state.pools, &objects)
     }
 
-    pub(crate) fn take_from_world(&mut self, instance: u32, branch: u32) -> Result<(), Box<FaultReport>> {
+    pub(crate) fn receive_from_environment(&mut self, instance: u32, branch: u32) -> Result<(), Box<FaultReport>> {
         let branch = self.branch(instance, branch);
         let channel = channel_of(branch).expect("a message comes on a channel");
         let trap = |fault| report(instance, Trap::at(fault, branch.location), Some(channel));
-        let Offer::Message(message) = self.world.peek(channel) else {
+        let Offer::Message(message) = self.environment.peek(channel) else {
             unreachable!("the message stays on offer until it is taken")
         };
-        self.work.lay_out(self.program, self.code, &mut self.state.pools, channel, message).map_err(trap)?;
-        let outside = std::mem::take(&mut self.work.outside);
-        let received = self.receive(&outside, instance, branch);
-        self.work.outside = outside;
+        self.work.lay_out_message(self.program, self.code, &mut self.state.pools, channel, message).map_err(trap)?;
+        let message_memory = std::mem::take(&mut self.work.message_memory);
+        let received = self.receive(&message_memory, instance, branch);
+        self.work.message_memory = message_memory;
         received?;
-        self.give_back(channel).map_err(trap)?;
-        self.world.take(channel);
+        self.release_laid_out(channel).map_err(trap)?;
+        self.environment.take(channel);
         self.leave(instance, branch);
         Ok(())
     }
 
     /// The message in `parts` as the world sees it.
     pub(crate) fn datums(&self, sender: u32, channel: ChannelId) -> Result<Vec<Datum>, Fault> {
-        let view = View { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
+        let view = DataView { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
         let memory = &self.state.instances[sender as usize].frame.memory;
         let types = &self.program.channels[channel.0 as usize].payload;
         types.iter().zip(&self.work.parts).map(|(ty, part)| view.datum(*ty, *part, memory)).collect()
     }
 
-    pub(crate) fn give_to_world(&mut self, instance: u32, branch: u32) -> Result<(), Box<FaultReport>> {
+    pub(crate) fn send_to_environment(&mut self, instance: u32, branch: u32) -> Result<(), Box<FaultReport>> {
         let branch = self.branch(instance, branch);
         let channel = channel_of(branch).expect("a message goes on a channel");
-        let passed = self.evaluate(instance, branch).map_err(|trap| report(instance, *trap, Some(channel)))?;
+        let passed = self.evaluate_message(instance, branch).map_err(|trap| report(instance, *trap, Some(channel)))?;
         let message = self.datums(instance, channel);
         let message = message.map_err(|fault| report(instance, Trap::at(fault, branch.location), Some(channel)))?;
-        self.give(instance, passed, branch)?;
-        self.world.put(channel, &message);
+        self.release_moved(instance, passed, branch)?;
+        self.environment.put(channel, &message);
         self.leave(instance, branch);
         Ok(())
     }
@@ -140,7 +140,7 @@ impl<'a> Scene<'a> {
 
 impl Workspace {
     /// Lays a message from outside out in memory, taking objects for its boxed parts; false if a pool has too few.
-    fn lay_out(
+    fn lay_out_message(
         &mut self,
         program: &Program,
         code: &Code,
@@ -161,15 +161,15 @@ impl Workspace {
                 return Ok(false);
             }
         }
-        let view = View { program, layouts: &code.layouts, pools };
+        let view = DataView { program, layouts: &code.layouts, pools };
         self.parts.clear();
         let size = message_parts(view, types, &mut self.parts);
-        self.outside.clear();
-        self.outside.resize(size, 0);
+        self.message_memory.clear();
+        self.message_memory.resize(size, 0);
         let mut at = 0;
         for (ty, datum) in types.iter().zip(message) {
-            let spot = Spot { space: Space::Frame, at };
-            write_datum(program, &code.layouts, pools, &mut self.outside, *ty, spot, datum)?;
+            let address = Address { space: MemorySpace::Frame, at };
+            write_datum(program, &code.layouts, pools, &mut self.message_memory, *ty, address, datum)?;
             at += code.layouts.size(*ty);
         }
         Ok(true)

@@ -5,18 +5,18 @@ use crate::datum::Datum;
 use quaject_esp_ir::ir::{ChannelId, ExternId};
 
 /// The world around one running program. No method blocks.
-pub trait World {
-    /// The oldest message on offer at an `external out` channel. It stays on offer until [`World::take`]: a reader
+pub trait Environment {
+    /// The oldest message on offer at an `external out` channel. It stays on offer until [`Environment::take`]: a reader
     /// whose pattern refuses it leaves it where it is, and later messages wait behind it.
     fn peek(&mut self, channel: ChannelId) -> Offer<'_>;
 
-    /// The message last seen by [`World::peek`] has been received.
+    /// The message last seen by [`Environment::peek`] has been received.
     fn take(&mut self, channel: ChannelId);
 
-    /// Whether an `external in` channel accepts a message now. The answer holds until the next [`World::put`] there.
+    /// Whether an `external in` channel accepts a message now. The answer holds until the next [`Environment::put`] there.
     fn readiness(&mut self, channel: ChannelId) -> Readiness;
 
-    /// Accepts a message; called only right after [`World::readiness`] said `Ready`.
+    /// Accepts a message; called only right after [`Environment::readiness`] said `Ready`.
     fn put(&mut self, channel: ChannelId, message: &[Datum]);
 
     /// The time in nanoseconds since some fixed moment. Never goes back.

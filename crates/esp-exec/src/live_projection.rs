@@ -10,7 +10,7 @@ use quaject_esp_ir::sets::Set;
 
 /// Where an instance stands, in blocks of its process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Place {
+pub enum ProgramPoint {
     /// Before it runs this block.
     Before(BlockId),
     /// At the operation that this block ends with.
@@ -18,26 +18,26 @@ pub enum Place {
     /// At the end of its text.
     Ended,
     /// On a fast path of another instance.
-    Lent,
+    Captured,
     /// Within a block: it was interrupted there.
     Within,
 }
 
 /// What matters to each process where others can see it: registers and slots that it may still read.
 #[derive(Debug)]
-pub struct Matters(Vec<OfProcess>);
+pub struct LiveState(Vec<ProcessLiveness>);
 
 #[derive(Debug)]
-struct OfProcess {
+struct ProcessLiveness {
     starts: Vec<Pc>,
     /// Per block: the wait it ends with.
     waits: Vec<Option<u32>>,
-    before: Vec<Matter>,
-    at: Vec<Matter>,
+    before: Vec<LiveStorage>,
+    at: Vec<LiveStorage>,
 }
 
 #[derive(Debug)]
-struct Matter {
+struct LiveStorage {
     registers: Vec<u32>,
     /// Offset and size.
     slots: Vec<(usize, usize)>,
@@ -45,14 +45,14 @@ struct Matter {
 
 impl Machine<'_> {
     /// Finds out, once for a program, what matters where.
-    pub fn matters(&self) -> Matters {
+    pub fn live_state(&self) -> LiveState {
         let processes = self.program().processes.iter().zip(&self.code.processes).map(|(process, code)| {
             let body = &process.body;
             let of = |live: Set| {
                 let count = body.values.len() as u32;
                 let (registers, slots): (Vec<u32>, Vec<u32>) =
                     live.numbers().into_iter().partition(|number| *number < count);
-                Matter { registers, slots: slots.iter().map(|slot| code.slots[(slot - count) as usize]).collect() }
+                LiveStorage { registers, slots: slots.iter().map(|slot| code.slots[(slot - count) as usize]).collect() }
             };
             let mut starts = Vec::new();
             let mut waits = Vec::new();
@@ -65,49 +65,58 @@ impl Machine<'_> {
                 count += u32::from(is_wait);
             }
             let on_paths = OnPaths::default();
-            OfProcess {
+            ProcessLiveness {
                 starts,
                 waits,
                 before: live_everywhere(body, &code.slots, &on_paths).into_iter().map(of).collect(),
                 at: live_at_waits(body, &code.slots, &on_paths).into_iter().map(of).collect(),
             }
         });
-        Matters(processes.collect())
+        LiveState(processes.collect())
     }
 
     /// Where an instance stands.
-    pub fn place(&self, state: &State, instance: u32, matters: &Matters) -> Place {
+    pub fn program_point(&self, state: &State, instance: u32, live_state: &LiveState) -> ProgramPoint {
         if state.unfinished == Some(instance) {
-            return Place::Within;
+            return ProgramPoint::Within;
         }
         let (ProcessId(process), _) = self.code.instances[instance as usize];
         match state.control(instance) {
-            Control::Running { at } => match matters.0[process as usize].starts.binary_search(&at) {
-                Ok(block) => Place::Before(BlockId(block as u32)),
-                Err(_) => Place::Within,
+            Control::Running { at } => match live_state.0[process as usize].starts.binary_search(&at) {
+                Ok(block) => ProgramPoint::Before(BlockId(block as u32)),
+                Err(_) => ProgramPoint::Within,
             },
-            Control::Waiting { wait } => Place::At(self.code.processes[process as usize].waits[wait as usize].block),
-            Control::Lent { .. } => Place::Lent,
-            Control::Ended => Place::Ended,
+            Control::Waiting { wait } => {
+                ProgramPoint::At(self.code.processes[process as usize].waits[wait as usize].block)
+            }
+            Control::CapturedByPath { .. } => ProgramPoint::Captured,
+            Control::Ended => ProgramPoint::Ended,
         }
     }
 
     /// Has an instance stand at a place of this program, with what matters there as it is in a state of another program,
     /// whose process begins with the same values and slots. False if it cannot stand there.
-    pub fn adopt(&self, state: &mut State, from: &State, instance: u32, place: Place, matters: &Matters) -> bool {
+    pub fn project(
+        &self,
+        state: &mut State,
+        from: &State,
+        instance: u32,
+        place: ProgramPoint,
+        live_state: &LiveState,
+    ) -> bool {
         let (ProcessId(process), _) = self.code.instances[instance as usize];
-        let of = &matters.0[process as usize];
+        let of = &live_state.0[process as usize];
         let (control, matter) = match place {
-            Place::Before(BlockId(block)) => match of.starts.get(block as usize) {
+            ProgramPoint::Before(BlockId(block)) => match of.starts.get(block as usize) {
                 Some(at) => (Control::Running { at: *at }, Some(&of.before[block as usize])),
                 None => return false,
             },
-            Place::At(BlockId(block)) => match of.waits.get(block as usize) {
+            ProgramPoint::At(BlockId(block)) => match of.waits.get(block as usize) {
                 Some(Some(wait)) => (Control::Waiting { wait: *wait }, Some(&of.at[*wait as usize])),
                 Some(None) | None => return false,
             },
-            Place::Ended => (Control::Ended, None),
-            Place::Lent | Place::Within => return false,
+            ProgramPoint::Ended => (Control::Ended, None),
+            ProgramPoint::Captured | ProgramPoint::Within => return false,
         };
         let (source, target) = (&from.instances[instance as usize], &mut state.instances[instance as usize]);
         target.control = control;

@@ -7,11 +7,11 @@
 //! ```
 
 use crate::code::{EnterCode, LeaveCode, Pc, ResumeCode};
-use crate::step::{Control, Scene};
+use crate::step::{Control, StepContext};
 use quaject_esp_ir::ir::{PathMember, SlotId};
 
 /// What an entry test says.
-pub(crate) enum Entry {
+pub(crate) enum EntryResult {
     /// The members are lent from now on.
     Entered,
     /// A member is not in place, and some member is about to run.
@@ -20,19 +20,19 @@ pub(crate) enum Entry {
     Refused,
 }
 
-impl Scene<'_> {
+impl StepContext<'_> {
     /// The entry test: whether every member is in place.
-    pub(crate) fn enter_path(&mut self, instance: u32, enter: &EnterCode) -> Entry {
+    pub(crate) fn enter_path(&mut self, instance: u32, enter: &EnterCode) -> EntryResult {
         let path = &self.program.paths[enter.path.0 as usize];
         if path.trigger != instance {
-            return Entry::Refused;
+            return EntryResult::Refused;
         }
         if !path.members.iter().all(|member| self.is_in_place(member)) {
             let runs = |member: &PathMember| matches!(self.state.control(member.instance), Control::Running { .. });
-            return if path.members.iter().any(runs) { Entry::Later } else { Entry::Refused };
+            return if path.members.iter().any(runs) { EntryResult::Later } else { EntryResult::Refused };
         }
-        if self.world.declines() {
-            return Entry::Refused;
+        if self.environment.declines() {
+            return EntryResult::Refused;
         }
         let mut parameters = enter.parameters.iter();
         for member in &path.members {
@@ -46,18 +46,19 @@ impl Scene<'_> {
             }
             let control = &mut self.state.instances[member.instance as usize].control;
             if let Control::Waiting { wait } = *control {
-                *control = Control::Lent { wait };
-                self.work.taken.push((member.instance, wait));
+                *control = Control::CapturedByPath { wait };
+                self.work.captured.push((member.instance, wait));
             }
         }
-        Entry::Entered
+        EntryResult::Entered
     }
 
     /// Whether an instance is on a fast path that it has entered.
     pub(crate) fn is_on_path(&self, instance: u32) -> bool {
         self.program.paths.iter().any(|path| {
-            let lent = |member: &PathMember| matches!(self.state.control(member.instance), Control::Lent { .. });
-            path.trigger == instance && path.members.first().is_some_and(lent)
+            let captured =
+                |member: &PathMember| matches!(self.state.control(member.instance), Control::CapturedByPath { .. });
+            path.trigger == instance && path.members.first().is_some_and(captured)
         })
     }
 
@@ -84,7 +85,7 @@ impl Scene<'_> {
                 self.state.instances[instance as usize].frame.memory[at..at + size].fill(0);
             }
         }
-        self.work.returned.extend(leave.members.iter().map(|(number, _)| path.members[*number as usize].instance));
+        self.work.resumed.extend(leave.members.iter().map(|(number, _)| path.members[*number as usize].instance));
         self.resume_trigger(instance, &leave.trigger)
     }
 
@@ -106,7 +107,7 @@ impl Scene<'_> {
                 body.waits[wait as usize].block == block
                     && self.state.instances[member.instance as usize].branches[branch as usize].open
             }
-            Control::Running { .. } | Control::Lent { .. } | Control::Ended => false,
+            Control::Running { .. } | Control::CapturedByPath { .. } | Control::Ended => false,
         }
     }
 
