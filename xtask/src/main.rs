@@ -42,7 +42,9 @@ cargo xtask compare-c OLD_QJ [NEW_QJ]
                                    compare the C that two builds of qj generate for every program of the repository in
                                    every mode, names and comments excepted; NEW_QJ defaults to a build of this tree
 cargo xtask codegen                write the emitters that machines/*.spec generate
-cargo xtask install --prefix DIR   build a release and install qj, man pages, completions, headers, examples
+cargo xtask install --prefix DIR [--libdir DIR] [--destdir DIR]
+                                   build a release and install qj, man pages, completions, headers, C libraries, examples;
+                                   --libdir is below the prefix unless absolute; --destdir, or DESTDIR, goes in front
 cargo xtask tools                  install what the tests need, and no more
 
 exit status: 0 done, 1 a task failed, 2 wrong usage
@@ -61,7 +63,7 @@ enum Task {
     Simulate { program: Option<String>, hours: u64 },
     ListBenches,
     Bench { name: String, arguments: Vec<std::ffi::OsString> },
-    Install { prefix: PathBuf },
+    Install(install::Layout),
 }
 
 fn main() -> ExitCode {
@@ -87,7 +89,7 @@ fn main() -> ExitCode {
         Task::Simulate { program, hours } => simulate::run(program.as_deref(), hours),
         Task::ListBenches => bench::list(),
         Task::Bench { name, arguments } => bench::run(&name, &arguments),
-        Task::Install { prefix } => install::run(&prefix),
+        Task::Install(layout) => install::run(&layout),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -147,14 +149,7 @@ fn read_arguments() -> Result<Task, lexopt::Error> {
             Some(Value(name)) => Ok(Task::Bench { name: name.string()?, arguments: parser.raw_args()?.collect() }),
             Some(other) => Err(other.unexpected()),
         },
-        "install" => match parser.next()? {
-            Some(Long("prefix")) => {
-                let prefix = PathBuf::from(parser.value()?);
-                no_more(&mut parser, Task::Install { prefix })
-            }
-            Some(other) => Err(other.unexpected()),
-            None => Err("install needs --prefix DIR".into()),
-        },
+        "install" => install_layout(&mut parser).map(Task::Install),
         other => Err(format!("there is no task `{other}`").into()),
     }
 }
@@ -173,6 +168,22 @@ fn program_and_number(
         }
     }
     Ok((program, number))
+}
+
+/// `--prefix DIR [--libdir DIR] [--destdir DIR]`
+fn install_layout(parser: &mut lexopt::Parser) -> Result<install::Layout, lexopt::Error> {
+    let (mut prefix, mut libdir, mut destdir) = (None, None, std::env::var_os("DESTDIR").map(PathBuf::from));
+    while let Some(argument) = parser.next()? {
+        match argument {
+            Long("prefix") => prefix = Some(PathBuf::from(parser.value()?)),
+            Long("libdir") => libdir = Some(PathBuf::from(parser.value()?)),
+            Long("destdir") => destdir = Some(PathBuf::from(parser.value()?)),
+            other => return Err(other.unexpected()),
+        }
+    }
+    let prefix = prefix.ok_or("install needs --prefix DIR")?;
+    install::Layout::new(&prefix, libdir.as_deref(), destdir.as_deref())
+        .map_err(|error| format!("the working folder is not known: {error}").into())
 }
 
 fn no_more(parser: &mut lexopt::Parser, task: Task) -> Result<Task, lexopt::Error> {

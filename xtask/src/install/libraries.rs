@@ -1,0 +1,194 @@
+//! The C libraries: headers, archives and shared objects, and the files by which pkg-config and CMake find them.
+
+use std::path::PathBuf;
+
+use super::Layout;
+use super::files::{copy, copy_folder, entries, link, write};
+use crate::run::{Failure, cargo, output_of, root};
+
+/// A library that C programs use.
+pub(super) struct Library {
+    /// That of its crate without `quaject-`.
+    pub(super) name: &'static str,
+    description: &'static str,
+    form: Form,
+}
+
+/// What there is to link with.
+enum Form {
+    /// Nothing: everything is in the headers.
+    Headers,
+    /// An archive that the build script of the crate compiles from C.
+    Archive,
+    /// An archive and a shared object with the functions of the crate's feature `c`.
+    Rust,
+}
+
+pub(super) const LIBRARIES: &[Library] = &[
+    Library {
+        name: "ac",
+        description: "Asynchronous C: blocks of tasks with lazily owned stacks",
+        form: Form::Archive,
+    },
+    Library { name: "esp", description: "Run-time header of C that qj generates", form: Form::Headers },
+    Library {
+        name: "filter",
+        description: "Packet filters by the thousand, merged into one classifier",
+        form: Form::Rust,
+    },
+    Library {
+        name: "pipe",
+        description: "Copy, checksum and other steps, composed into one pass over memory",
+        form: Form::Rust,
+    },
+    Library { name: "queue", description: "Lock-free rings in shared memory", form: Form::Headers },
+    Library { name: "vcode", description: "Machine code written in place", form: Form::Headers },
+];
+
+/// The version of the packages, `0.1.0`.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The part of the version that programs depend on: before 1.0 each minor version may break.
+fn interface_version() -> &'static str {
+    VERSION.rsplit_once('.').expect("a version has three parts").0
+}
+
+/// Headers, libraries, and the descriptions of all of them.
+pub(super) fn install(layout: &Layout) -> Result<(), Failure> {
+    install_headers(layout)?;
+    LIBRARIES.iter().try_for_each(|library| install_library(layout, library))?;
+    let folder = "cmake/quaject";
+    write(&layout.staged_library(&format!("{folder}/quaject-config.cmake")), cmake_config(layout).as_bytes())?;
+    write(&layout.staged_library(&format!("{folder}/quaject-config-version.cmake")), cmake_version().as_bytes())
+}
+
+/// The C headers of every crate.
+pub(super) fn install_headers(layout: &Layout) -> Result<(), Failure> {
+    for headers in entries(&root().join("crates"))?.iter().map(|folder| folder.join("include")) {
+        if headers.is_dir() {
+            copy_folder(&headers, &layout.staged("include"))?;
+        }
+    }
+    Ok(())
+}
+
+/// One library with its `.pc` file.
+pub(super) fn install_library(layout: &Layout, library: &Library) -> Result<(), Failure> {
+    match library.form {
+        Form::Headers => {}
+        Form::Archive => copy(&built_archive(library.name)?, &layout.staged_library(&archive_name(library.name)))?,
+        Form::Rust => install_rust_library(layout, library.name)?,
+    }
+    let place = format!("pkgconfig/quaject-{}.pc", library.name);
+    write(&layout.staged_library(&place), pkg_config(layout, library).as_bytes())
+}
+
+fn archive_name(name: &str) -> String {
+    format!("libquaject-{name}.a")
+}
+
+/// The archive that the build script of a crate has compiled.
+fn built_archive(name: &str) -> Result<PathBuf, Failure> {
+    let package = format!("quaject-{name}");
+    let arguments = ["build", "--release", "--package", &package, "--message-format", "json-render-diagnostics"];
+    let messages = output_of(&mut cargo(&arguments))?;
+    let folder = String::from_utf8_lossy(&messages).lines().find_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        let is_ours =
+            message["reason"] == "build-script-executed" && message["package_id"].as_str()?.contains(&package);
+        is_ours.then(|| message["out_dir"].as_str().map(PathBuf::from))?
+    });
+    let folder = folder.ok_or_else(|| Failure(format!("cargo does not name the folder of {}", archive_name(name))))?;
+    Ok(folder.join(archive_name(name)))
+}
+
+/// A static and a shared library with the functions of a crate's feature `c`.
+fn install_rust_library(layout: &Layout, name: &str) -> Result<(), Failure> {
+    let package = format!("quaject-{name}");
+    let soname = format!("lib{package}.so.{}", interface_version());
+    let kinds = ["--lib", "--crate-type", "staticlib,cdylib", "--features", "c"];
+    let mut build = cargo(&["rustc", "--release", "--package", &package, "--message-format"]);
+    build.arg("json-render-diagnostics").args(kinds);
+    build.args(["--", "-C", &format!("link-arg=-Wl,-soname,{soname}")]);
+    let messages = String::from_utf8_lossy(&output_of(&mut build)?).into_owned();
+    let built = |ending: &str| {
+        let file = format!("libquaject_{name}.{ending}");
+        let path = messages.split('"').find(|word| word.ends_with(&file)).map(PathBuf::from);
+        path.ok_or_else(|| Failure(format!("cargo does not name the place of {file}")))
+    };
+    copy(&built("a")?, &layout.staged_library(&archive_name(name)))?;
+    let file = format!("lib{package}.so.{VERSION}");
+    copy(&built("so")?, &layout.staged_library(&file))?;
+    super::strip(&layout.staged_library(&file))?;
+    link(&file, &layout.staged_library(&soname))?;
+    link(&soname, &layout.staged_library(&format!("lib{package}.so")))
+}
+
+/// What a program is linked with, and what else if it is linked statically.
+fn link_flags(library: &Library) -> (String, &'static str) {
+    match library.form {
+        Form::Headers => (String::new(), ""),
+        Form::Archive => (format!("-lquaject-{} -pthread -ldl", library.name), ""),
+        // What the standard library of Rust asks for; the unwinder as an archive, since `-static` finds no other.
+        Form::Rust => (format!("-lquaject-{}", library.name), "-lgcc_eh -lpthread -lm -ldl"),
+    }
+}
+
+fn pkg_config(layout: &Layout, library: &Library) -> String {
+    let Library { name, description, .. } = library;
+    let (libraries, private) = link_flags(library);
+    let mut text = format!(
+        "prefix={}\nincludedir=${{prefix}}/include\nlibdir={}\n\n\
+         Name: quaject-{name}\nDescription: {description}\nVersion: {VERSION}\nCflags: -I\"${{includedir}}\"\n",
+        layout.prefix().display(),
+        layout.libdir().display(),
+    );
+    if !libraries.is_empty() {
+        text += &format!("Libs: -L\"${{libdir}}\" {libraries}\n");
+    }
+    if !private.is_empty() {
+        text += &format!("Libs.private: {private}\n");
+    }
+    text
+}
+
+/// Imported targets, one per library; shared where there is a shared library.
+fn cmake_config(layout: &Layout) -> String {
+    let mut text = format!(
+        "# find_package(quaject) defines the targets quaject::NAME.\n\
+         set(quaject_include \"{}\")\nset(quaject_libdir \"{}\")\nfind_package(Threads REQUIRED)\n",
+        layout.prefix().join("include").display(),
+        layout.libdir().display(),
+    );
+    for library in LIBRARIES {
+        let name = library.name;
+        let (kind, location, needed) = match library.form {
+            Form::Headers => ("INTERFACE", None, ""),
+            Form::Archive => ("STATIC", Some(archive_name(name)), "Threads::Threads;${CMAKE_DL_LIBS}"),
+            Form::Rust => ("SHARED", Some(format!("libquaject-{name}.so")), ""),
+        };
+        text += &format!(
+            "\nif(NOT TARGET quaject::{name})\n  add_library(quaject::{name} {kind} IMPORTED)\n  \
+             set_target_properties(quaject::{name} PROPERTIES INTERFACE_INCLUDE_DIRECTORIES \"${{quaject_include}}\")\n"
+        );
+        if let Some(file) = location {
+            text += &format!(
+                "  set_target_properties(quaject::{name} PROPERTIES IMPORTED_LOCATION \"${{quaject_libdir}}/{file}\"\n    \
+                 INTERFACE_LINK_LIBRARIES \"{needed}\")\n"
+            );
+        }
+        text += "endif()\n";
+    }
+    text
+}
+
+/// CMake's protocol of versions: one satisfies a request if the interface is the same.
+fn cmake_version() -> String {
+    format!(
+        "set(PACKAGE_VERSION \"{VERSION}\")\n\
+         if(PACKAGE_FIND_VERSION VERSION_GREATER PACKAGE_VERSION OR NOT \"${{PACKAGE_FIND_VERSION}}.\" MATCHES \"^{}[.]\")\n  \
+         set(PACKAGE_VERSION_COMPATIBLE FALSE)\nelse()\n  set(PACKAGE_VERSION_COMPATIBLE TRUE)\nendif()\n\
+         if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)\n  set(PACKAGE_VERSION_EXACT TRUE)\nendif()\n",
+        interface_version().replace('.', "[.]"),
+    )
+}

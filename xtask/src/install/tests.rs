@@ -1,0 +1,178 @@
+//! Programs built against an installation, as its users build theirs.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use quaject_test_support::{quick_run, tool};
+
+use super::Layout;
+use super::libraries::{self, LIBRARIES, Library};
+use crate::run::root;
+
+/// Compiler, its language, what it is given beside what pkg-config says, the program, what the program prints.
+const PROGRAMS: &[(&str, &str, &[&str], &str, &str)] = &[
+    ("gcc", "c", &["-std=c11"], STRAIGHT, "12 both\n"),
+    ("clang", "c", &["-std=c11"], STRAIGHT, "12 both\n"),
+    ("g++", "cpp", &["-std=c++17"], LAMBDAS, "45\n"),
+    ("clang++", "cpp", &["-std=c++17"], LAMBDAS, "45\n"),
+    ("gcc", "c", &["-std=gnu11"], PAPER, "Got here.\nGot here too.\n"),
+    ("clang", "c", &["-std=gnu11", "-fblocks"], PAPER, "Got here.\nGot here too.\n"),
+];
+
+const STRAIGHT: &str = r#"
+    #include <quaject/ac/io.h>
+    #include <quaject/ac/ipc.h>
+    #include <stdio.h>
+    static void count(int value) { qj_ac_yield(), printf("%d", value), fflush(stdout); }
+    int main(void) {
+        DO_FINISH({ ASYNC_CALL(count, 1); ASYNC_CALL(count, 2); });
+        printf(" both\n");
+        return 0;
+    }"#;
+
+const LAMBDAS: &str = r#"
+    #include <quaject/ac.h>
+    #include <cstdio>
+    int main() {
+        int sum = 0, *to = &sum;
+        DO_FINISH({
+            for (int i = 0; i < 10; i++) ASYNC({ qj_ac_yield(); *to += i; });
+        });
+        std::printf("%d\n", sum);
+    }"#;
+
+/// Figure 1 of the paper.
+const PAPER: &str = r#"
+    #include <quaject/thc.h>
+    #include <stdio.h>
+    static void do_something(void) { THCYield(); printf("Got here too.\n"); }
+    static void do_something_else(void) { printf("Got here.\n"); }
+    int main(void) {
+        thc_init();
+        DO_FINISH({ ASYNC(do_something();); ASYNC(do_something_else();); });
+        thc_done();
+        return 0;
+    }"#;
+
+/// What a user does after `cargo xtask install`: asks pkg-config, compiles, runs; with every compiler and language.
+#[test]
+fn pkg_config_finds_the_library() {
+    if quick_run("a program built against an installed library") || tool(&["pkg-config"]).is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("there is room for temporary files");
+    // A prefix with a blank in it: pkg-config quotes it, and the shell below must understand.
+    let prefix = folder.path().join("a prefix");
+    let layout = Layout::new(&prefix, None, None).expect("the prefix is absolute");
+    libraries::install_headers(&layout).unwrap_or_else(|error| panic!("{}", error.0));
+    libraries::install_library(&layout, library("ac")).unwrap_or_else(|error| panic!("{}", error.0));
+    for (index, (compiler, ending, flags, program, expected)) in PROGRAMS.iter().enumerate() {
+        if tool(&[compiler]).is_none() {
+            continue;
+        }
+        let source = folder.path().join(format!("{index}.{ending}"));
+        fs::write(&source, program).expect("the folder is ours");
+        let output = built(&prefix, folder.path(), compiler, flags, &source, &index.to_string());
+        assert_eq!(output, *expected, "{compiler} {flags:?}");
+    }
+    // The servers, by the line at their top.
+    for server in ["echo", "httpd"] {
+        let source = root().join("crates/ac/examples/c").join(server).with_extension("c");
+        built(&prefix, folder.path(), "cc", &["-O2"], &source, server);
+    }
+}
+
+fn library(name: &str) -> &'static Library {
+    LIBRARIES.iter().find(|library| library.name == name).expect("the tests name libraries that exist")
+}
+
+/// Every library from a package that was staged with DESTDIR, in a library folder as Debian's: by pkg-config, shared and
+/// `-static`, and by CMake.
+#[test]
+fn staged_libraries_are_found_by_pkg_config_and_cmake() {
+    if quick_run("programs in C against installed libraries") || tool(&["pkg-config"]).is_none() {
+        return;
+    }
+    let (Some(compiler), Some(cmake)) = (tool(&["gcc"]), tool(&["cmake"])) else { return };
+    let folder = tempfile::tempdir().expect("there is room for temporary files");
+    // The package is staged below DESTDIR and used at its prefix, which is a link to where it was staged.
+    let (prefix, destdir) = (folder.path().join("prefix"), folder.path().join("stage"));
+    let libdir = Path::new("lib/machine");
+    let layout = Layout::new(&prefix, Some(libdir), Some(&destdir)).expect("the prefix is absolute");
+    libraries::install(&layout).unwrap_or_else(|error| panic!("{}", error.0));
+    assert!(!prefix.exists(), "nothing is written outside of DESTDIR");
+    std::os::unix::fs::symlink(layout.staged(""), &prefix).expect("the folder is ours");
+
+    let libraries = prefix.join(libdir);
+    let shell = |command: &str| {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", command]).current_dir(folder.path());
+        shell.env("PKG_CONFIG_PATH", libraries.join("pkgconfig")).env("LD_LIBRARY_PATH", &libraries);
+        let result = shell.output().expect("sh starts");
+        assert!(result.status.success(), "{command}\n{}", String::from_utf8_lossy(&result.stderr));
+        String::from_utf8_lossy(&result.stdout).into_owned()
+    };
+    for name in ["filter", "pipe"] {
+        let source = root().join(format!("crates/{name}/tests/c/{name}.c"));
+        for (form, link) in [("shared", "--libs"), ("static", "-static --libs --static")] {
+            let (static_link, options) = link.strip_prefix("-static ").map_or(("", link), |rest| ("-static", rest));
+            let output = shell(&format!(
+                "{compiler} {static_link} -D_GNU_SOURCE '{}' $(pkg-config --cflags {options} quaject-{name}) -pthread \
+                 -o {name}-{form} && ./{name}-{form}",
+                source.display()
+            ));
+            assert_eq!(output, "ok\n", "{name}, {form}");
+        }
+        let version = env!("CARGO_PKG_VERSION").rsplit_once('.').expect("a version has three parts").0;
+        let needed = shell(&format!("objdump -p {name}-shared | grep NEEDED"));
+        assert!(needed.contains(&format!("libquaject-{name}.so.{version}\n")), "{needed}");
+    }
+    for name in LIBRARIES.iter().map(|library| library.name) {
+        shell(&format!("pkg-config --exists --print-errors 'quaject-{name} = {}'", env!("CARGO_PKG_VERSION")));
+    }
+    builds_with_cmake(folder.path(), cmake, &libraries.join("cmake/quaject"), &shell);
+}
+
+/// One executable per library, by `find_package`.
+fn builds_with_cmake(folder: &Path, cmake: &str, config: &Path, shell: &dyn Fn(&str) -> String) {
+    let mut project =
+        "cmake_minimum_required(VERSION 3.16)\nproject(user C)\nfind_package(quaject 0.1 REQUIRED)\n".to_owned();
+    let headers = [("ac", "ac.h"), ("esp", "esp.h"), ("filter", "filter.h"), ("pipe", "pipe.h")];
+    for (name, header) in headers.into_iter().chain([("queue", "ring.h"), ("vcode", "vcode.h")]) {
+        let text = format!("#define _GNU_SOURCE\n#include <quaject/{header}>\nint main(void) {{ return 0; }}\n");
+        fs::write(folder.join(format!("use-{name}.c")), text).expect("the folder is ours");
+        project +=
+            &format!("add_executable(use-{name} use-{name}.c)\ntarget_link_libraries(use-{name} quaject::{name})\n");
+    }
+    fs::write(folder.join("CMakeLists.txt"), project).expect("the folder is ours");
+    shell(&format!("'{cmake}' -S . -B build -Dquaject_DIR='{}'", config.display()));
+    shell(&format!("'{cmake}' --build build && for program in build/use-*; do ./$program || exit; done"));
+    let other =
+        fs::read_to_string(folder.join("CMakeLists.txt")).expect("just written").replace("quaject 0.1", "quaject 0.2");
+    fs::create_dir_all(folder.join("other")).expect("the folder is ours");
+    fs::write(folder.join("other/CMakeLists.txt"), other).expect("the folder is ours");
+    shell(&format!("! '{cmake}' -S other -B other-build -Dquaject_DIR='{}'", config.display()));
+}
+
+/// Compiles as a user would, runs it without arguments when it is ours, and returns what it prints.
+fn built(prefix: &Path, folder: &Path, compiler: &str, flags: &[&str], source: &Path, name: &str) -> String {
+    let command = format!(
+        "eval {compiler} {} -Wall -Wextra -Werror '\"$SOURCE\"' \"$(pkg-config --cflags --libs quaject-ac)\" -o {name}",
+        flags.join(" ")
+    );
+    let result = Command::new("sh")
+        .args(["-c", &command])
+        .current_dir(folder)
+        .env("SOURCE", source)
+        .env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig"))
+        .output()
+        .expect("sh starts");
+    assert!(result.status.success(), "{command}\n{}", String::from_utf8_lossy(&result.stderr));
+    if source.starts_with(root()) {
+        return String::new();
+    }
+    let output = Command::new(folder.join(name)).output().expect("what was linked starts");
+    assert!(output.status.success(), "{command}: {}", output.status);
+    String::from_utf8(output.stdout).expect("the programs print ASCII")
+}
