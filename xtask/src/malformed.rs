@@ -1,5 +1,5 @@
 //! `cargo xtask malformed [PROGRAM] [--packets N]`: malformed packets by the million at the programs of examples/, through
-//! their drivers. The tests of `crates/cli/tests/programs/malformed` with a number of packets; as `xtask` knows no crate of
+//! their drivers. The tests of `tests/programs/src/malformed` with a number of packets; as `xtask` knows no crate of
 //! the product, they do the work.
 
 use crate::run::{Failure, cargo, succeed};
@@ -30,7 +30,7 @@ pub(crate) fn run(program: Option<&str>, packets: u64) -> Result<(), Failure> {
         let names: Vec<&str> = TESTS.iter().map(|(name, _)| *name).collect();
         return Err(Failure(format!("there is no such program; there are {}", names.join(", "))));
     }
-    let mut command = cargo(&["test", "--release", "--quiet", "--package", "quaject-cli", "--test", "programs", "--"]);
+    let mut command = cargo(&["test", "--release", "--quiet", "--package", "quaject-test-programs", "--"]);
     command.args(["--exact", "--nocapture", "--test-threads", "1"]).args(chosen);
     succeed(command.env("QJ_PACKETS", packets.to_string()))
 }

@@ -30,7 +30,23 @@ pub(crate) fn build() -> Result<Vec<Program>, Failure> {
 pub(crate) fn tests_of(build: &mut Command) -> Result<Vec<Program>, Failure> {
     let messages = output_of(build)?;
     let messages = String::from_utf8_lossy(&messages);
-    Ok(messages.lines().filter_map(|line| program(&serde_json::from_str(line).ok()?)).collect())
+    let messages: Vec<Value> = messages.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let mut programs: Vec<Program> = messages.iter().filter_map(program).collect();
+    if let Some(qj) = messages.iter().find_map(qj) {
+        programs.iter_mut().for_each(|program| drop(program.command.env(QJ_VARIABLE, qj)));
+    }
+    Ok(programs)
+}
+
+/// Names the command `qj` for the tests that are not of its package, which build it otherwise (`tests/support/src/qj.rs`).
+const QJ_VARIABLE: &str = "QJ_BINARY";
+
+/// The path of the command `qj`, which Cargo builds with the tests of its package.
+fn qj(message: &Value) -> Option<&str> {
+    let is_qj = message["reason"] == "compiler-artifact"
+        && message["target"]["name"] == "qj"
+        && message["profile"]["test"] == false;
+    message["executable"].as_str().filter(|_| is_qj)
 }
 
 /// The test program that a message of Cargo's is about.

@@ -2,6 +2,7 @@
 //! takes the protocol from the kernel's documentation, and by one that sends anything.
 
 use super::{engines, repository};
+use quaject_test_support::qj::qj_binary;
 use quaject_test_support::random::Random;
 use quaject_test_support::{Effort, free_ports, quick_compiler};
 use std::fs::File;
@@ -26,7 +27,7 @@ impl Device {
     pub(super) fn start(engine: &str) -> Device {
         let port = free_ports(1);
         let complaints = tempfile::tempfile().expect("a temporary file");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
+        let mut command = Command::new(qj_binary());
         command.env("CC", quick_compiler()).args(["run", "--engine", engine]);
         command.arg(repository("examples/usb/server.esp"));
         for channel in ["eventC", "requestC"] {

@@ -1,6 +1,7 @@
 //! TFTP (examples/tftp) against curl and tftp-hpa, in both roles, over good and bad networks.
 
 use super::{engines, repository};
+use quaject_test_support::qj::qj_binary;
 use quaject_test_support::random::Random;
 use quaject_test_support::{Effort, free_ports, is_udp_port_taken, quick_compiler, tool};
 use std::fs;
@@ -52,7 +53,7 @@ impl Bench {
 
     /// Starts ours.
     fn serve_esp(&mut self, engine: &str, faults: Option<&str>) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
+        let mut command = Command::new(qj_binary());
         command
             .env("CC", quick_compiler())
             .args(["run", "--engine", engine])
@@ -88,7 +89,7 @@ impl Bench {
     /// Runs our client on commands.
     fn client_esp(&self, engine: &str, commands: &str, faults: Option<&str>) -> String {
         let mut client = Command::new("timeout")
-            .args(["100", env!("CARGO_BIN_EXE_qj"), "run", "--engine", engine])
+            .args(["100", qj_binary(), "run", "--engine", engine])
             .arg(repository("examples/tftp/client.esp"))
             .env("CC", quick_compiler())
             .args(faults.iter().flat_map(|faults| ["--fault", faults]))

@@ -11,6 +11,7 @@ mod tcp;
 mod types;
 mod udp;
 
+use quaject_test_support::qj::qj_binary;
 use quaject_test_support::{free_ports, quick_compiler, tool};
 use std::io::Read;
 use std::net::UdpSocket;
@@ -28,7 +29,7 @@ fn engines() -> Vec<&'static str> {
 /// `qj run` on a program, in a folder.
 fn qj(folder: &Path, engine: &str, program: &str, arguments: &[&str]) -> Command {
     std::fs::write(folder.join("program.esp"), program).expect("the folder is writable");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
+    let mut command = Command::new(qj_binary());
     command
         .current_dir(folder)
         .env("NO_COLOR", "1")

@@ -1,6 +1,7 @@
 //! What tests of programs at the network share: a network of their own, files to ask for, tools of the kernel's side.
 
 use super::repository;
+use quaject_test_support::qj::qj_binary;
 use quaject_test_support::random::Random;
 use quaject_test_support::{quick_compiler, tool};
 use std::fs;
@@ -30,7 +31,7 @@ pub(super) fn folder(sizes: &[usize]) -> tempfile::TempDir {
 pub(super) fn in_own_network(script: &str, folder: &Path, programs: &[(&str, &str)]) -> Output {
     Command::new("unshare")
         .args(["--net", "bash", "-c", script])
-        .env("QJ", env!("CARGO_BIN_EXE_qj"))
+        .env("QJ", qj_binary())
         .env("CC", quick_compiler())
         .envs(programs.iter().map(|(name, path)| (name, repository(path))))
         .current_dir(folder)

@@ -142,5 +142,5 @@ fn bad_networks_are_borne() {
 /// How long ports and sessions live, on the virtual clock.
 #[test]
 fn ports_and_sessions_live_as_long_as_they_should() {
-    assert_stories("crates/cli/tests/programs/nat");
+    assert_stories("tests/programs/src/nat");
 }

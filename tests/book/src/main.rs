@@ -1,5 +1,5 @@
 //! Every fenced block of the book and of the READMEs is a test: programs are checked and run, commands typed and their
-//! output compared. `UPDATE_EXPECT=1 cargo test -p quaject-cli --test book` writes what was printed into the documents.
+//! output compared. `UPDATE_EXPECT=1 cargo test -p quaject-test-book` writes what was printed into the documents.
 
 mod blocks;
 
@@ -14,10 +14,8 @@ use std::process::{Command, Output, Stdio};
 use blocks::{Block, Outcome, Promise, blocks, matches, program, steps};
 use quaject_esp_syntax::diagnostics::Code;
 use quaject_esp_syntax::tree::SyntaxKind;
+use quaject_test_support::qj::qj_binary;
 use quaject_test_support::{quick_compiler, quick_run, tool};
-
-/// The command under test.
-const QJ: &str = env!("CARGO_BIN_EXE_qj");
 
 #[test]
 fn every_block_of_the_documents_holds() {
@@ -205,7 +203,7 @@ impl Document {
 
     /// Runs a command line as a reader would type it: `qj` is the one under test, files of the chapter lie around it.
     fn run(&self, command: &str, input: &str) -> Output {
-        let commands = Path::new(QJ).parent().expect("programs lie in folders");
+        let commands = Path::new(qj_binary()).parent().expect("programs lie in folders");
         let path = format!("{}:{}", commands.display(), std::env::var("PATH").unwrap_or_default());
         let mut shell = Command::new("timeout");
         shell.args(["180", "sh", "-c", command]).current_dir(&self.folder).env("PATH", path);

@@ -1,6 +1,7 @@
 //! `tap:` and `packet:`, at the two sides of one interface in a network of their own.
 
 use super::{engines, text};
+use quaject_test_support::qj::qj_binary;
 use quaject_test_support::tool;
 use std::process::{Command, Output};
 
@@ -164,7 +165,7 @@ fn between(maker: &str, user: &str, files: &[(&str, &str)], engine: &str) -> Out
     Command::new("unshare")
         .args(["--net", "sh", "-c", &script])
         .current_dir(folder.path())
-        .env("QJ", env!("CARGO_BIN_EXE_qj"))
+        .env("QJ", qj_binary())
         .output()
         .expect("every Linux has `unshare`")
 }
@@ -202,7 +203,7 @@ fn removed(program: &str, engine: &str) -> String {
     let output = Command::new("unshare")
         .args(["--net", "sh", "-c", &script])
         .current_dir(folder.path())
-        .env("QJ", env!("CARGO_BIN_EXE_qj"))
+        .env("QJ", qj_binary())
         .output()
         .expect("every Linux has `unshare`");
     text(&output.stdout)
@@ -303,7 +304,7 @@ fn wrong_rules_are_shown() {
         );
         std::fs::write(folder.path().join("p.esp"), program).expect("the folder is writable");
         std::fs::write(folder.path().join("sort.rules"), rules).expect("the folder is writable");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
+        let mut command = Command::new(qj_binary());
         let output = command.args(["run", "p.esp"]).current_dir(folder.path()).output().expect("cargo built qj");
         let said = text(&output.stderr);
         assert!(said.starts_with(expected) && said.contains("\nhelp: "), "{said}");

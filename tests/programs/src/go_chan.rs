@@ -1,6 +1,7 @@
 //! Go's channel tests re-expressed (tests/go-chan/README.md has the table).
 
 use super::{engines, repository, run_well};
+use quaject_test_support::qj::qj_binary;
 use std::process::Command;
 
 /// Programs whose output may come in one order only.
@@ -50,7 +51,7 @@ fn every_schedule_gives_what_go_demands() {
 
 #[test]
 fn directions_are_kept() {
-    let output = Command::new(env!("CARGO_BIN_EXE_qj"))
+    let output = Command::new(qj_binary())
         .args(["check", "--messages", "json"])
         .arg(repository("tests/go-chan/perm.esp"))
         .output()

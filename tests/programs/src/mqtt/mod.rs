@@ -7,6 +7,7 @@ mod protocol;
 pub(crate) mod wire;
 
 use super::{engines, repository};
+use quaject_test_support::qj::qj_binary;
 use quaject_test_support::{free_ports, tool};
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpStream};
@@ -30,7 +31,7 @@ impl Broker {
     pub(crate) fn start(engine: &'static str) -> Broker {
         let port = free_ports(1);
         let complaints = tempfile::tempfile().expect("a temporary file");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
+        let mut command = Command::new(qj_binary());
         // Each test has brokers of its own, and others need seconds for one.
         command.env("CC", tool(&["tcc"]).unwrap_or("cc")).args(["run", "--engine", engine]);
         command.arg(repository("examples/mqtt/broker.esp"));

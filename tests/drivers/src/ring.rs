@@ -89,8 +89,8 @@ fn peer(folder: &Path) -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = Command::new(compiler)
         .args(["-std=c11", "-O2", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-I"])
-        .arg(here.join("../queue/include"))
-        .arg(here.join("tests/drivers/peer.c"))
+        .arg(here.join("../../crates/queue/include"))
+        .arg(here.join("src/peer.c"))
         .arg("-o")
         .arg(&program)
         .output()

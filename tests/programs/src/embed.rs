@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use quaject_test_support::qj::qj_binary;
 use quaject_test_support::{quick_run, tool};
 
 /// Two packets with an escaped END and ESC, an empty one, one that is too long, and one that never ends.
@@ -52,7 +53,7 @@ fn output_of(program: &Path) -> String {
 fn make_builds_the_sans_io_decoder() {
     let (Some(make), Some(_)) = (tool(&["make"]), tool(&["cc"])) else { return };
     let folder = copied("make");
-    succeed(Command::new(make).current_dir(&folder).arg(format!("QJ={}", env!("CARGO_BIN_EXE_qj"))));
+    succeed(Command::new(make).current_dir(&folder).arg(format!("QJ={}", qj_binary())));
     assert_eq!(output_of(&folder.join("slip")), "3: 01 02 c0\n1: db\n1: 09\n");
 }
 
@@ -63,7 +64,7 @@ fn cmake_builds_the_polling_decoder() {
     }
     let (Some(cmake), Some(_)) = (tool(&["cmake"]), tool(&["cc"])) else { return };
     let folder = copied("cmake");
-    let qj = format!("-DQJ={}", env!("CARGO_BIN_EXE_qj"));
+    let qj = format!("-DQJ={}", qj_binary());
     succeed(Command::new(cmake).current_dir(&folder).args(["-S", ".", "-B", "build", &qj]));
     succeed(Command::new(cmake).current_dir(&folder).args(["--build", "build"]));
     assert_eq!(output_of(&folder.join("build/slip")), "3\n1\n1\n");

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use quaject_test_support::qj::qj_binary;
 use quaject_test_support::{quick_compiler, tool};
 
 /// Every file of a folder.
@@ -39,7 +40,7 @@ fn examples() -> PathBuf {
 
 #[test]
 fn every_example_with_an_expected_output_gives_it() {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
+    let mut command = Command::new(qj_binary());
     command.env("CC", quick_compiler());
     command.args(["test", "--engine", "interp", "--engine", "jit"]).arg(examples());
     if tool(&["cc"]).is_some() {
@@ -56,8 +57,7 @@ fn every_example_checks() {
     programs(&examples(), &mut found);
     assert!(found.len() > 5, "the examples have moved");
     for program in found {
-        let output =
-            Command::new(env!("CARGO_BIN_EXE_qj")).arg("check").arg(&program).output().expect("cargo built qj");
+        let output = Command::new(qj_binary()).arg("check").arg(&program).output().expect("cargo built qj");
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{}:\n{complaint}", program.display());
     }
@@ -96,7 +96,7 @@ fn every_example_is_verified() {
 
     let (started, mut explored) = (Instant::now(), BTreeSet::new());
     for program in found {
-        let output = Command::new(env!("CARGO_BIN_EXE_qj"))
+        let output = Command::new(qj_binary())
             .args(["verify", "--max-time", "120"])
             .arg(&program)
             .output()

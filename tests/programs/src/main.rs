@@ -1,6 +1,9 @@
 //! Real programs on every engine, held against implementations that share no code with them: Go's channel tests
 //! against the results Go's own tests demand, the protocol programs against libraries of the registries.
 
+mod chips;
+mod embed;
+mod examples;
 mod filters;
 mod go_chan;
 mod hdlc;
@@ -17,6 +20,7 @@ mod tftp;
 mod uds;
 mod usb;
 
+use quaject_test_support::qj::qj_binary;
 use quaject_test_support::{quick_compiler, tool};
 use std::io::{Seek, Write};
 use std::path::{Path, PathBuf};
@@ -39,7 +43,7 @@ fn repository(path: &str) -> PathBuf {
 fn run(engine: &str, program: &str, arguments: &[&str], input: &[u8]) -> Output {
     let mut file = tempfile::tempfile().expect("a temporary file");
     file.write_all(input).and_then(|()| file.rewind()).expect("the temporary file is writable");
-    Command::new(env!("CARGO_BIN_EXE_qj"))
+    Command::new(qj_binary())
         .env("CC", quick_compiler())
         .args(["run", "--clock", "virtual", "--engine", engine])
         .arg(repository(program))
@@ -51,7 +55,7 @@ fn run(engine: &str, program: &str, arguments: &[&str], input: &[u8]) -> Output 
 
 /// Runs the programs of a folder of tests on all engines, on the virtual clock; each must say what stands beside it.
 fn assert_stories(folder: &str) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
+    let mut command = Command::new(qj_binary());
     command.env("CC", quick_compiler()).arg("test").arg(repository(folder));
     command.args(engines().iter().flat_map(|engine| ["--engine", engine]));
     let output = command.output().expect("cargo built qj");

@@ -1,6 +1,7 @@
 //! `examples/chip`: on emulated boards the TFTP server, reached by curl through a bridge from UDP to the boards' serial line,
 //! and the Modbus slave, asked by rmodbus's client.
 
+use quaject_test_support::qj::qj_binary;
 use quaject_test_support::{Effort, tool};
 use rmodbus::ModbusProto;
 use rmodbus::client::ModbusRequest;
@@ -67,7 +68,7 @@ impl Board {
         let image = format!("{program}-{}.elf", self.name);
         let output = Command::new("make")
             .arg(&image)
-            .arg(concat!("QJ=", env!("CARGO_BIN_EXE_qj")))
+            .arg(format!("QJ={}", qj_binary()))
             .arg(format!("WARNINGS=-Werror {flags}"))
             .current_dir(&chip)
             .output()
@@ -374,7 +375,7 @@ fn state_in_blocks(board: &Board, chip: &Path, block: u32) -> u64 {
 
 /// Bytes of a program's state, by the compiler of the first board.
 fn state_bytes(board: &Board, chip: &Path, program: &str) -> u64 {
-    let mut build = Command::new(env!("CARGO_BIN_EXE_qj"));
+    let mut build = Command::new(qj_binary());
     said(build.args(["build", program, "--emit", "c", "--style", "post", "-o", "state"]), chip);
     let header = Path::new(program).with_extension("h");
     let header = header.file_name().expect("a program is a file").display();
@@ -450,7 +451,7 @@ fn each_process_takes_what_the_readme_says() {
         }
     }
     let chip = BOARDS[0].folder("report");
-    let report = said(Command::new("make").args(["report", concat!("QJ=", env!("CARGO_BIN_EXE_qj"))]), &chip);
+    let report = said(Command::new("make").arg("report").arg(format!("QJ={}", qj_binary())), &chip);
     let reports: Vec<Rows> = report.split("CC=").skip(1).map(reported).collect();
     let readme = std::fs::read_to_string(chip.join("README.md")).expect("the example has one");
     let tables = promised(&readme);

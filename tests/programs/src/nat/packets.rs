@@ -5,6 +5,7 @@ use super::{engines, folder};
 use crate::repository;
 use crate::tcpip::{checksum, damage};
 use quaject_test_support::Effort;
+use quaject_test_support::qj::qj_binary;
 use quaject_test_support::random::Random;
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -256,7 +257,7 @@ fn route(engine: &str, inside: &[Vec<u8>], outside: &[Vec<u8>]) -> [Vec<Vec<u8>>
     };
     write("inside", inside);
     write("outside", outside);
-    let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
+    let mut command = Command::new(qj_binary());
     command.env("CC", quaject_test_support::quick_compiler()).current_dir(folder.path());
     command.args(["run", "--clock", "virtual", "--engine", engine]).arg(repository("examples/nat/nat.esp"));
     let binds = ["insideInC=text:inside", "outsideInC=text:outside", "insideOutC=text:in", "outsideOutC=text:out"];

@@ -114,7 +114,7 @@ fn a_bad_network_is_borne() {
 /// What a connection did wrong once.
 #[test]
 fn a_connection_keeps_to_the_window_and_lets_its_application_go() {
-    assert_stories("crates/cli/tests/programs/tcpip");
+    assert_stories("tests/programs/src/tcpip");
 }
 
 /// Requests for connections from hosts that are not there, as fast as they can be written.

@@ -1,6 +1,7 @@
 //! ARP and ping (examples/ping) against the kernel, in a network of their own.
 
 use super::{engines, repository};
+use quaject_test_support::qj::qj_binary;
 use quaject_test_support::{quick_compiler, tool};
 use std::process::Command;
 
@@ -20,7 +21,7 @@ fn the_kernel_finds_it_and_pings_it() {
         );
         let output = Command::new("unshare")
             .args(["--net", "sh", "-c", &script])
-            .env("QJ", env!("CARGO_BIN_EXE_qj"))
+            .env("QJ", qj_binary())
             .env("CC", quick_compiler())
             .env("PROGRAM", repository("examples/ping/responder.esp"))
             .output()

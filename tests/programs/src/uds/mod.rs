@@ -1,6 +1,7 @@
 //! The control unit (examples/uds) on a bus of this machine, asked by python-can and by scapy's ISO-TP and UDS.
 
 use super::{engines, repository};
+use quaject_test_support::qj::qj_binary;
 use quaject_test_support::{quick_compiler, tool};
 use std::process::Command;
 
@@ -37,11 +38,11 @@ fn ask(engine: &str) {
     );
     let output = Command::new("unshare")
         .args(["--net", "sh", "-c", &script])
-        .env("QJ", env!("CARGO_BIN_EXE_qj"))
+        .env("QJ", qj_binary())
         .env("CC", quick_compiler())
         .env("PYTHON", PYTHON)
         .env("SERVER", repository("examples/uds/server.esp"))
-        .env("TESTER", repository("crates/cli/tests/programs/uds/tester.py"))
+        .env("TESTER", repository("tests/programs/src/uds/tester.py"))
         .output()
         .expect("every Linux has `unshare`");
     let (said, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -11,6 +11,7 @@ mod streams;
 mod tcp;
 
 use super::repository;
+use quaject_test_support::qj::qj_binary;
 use quaject_test_support::random::Random;
 use quaject_test_support::{Effort, quick_compiler, wanted_number};
 use std::fs::{self, File};
@@ -100,7 +101,7 @@ struct Run {
 impl Run {
     fn start(folder: &Path, program: &str, arguments: &[&str], stdin: Stdio, stdout: Stdio) -> Run {
         let complaints = tempfile::tempfile().expect("a temporary file");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_qj"));
+        let mut command = Command::new(qj_binary());
         command.env("CC", quick_compiler()).current_dir(folder).arg("run").arg(repository(program)).args(arguments);
         let stderr = complaints.try_clone().expect("it is open");
         let process = command.stdin(stdin).stdout(stdout).stderr(stderr).spawn().expect("cargo built qj");
