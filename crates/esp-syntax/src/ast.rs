@@ -93,11 +93,11 @@ pub enum ChannelAttribute {
     ExternalOut,
     /// Several instances may take any message.
     Shared,
-    /// Who continues after a rendezvous.
+    /// Which process continues after a rendezvous.
     Policy(Policy),
 }
 
-/// Who continues after a rendezvous (reference, section 9).
+/// Which process continues after a rendezvous (reference, section 9).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Policy {
     /// The receiver continues, the sender is appended to the ready list: the default.
@@ -144,7 +144,7 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// That of those whom an operation meets.
+    /// That of the partners of an operation.
     pub fn other(self) -> Direction {
         match self {
             Direction::In => Direction::Out,

@@ -1,4 +1,4 @@
-//! Words of other languages, and what is written in ESP instead: help for those who come from there. Each is looked for
+//! Words of other languages, and what is written in ESP instead: help for users of those languages. Each is looked for
 //! only where it would stand there: `size` may be the name of a variable that was not declared.
 
 /// What to write instead of the name of a type, which may begin a declaration.

@@ -178,7 +178,7 @@ impl Layout {
         let blank = leading.newlines > 1 && gap.keeps_blank_behind_comment();
         match before {
             None => gap.with_blank(leading.newlines > 1),
-            Some(SyntaxKind::BlockComment) if leading.newlines == 0 => gap.beside_comment(),
+            Some(SyntaxKind::BlockComment) if leading.newlines == 0 => gap.same_line_comment(),
             Some(_) => Gap::Hard.with_blank(blank),
         }
     }

@@ -68,11 +68,11 @@ pub struct Channel {
     pub payload: Vec<TypeId>,
     /// For each of them, whether it can decide what its receivers do.
     pub weights: Vec<Weight>,
-    /// Who is at its ends.
+    /// The processes at its ends.
     pub boundary: Boundary,
     /// `shared`: several instances may take any message.
     pub sharing: Sharing,
-    /// Who continues after a rendezvous.
+    /// Which process continues after a rendezvous.
     pub policy: Policy,
     /// The default driver's text.
     pub driver: Option<String>,
@@ -580,7 +580,7 @@ pub struct Element {
     pub predicate: Option<Expr>,
     /// The partner: index into [`FastPath::processes`] and its operation.
     pub peer: Option<(u32, SiteId)>,
-    /// Who runs next: index into [`FastPath::processes`].
+    /// The process that runs next: index into [`FastPath::processes`].
     pub yield_to: Option<u32>,
     /// Its place.
     pub span: Span,

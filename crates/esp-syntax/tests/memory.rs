@@ -15,15 +15,15 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 const LENGTH: usize = 1 << 20;
-const MOST_MEMORY: usize = 100 * LENGTH + 50_000_000;
+const MAX_MEMORY: usize = 100 * LENGTH + 50_000_000;
 /// Of an optimised build; others get five times as much.
-const MOST_TIME: Duration = Duration::from_secs(2);
+const MAX_TIME: Duration = Duration::from_secs(2);
 
 /// The system's allocator, counting what is in use. One thread allocates while it is measured; no order is needed.
 struct Counting;
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
-static MOST_IN_USE: AtomicUsize = AtomicUsize::new(0);
+static PEAK_IN_USE: AtomicUsize = AtomicUsize::new(0);
 
 /// What an allocation takes, with its header and rounding.
 fn taken(bytes: usize) -> usize {
@@ -32,7 +32,7 @@ fn taken(bytes: usize) -> usize {
 
 fn count(bytes: usize) {
     let now = IN_USE.fetch_add(taken(bytes), Relaxed) + taken(bytes);
-    MOST_IN_USE.fetch_max(now, Relaxed);
+    PEAK_IN_USE.fetch_max(now, Relaxed);
 }
 
 // SAFETY: every call goes on to the system's allocator as it came.
@@ -100,7 +100,7 @@ fn measure(pattern: &Pattern) -> Measured {
     let clock = Instant::now();
     let text = pattern.text(LENGTH);
     let before = IN_USE.load(Relaxed) - taken(text.capacity());
-    MOST_IN_USE.store(before, Relaxed);
+    PEAK_IN_USE.store(before, Relaxed);
     let start = running_time(clock);
     let mut sources = SourceMap::default();
     let (root, fault) = decode(&mut sources, "hostile.esp".to_string(), text);
@@ -110,7 +110,7 @@ fn measure(pattern: &Pattern) -> Measured {
     json(&sources, &analysis.diagnostics);
     let time = running_time(clock) - start;
     Measured {
-        bytes: MOST_IN_USE.load(Relaxed) - before,
+        bytes: PEAK_IN_USE.load(Relaxed) - before,
         time,
         diagnostics: analysis.diagnostics.len(),
         accepted: analysis.program.is_some(),
@@ -119,7 +119,7 @@ fn measure(pattern: &Pattern) -> Measured {
 
 #[test]
 fn memory_and_time_are_bounded() {
-    let most_time = if cfg!(debug_assertions) { 5 * MOST_TIME } else { MOST_TIME };
+    let max_time = if cfg!(debug_assertions) { 5 * MAX_TIME } else { MAX_TIME };
     let word = std::env::var("MEMORY_PATTERNS").unwrap_or_default();
     let quick = Effort::wanted() == Effort::Quick;
     let mut broken = String::new();
@@ -136,11 +136,11 @@ fn memory_and_time_are_bounded() {
             if accepted { ", accepted" } else { "" }
         );
         println!("{row}");
-        if bytes > MOST_MEMORY || time > most_time {
+        if bytes > MAX_MEMORY || time > max_time {
             writeln!(broken, "{row}").expect("a string takes any text");
         }
     }
-    assert!(broken.is_empty(), "1 MiB took more than {} MB or {most_time:?}:\n{broken}", MOST_MEMORY / 1_000_000);
+    assert!(broken.is_empty(), "1 MiB took more than {} MB or {max_time:?}:\n{broken}", MAX_MEMORY / 1_000_000);
 }
 
 #[test]

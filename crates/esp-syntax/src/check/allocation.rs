@@ -1,6 +1,6 @@
 //! Allocations that no guard protects (reference, section 6, W0904): a literal, `freeze`, `thaw` or an extern result of
 //! a boxed type faults when the pool is empty, unless a guard with `free(T)` has just found an object. A `freeze` counts
-//! if it copies for certain; a `thaw` always, as only the count tells, while the program runs.
+//! if it copies for certain; a `thaw` always, as only the count at run time shows.
 
 use super::last_use;
 use super::names::Checker;
@@ -20,7 +20,7 @@ pub(super) fn check(checker: &mut Checker) {
     for entry in &checker.processes {
         let Some(process) = &entry.hir else { continue };
         let copying = last_use::copying(&process.body);
-        let mut pass = Pass { types: &checker.types, copying, found: &mut found };
+        let mut pass = AllocationPass { types: &checker.types, copying, found: &mut found };
         pass.block(&process.body, Vec::new());
     }
     for (span, pool) in found {
@@ -31,7 +31,7 @@ pub(super) fn check(checker: &mut Checker) {
     }
 }
 
-struct Pass<'p> {
+struct AllocationPass<'p> {
     types: &'p TypeTable,
     /// Where a `freeze` copies.
     copying: BTreeSet<Span>,
@@ -49,7 +49,7 @@ fn asked(condition: &Expr) -> Vec<PoolId> {
     pools
 }
 
-impl Pass<'_> {
+impl AllocationPass<'_> {
     /// Statements of a block in which `guarded` pools have just been asked; an operation, after which others have run,
     /// ends that.
     fn block(&mut self, body: &[Stmt], mut guarded: Vec<PoolId>) -> Vec<PoolId> {

@@ -32,7 +32,7 @@ pub(super) fn check(checker: &mut Checker) {
 pub(super) fn check_body(facts: &mut BodyFacts, body: &[Stmt], parameters: usize) -> Vec<Diagnostic> {
     let mut assigned = Set::empty(facts.locals.len());
     (0..parameters).for_each(|local| assigned.insert(LocalId(local as u32)));
-    let mut pass = Pass { facts, diagnostics: Vec::new(), loops: Vec::new() };
+    let mut pass = AssignmentPass { facts, diagnostics: Vec::new(), loops: Vec::new() };
     pass.block(body, &mut State::Reached(assigned));
     pass.diagnostics
 }
@@ -88,14 +88,14 @@ impl State {
     }
 }
 
-struct Pass<'f> {
+struct AssignmentPass<'f> {
     facts: &'f mut BodyFacts,
     diagnostics: Vec<Diagnostic>,
     /// What holds at the `break`s of each open loop.
     loops: Vec<State>,
 }
 
-impl Pass<'_> {
+impl AssignmentPass<'_> {
     fn read(&mut self, local: LocalId, span: Span, state: &mut State) {
         let State::Reached(set) = state else { return };
         if set.contains(local) {

@@ -1,4 +1,4 @@
-//! From the type a value has to the type its place wants: widening, boxes, bounds of `bytes`, and who may stand where
+//! From the type a value has to the type its place wants: widening, boxes, bounds of `bytes`, and which conversions apply where
 //! something mutable is (reference, sections 3 and 6).
 
 use super::body::Body;

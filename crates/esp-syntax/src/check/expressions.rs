@@ -703,7 +703,7 @@ impl<'a> Body<'_, 'a> {
         }
     }
 
-    /// An expression of whatever type, an `int` if nothing tells.
+    /// An expression of whatever type, an `int` if nothing determines it.
     pub(super) fn synth_typed(&mut self, expr: &'a ast::Expr) -> Typed {
         match self.synth(expr) {
             Value::Typed(value) => value,

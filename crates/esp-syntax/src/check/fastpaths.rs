@@ -345,17 +345,17 @@ impl<'a> PathCheck<'_, 'a> {
                 let parts: Vec<_> = parts.iter().map(|part| self.regex(index, part)).collect();
                 parts.into_iter().collect::<Option<Vec<_>>>().map(hir::PathRegex::Choice)
             }
-            ast::PathRegex::Repeat(part, least, most) => {
-                if let Some(most) = most.filter(|most| *most < *least || *most == 0) {
+            ast::PathRegex::Repeat(part, min, max) => {
+                if let Some(max) = max.filter(|max| *max < *min || *max == 0) {
                     let mut elements = Vec::new();
                     collect_elements(part, &mut elements);
                     if let Some(element) = elements.first() {
-                        let message = format!("a repetition of {least} to {most} times is empty");
+                        let message = format!("a repetition of {min} to {max} times is empty");
                         self.checker.error(Code::E0309, element.span, message);
                     }
                 }
                 let part = self.regex(index, part)?;
-                Some(hir::PathRegex::Repeat(Box::new(part), *least, *most))
+                Some(hir::PathRegex::Repeat(Box::new(part), *min, *max))
             }
         }
     }
@@ -504,7 +504,7 @@ impl<'a> PathCheck<'_, 'a> {
         found
     }
 
-    /// Whether an `in` and an `out` can be partners, as far as constants tell.
+    /// Whether an `in` and an `out` can be partners, as far as constants show.
     fn can_meet(&self, own: ProcessId, site: SiteId, other: ProcessId, peer: SiteId) -> bool {
         match (self.operation(own, site), self.operation(other, peer)) {
             (Some(Operation::In(_, a, patterns)), Some(Operation::Out(_, b, values)))
@@ -555,7 +555,7 @@ impl<'a> PathCheck<'_, 'a> {
         value
     }
 
-    /// `s yield P`: P must be able to be in the FIFO then, which takes an `out` to, or a `yield` for, somebody listed.
+    /// `s yield P`: P must be able to be in the FIFO then, which takes an `out` to, or a `yield` for, a listed process.
     fn yield_to(&mut self, index: usize, name: &'a ast::Name, replica: Option<(u64, Span)>) -> Option<u32> {
         let (process, replica) = self.instance(name, replica)?;
         let target = self

@@ -87,7 +87,7 @@ pub(super) fn check_functions(checker: &mut Checker) {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Progress {
+enum VisitState {
     New,
     Open,
     Done,
@@ -95,28 +95,28 @@ enum Progress {
 
 /// Depth first without recursion: a chain of calls may be as long as the program.
 fn check_recursion(checker: &mut Checker) {
-    let mut progress = vec![Progress::New; checker.functions.len()];
+    let mut progress = vec![VisitState::New; checker.functions.len()];
     for root in 0..checker.functions.len() {
-        if progress[root] != Progress::New {
+        if progress[root] != VisitState::New {
             continue;
         }
         let mut stack = vec![(root, 0usize)];
-        progress[root] = Progress::Open;
+        progress[root] = VisitState::Open;
         while let Some((function, next)) = stack.last_mut() {
             let Some((FnId(callee), span)) = checker.functions[*function].calls.get(*next).copied() else {
-                progress[*function] = Progress::Done;
+                progress[*function] = VisitState::Done;
                 stack.pop();
                 continue;
             };
             *next += 1;
             let callee = callee as usize;
             match progress[callee] {
-                Progress::Done => {}
-                Progress::New => {
-                    progress[callee] = Progress::Open;
+                VisitState::Done => {}
+                VisitState::New => {
+                    progress[callee] = VisitState::Open;
                     stack.push((callee, 0));
                 }
-                Progress::Open => {
+                VisitState::Open => {
                     let start = stack.iter().position(|(open, _)| *open == callee).unwrap_or(0);
                     let cycle: Vec<usize> = stack[start..].iter().map(|(function, _)| *function).collect();
                     report_recursion(checker, &cycle, span);

@@ -1,6 +1,6 @@
-//! E0507: `free(T)` where nobody asks it again when the number of free objects changes. A guard is evaluated again then;
-//! a pattern's condition, and the message of an `alt`, are only evaluated when somebody looks for a partner: two who
-//! wait for each other would not notice that they could meet. The world is looked at again and again, and may be asked.
+//! E0507: `free(T)` in an expression that is not evaluated again when the number of free objects changes. A guard is;
+//! a pattern's condition, and the message of an `alt`, are only evaluated when a partner is searched: two processes that
+//! wait for each other would not notice that their rendezvous has become possible. The world is looked at again and again, and may be asked.
 
 use super::names::Checker;
 use super::walk;

@@ -40,7 +40,7 @@ fn mark_loop(body: &mut [Stmt], process: usize, fed: &Fed) {
 /// least fixed point, found by propagating from the sources.
 struct Fed {
     external: Vec<bool>,
-    /// Processes that feed each channel; two that differ are enough to feed everybody.
+    /// Processes that feed each channel; two that differ are enough to feed every process.
     feeders: Vec<Vec<usize>>,
     replicated: Vec<bool>,
 }

@@ -20,7 +20,7 @@ type Live = BTreeSet<LocalId>;
 
 /// The places of each `freeze` of a process that takes an object for certain.
 pub(super) fn copying(body: &[Stmt]) -> BTreeSet<Span> {
-    let mut pass = Pass::default();
+    let mut pass = LastUsePass::default();
     pass.find_frozen(body);
     // What is live where a loop begins grows from pass to pass, at most one loop deeper each time.
     loop {
@@ -34,7 +34,7 @@ pub(super) fn copying(body: &[Stmt]) -> BTreeSet<Span> {
 }
 
 #[derive(Default)]
-struct Pass {
+struct LastUsePass {
     /// The variables that are frozen somewhere: no others matter.
     frozen: Live,
     copies: BTreeSet<Span>,
@@ -45,7 +45,7 @@ struct Pass {
     around: Vec<(Live, Live)>,
 }
 
-impl Pass {
+impl LastUsePass {
     fn find_frozen(&mut self, body: &[Stmt]) {
         let mut frozen = Live::new();
         walk::statements(body, &mut |stmt| {

@@ -73,7 +73,7 @@ pub fn analyze_with_fast_paths(
     order::resolve(&mut checker);
     signatures::resolve(&mut checker);
     statements::check_bodies(&mut checker);
-    if checker.has_seen_enough() {
+    if checker.has_reached_error_limit() {
         return checker.finish();
     }
     interfaces::check(&mut checker);
@@ -99,7 +99,7 @@ impl Checker<'_> {
         self.diagnostics.dedup();
         let failed = self.diagnostics.iter().any(|diagnostic| diagnostic.severity() == Severity::Error);
         let mut diagnostics = std::mem::take(&mut self.diagnostics);
-        diagnostics.truncate(2 * names::MOST_REPORTED);
+        diagnostics.truncate(2 * names::MAX_REPORTED);
         Analysis { program: if failed { None } else { Some(self.into_program()) }, diagnostics }
     }
 }

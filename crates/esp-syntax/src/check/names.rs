@@ -139,7 +139,7 @@ pub(super) struct Checker<'a> {
     pub(super) memory: hir::MemoryMode,
     /// Local names visible where a type is resolved inside a body: constants with their value, variables without.
     pub(super) outer_names: FxHashMap<SmolStr, Option<Constant>>,
-    /// Whether an operation names a channel that is not there: who reads and writes which is not known then.
+    /// Whether an operation names a channel that is not there: its readers and writers are not known then.
     pub(super) unknown_channels: bool,
     /// Externs called without a declaration, by name.
     pub(super) implicit_externs: FxHashMap<SmolStr, ExternId>,
@@ -152,8 +152,8 @@ pub(super) struct Checker<'a> {
     suggestions_left: u32,
 }
 
-/// So many errors, and as many warnings, are kept; nobody reads more, and a program of nonsense has millions.
-pub(super) const MOST_REPORTED: usize = 500;
+/// The number of errors, and of warnings, that are kept: no user reads more, and a malformed file has millions.
+pub(super) const MAX_REPORTED: usize = 500;
 
 /// Names the language gives a meaning to (reference, section 1).
 pub(super) const PREDECLARED: [&str; 6] = ["freeze", "thaw", "free", "link", "unlink", "sizeof"];
@@ -200,15 +200,15 @@ impl<'a> Checker<'a> {
             Severity::Warning => &mut self.warnings,
         };
         *reported += 1;
-        if *reported <= MOST_REPORTED {
+        if *reported <= MAX_REPORTED {
             self.diagnostics.push(diagnostic);
         }
     }
 
     /// Whether so many errors were found that further ones would not be kept: then nothing is gained by looking on,
-    /// and what nobody asks for takes no memory.
-    pub(super) fn has_seen_enough(&self) -> bool {
-        self.errors >= MOST_REPORTED
+    /// and what is not printed takes no memory.
+    pub(super) fn has_reached_error_limit(&self) -> bool {
+        self.errors >= MAX_REPORTED
     }
 
     /// Reports an error without labels or help.

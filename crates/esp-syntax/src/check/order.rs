@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 /// Something that has to be resolved.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Node {
+enum Declaration {
     Const(usize),
     Type(usize),
     Layout(usize),
@@ -20,44 +20,44 @@ enum Node {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Progress {
+enum ResolutionState {
     Open,
     Done,
 }
 
 /// Resolves every constant, type, layout and replica number.
 pub(super) fn resolve(checker: &mut Checker) {
-    let mut progress: FxHashMap<Node, Progress> = FxHashMap::default();
-    let roots: Vec<Node> = (0..checker.consts.len())
-        .map(Node::Const)
-        .chain((0..checker.type_entries.len()).map(Node::Type))
-        .chain((0..checker.layouts.len()).map(Node::Layout))
-        .chain([Node::Processes])
+    let mut progress: FxHashMap<Declaration, ResolutionState> = FxHashMap::default();
+    let roots: Vec<Declaration> = (0..checker.consts.len())
+        .map(Declaration::Const)
+        .chain((0..checker.type_entries.len()).map(Declaration::Type))
+        .chain((0..checker.layouts.len()).map(Declaration::Layout))
+        .chain([Declaration::Processes])
         .collect();
     for root in roots {
         if progress.contains_key(&root) {
             continue;
         }
         let mut stack = vec![(root, dependencies(checker, root), 0usize)];
-        progress.insert(root, Progress::Open);
+        progress.insert(root, ResolutionState::Open);
         while let Some((node, needed, next)) = stack.last_mut() {
             let Some(dependency) = needed.get(*next).copied() else {
                 let node = *node;
                 stack.pop();
                 resolve_node(checker, node);
-                progress.insert(node, Progress::Done);
+                progress.insert(node, ResolutionState::Done);
                 continue;
             };
             *next += 1;
             match progress.get(&dependency) {
-                Some(Progress::Done) => {}
-                Some(Progress::Open) => {
+                Some(ResolutionState::Done) => {}
+                Some(ResolutionState::Open) => {
                     let start = stack.iter().position(|(node, ..)| *node == dependency).unwrap_or(0);
-                    let cycle: Vec<Node> = stack[start..].iter().map(|(node, ..)| *node).collect();
+                    let cycle: Vec<Declaration> = stack[start..].iter().map(|(node, ..)| *node).collect();
                     report_cycle(checker, &cycle);
                 }
                 None => {
-                    progress.insert(dependency, Progress::Open);
+                    progress.insert(dependency, ResolutionState::Open);
                     stack.push((dependency, dependencies(checker, dependency), 0));
                 }
             }
@@ -65,30 +65,30 @@ pub(super) fn resolve(checker: &mut Checker) {
     }
 }
 
-fn resolve_node(checker: &mut Checker, node: Node) {
+fn resolve_node(checker: &mut Checker, node: Declaration) {
     match node {
-        Node::Const(entry) => constants::resolve_item(checker, entry),
-        Node::Type(entry) => types::resolve_item(checker, entry),
-        Node::Layout(entry) => layouts::resolve_item(checker, entry),
-        Node::Processes => types::resolve_replicas(checker),
+        Declaration::Const(entry) => constants::resolve_item(checker, entry),
+        Declaration::Type(entry) => types::resolve_item(checker, entry),
+        Declaration::Layout(entry) => layouts::resolve_item(checker, entry),
+        Declaration::Processes => types::resolve_replicas(checker),
     }
 }
 
-fn describe(checker: &Checker, node: Node) -> Option<(String, Span)> {
+fn describe(checker: &Checker, node: Declaration) -> Option<(String, Span)> {
     let name = match node {
-        Node::Const(entry) => &checker.consts[entry].item.name,
-        Node::Type(entry) => &checker.type_entries[entry].item.name,
-        Node::Layout(entry) => &checker.layouts[entry].0.name,
-        Node::Processes => return None,
+        Declaration::Const(entry) => &checker.consts[entry].item.name,
+        Declaration::Type(entry) => &checker.type_entries[entry].item.name,
+        Declaration::Layout(entry) => &checker.layouts[entry].0.name,
+        Declaration::Processes => return None,
     };
     Some((name.text.to_string(), name.span))
 }
 
 /// Reports a cycle once and marks its members as faulty, so that nothing follows from it.
-fn report_cycle(checker: &mut Checker, cycle: &[Node]) {
+fn report_cycle(checker: &mut Checker, cycle: &[Declaration]) {
     let members: Vec<(String, Span)> = cycle.iter().filter_map(|node| describe(checker, *node)).collect();
     let Some((name, span)) = members.iter().min_by_key(|(_, span)| (span.file, span.start)).cloned() else { return };
-    let holds_type = cycle.iter().any(|node| matches!(node, Node::Type(_)));
+    let holds_type = cycle.iter().any(|node| matches!(node, Declaration::Type(_)));
     let mut diagnostic = if holds_type {
         Diagnostic::new(Code::E0301, span, format!("type `{name}` contains itself"))
             .help("types are finite: hold an index or a `pid` instead")
@@ -101,34 +101,34 @@ fn report_cycle(checker: &mut Checker, cycle: &[Node]) {
     checker.report(diagnostic);
     for node in cycle {
         match *node {
-            Node::Const(entry) => checker.consts[entry].value = Some(constants::Constant::Error),
-            Node::Type(entry) => checker.type_entries[entry].resolved = Some(TypeTable::ERROR),
-            Node::Layout(_) | Node::Processes => {}
+            Declaration::Const(entry) => checker.consts[entry].value = Some(constants::Constant::Error),
+            Declaration::Type(entry) => checker.type_entries[entry].resolved = Some(TypeTable::ERROR),
+            Declaration::Layout(_) | Declaration::Processes => {}
         }
     }
 }
 
-fn dependencies(checker: &Checker, node: Node) -> Vec<Node> {
+fn dependencies(checker: &Checker, node: Declaration) -> Vec<Declaration> {
     let mut mentions = Vec::new();
     match node {
-        Node::Const(entry) => {
+        Declaration::Const(entry) => {
             let item = checker.consts[entry].item;
             if let Some(ty) = &item.ty {
                 in_type(ty, &mut mentions);
             }
             in_expr(&item.value, &mut mentions);
         }
-        Node::Type(entry) => {
+        Declaration::Type(entry) => {
             let entry = &checker.type_entries[entry];
             in_type(&entry.item.ty, &mut mentions);
             if let Some(pool) = entry.pool {
                 in_expr(&pool.capacity, &mut mentions);
             }
         }
-        Node::Layout(entry) => {
+        Declaration::Layout(entry) => {
             checker.layouts[entry].0.fields.iter().for_each(|field| in_expr(&field.width, &mut mentions));
         }
-        Node::Processes => {
+        Declaration::Processes => {
             let replicas = checker.processes.iter().filter_map(|process| process.item.replicas.as_ref());
             replicas.for_each(|replicas| in_expr(replicas, &mut mentions));
         }
@@ -144,16 +144,16 @@ enum Mention<'a> {
     Instance,
 }
 
-fn node_of(checker: &Checker, mention: Mention) -> Option<Node> {
+fn node_of(checker: &Checker, mention: Mention) -> Option<Declaration> {
     let name = match mention {
-        Mention::Instance => return Some(Node::Processes),
+        Mention::Instance => return Some(Declaration::Processes),
         Mention::Name(name) => name,
     };
     let Named { entity, .. } = checker.find(&name.text)?;
     match entity {
-        Entity::Type(entry) => Some(Node::Type(entry)),
-        Entity::Const(entry) => Some(Node::Const(entry)),
-        Entity::Layout(layout) => Some(Node::Layout(layout.0 as usize)),
+        Entity::Type(entry) => Some(Declaration::Type(entry)),
+        Entity::Const(entry) => Some(Declaration::Const(entry)),
+        Entity::Layout(layout) => Some(Declaration::Layout(layout.0 as usize)),
         Entity::Channel(_)
         | Entity::Interface
         | Entity::Extern(_)

@@ -9,7 +9,7 @@ use crate::hir::{self, LocalId, Mutability, PlaceStep};
 use crate::span::Span;
 use crate::types::{Type, TypeId, TypeTable};
 
-/// Who wants the place.
+/// What the location is used for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Intent {
     /// An assignment or an argument that is written.
@@ -200,7 +200,7 @@ impl<'a> Body<'_, 'a> {
             name.text,
             self.checker.type_name(ty)
         );
-        let help = format!("replace the union whole, by `{} |> {payload}`; `match` tells what it holds", name.text);
+        let help = format!("replace the union whole, by `{} |> {payload}`; `match` shows what it holds", name.text);
         self.checker.report(Diagnostic::new(Code::E0306, name.span, message).help(help));
     }
 

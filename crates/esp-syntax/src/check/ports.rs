@@ -1,5 +1,5 @@
-//! Who can take which message: patterns of different instances are disjoint, all together cover the type, and nobody
-//! can only talk to itself (reference, section 5, "Ports").
+//! Ports (reference, section 5): the patterns of different instances are disjoint, all together cover the type of the
+//! channel, and no instance can only communicate with itself.
 
 use super::coverage::{ANY, Static, TooComplex, Witness, message_witness, too_complex};
 use super::load::Integrity;
@@ -99,7 +99,7 @@ fn count_own_ids(pattern: &hir::Pattern) -> usize {
     }
 }
 
-/// W0903 and E0407: both ends of a channel have somebody, and not only the same instance.
+/// W0903 and E0407: both ends of a channel have an instance, and not only the same one.
 fn check_ends(checker: &mut Checker, id: ChannelId, traffic: &Traffic) {
     let entry = &checker.channels[id.0 as usize];
     let (name, span, boundary) = (entry.hir.name.clone(), entry.hir.span, entry.hir.boundary);
@@ -157,7 +157,7 @@ fn check_disjoint(checker: &mut Checker, id: ChannelId, readers: &[Reader]) {
     for (index, reader) in readers.iter().enumerate() {
         let key = place.as_ref().and_then(|path| key_at(checker, reader, path, ids));
         let others: Vec<usize> = match &key {
-            // A reader that takes anything here meets everybody before it.
+            // A reader that takes anything here overlaps with every reader before it.
             None => (0..index).collect(),
             Some(key) => buckets.get(key).into_iter().flatten().chain(&open).copied().collect(),
         };

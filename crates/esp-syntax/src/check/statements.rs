@@ -15,13 +15,13 @@ use crate::types::{Type, TypeId, TypeTable};
 /// Checks every function and process.
 pub(super) fn check_bodies(checker: &mut Checker) {
     for index in 0..checker.functions.len() {
-        if checker.has_seen_enough() {
+        if checker.has_reached_error_limit() {
             return;
         }
         check_function(checker, FnId(index as u32));
     }
     for index in 0..checker.processes.len() {
-        if checker.has_seen_enough() {
+        if checker.has_reached_error_limit() {
             return;
         }
         let item = checker.processes[index].item;
@@ -102,7 +102,7 @@ impl<'a> Body<'_, 'a> {
         let mut statements = Vec::with_capacity(items.len());
         let mut index = 0;
         while let Some(item) = items.get(index) {
-            if self.checker.has_seen_enough() {
+            if self.checker.has_reached_error_limit() {
                 break;
             }
             index += 1;
@@ -163,7 +163,7 @@ impl<'a> Body<'_, 'a> {
             annotations.push(written);
         }
         for (var, annotation) in group.iter().zip(annotations.into_iter().rev()) {
-            if self.checker.has_seen_enough() {
+            if self.checker.has_reached_error_limit() {
                 return;
             }
             self.variable(var, annotation, statements);

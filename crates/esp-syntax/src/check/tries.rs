@@ -1,5 +1,5 @@
 //! E0602: objects that a pattern's condition, or a guard with `free(T)`, takes in manual memory. Both are evaluated as
-//! often as somebody looks for a partner, and no statement could release what they take.
+//! often as a partner is searched, and no statement could release what they take.
 
 use super::free::{asks, conditions};
 use super::names::Checker;
@@ -27,7 +27,7 @@ pub(super) fn check(checker: &mut Checker) {
     }
     for (span, pool, place) in found {
         let name = &checker.types.pool(pool).name;
-        let message = format!("{place} takes an object of `{name}` each time somebody looks for a partner");
+        let message = format!("{place} takes an object of `{name}` each time a partner is searched");
         let help = "evaluate this before the operation, into a variable to `unlink` afterwards";
         checker.report(Diagnostic::new(Code::E0602, span, message).help(help));
     }

@@ -14,7 +14,7 @@ use smol_str::SmolStr;
 /// Most bytes of one type and of all variables and pools of a program together. The reference sets no limit; static
 /// memory beyond this is a slip of the pen, and it keeps every size within 32 bits.
 pub(super) const MAX_MEMORY: u64 = 1 << 31;
-/// Most instances of a program, and so most replicas of a process.
+/// The maximum number of instances of a program, and so of replicas of a process.
 pub(super) const MAX_INSTANCES: u32 = 65_535;
 /// Deepest nesting of types in types.
 const MAX_DEPTH: u32 = 64;
@@ -259,7 +259,7 @@ impl<'a> Checker<'a> {
                 Measure { bytes: element.bytes.saturating_mul(u64::from(length)), depth: element.depth + 1 }
             }
             Type::Record(id) => self.measure_parts(id, |sum, part| sum.saturating_add(part), 0),
-            Type::Union(id) => self.measure_parts(id, |most, part| most.max(part.saturating_add(4)), 4),
+            Type::Union(id) => self.measure_parts(id, |largest, part| largest.max(part.saturating_add(4)), 4),
         };
         self.measures.known.insert(ty, measure);
         measure

@@ -2,7 +2,7 @@
 
 use super::body::{BodyFacts, Role};
 use super::load::Integrity;
-use super::names::{Checker, MOST_REPORTED};
+use super::names::{Checker, MAX_REPORTED};
 use crate::diagnostics::{Code, Diagnostic};
 use crate::hir;
 use smol_str::SmolStr;
@@ -32,7 +32,7 @@ fn unread(facts: &BodyFacts, is_asked: &dyn Fn(&SmolStr) -> bool) -> Vec<Diagnos
     });
     // No more of them are kept, and a text can have very many.
     unread
-        .take(MOST_REPORTED)
+        .take(MAX_REPORTED)
         .map(|local| {
             let help = match local.role {
                 Role::Received => "write `_` instead".to_string(),

@@ -66,7 +66,7 @@ impl Gap {
     }
 
     /// The gap behind a `/* */` on the same line.
-    pub(super) fn beside_comment(self) -> Gap {
+    pub(super) fn same_line_comment(self) -> Gap {
         match self {
             Gap::Nothing => Gap::Space,
             Gap::Soft => Gap::Line,

@@ -23,7 +23,7 @@ impl<I: Iterator> Exactly for I {}
 
 /// A node and where it starts.
 #[derive(Clone, Copy)]
-pub(super) struct Node<'a> {
+pub(super) struct NodeCursor<'a> {
     file: FileId,
     green: &'a GreenNodeData,
     start: u32,
@@ -31,15 +31,15 @@ pub(super) struct Node<'a> {
 
 /// A token and where it starts.
 #[derive(Clone, Copy)]
-pub(super) struct Token<'a> {
+pub(super) struct TokenCursor<'a> {
     file: FileId,
     green: &'a GreenTokenData,
     start: u32,
 }
 
-impl<'a> Node<'a> {
-    pub(super) fn root(file: FileId, green: &'a Green) -> Node<'a> {
-        Node { file, green, start: 0 }
+impl<'a> NodeCursor<'a> {
+    pub(super) fn root(file: FileId, green: &'a Green) -> NodeCursor<'a> {
+        NodeCursor { file, green, start: 0 }
     }
 
     pub(super) fn kind(self) -> SyntaxKind {
@@ -51,16 +51,16 @@ impl<'a> Node<'a> {
     }
 
     /// Children, in order.
-    pub(super) fn children(self) -> impl Iterator<Item = NodeOrToken<Node<'a>, Token<'a>>> {
+    pub(super) fn children(self) -> impl Iterator<Item = NodeOrToken<NodeCursor<'a>, TokenCursor<'a>>> {
         let mut start = self.start;
         self.green.children().map(move |child| match child {
             NodeOrToken::Node(green) => {
-                let node = Node { file: self.file, green, start };
+                let node = NodeCursor { file: self.file, green, start };
                 start += u32::from(green.text_len());
                 NodeOrToken::Node(node)
             }
             NodeOrToken::Token(green) => {
-                let token = Token { file: self.file, green, start };
+                let token = TokenCursor { file: self.file, green, start };
                 start += u32::from(green.text_len());
                 NodeOrToken::Token(token)
             }
@@ -68,45 +68,45 @@ impl<'a> Node<'a> {
     }
 
     /// Children that are nodes.
-    pub(super) fn nodes(self) -> impl Iterator<Item = Node<'a>> {
+    pub(super) fn nodes(self) -> impl Iterator<Item = NodeCursor<'a>> {
         self.children().filter_map(NodeOrToken::into_node)
     }
 
     /// Children that are tokens with a meaning.
-    pub(super) fn tokens(self) -> impl Iterator<Item = Token<'a>> {
+    pub(super) fn tokens(self) -> impl Iterator<Item = TokenCursor<'a>> {
         self.children().filter_map(NodeOrToken::into_token).filter(|token| !token.kind().is_trivia())
     }
 
     /// The first child node of a kind.
-    pub(super) fn node(self, kind: SyntaxKind) -> Option<Node<'a>> {
+    pub(super) fn node(self, kind: SyntaxKind) -> Option<NodeCursor<'a>> {
         self.nodes().find(|node| node.kind() == kind)
     }
 
     /// The first child token of a kind.
-    pub(super) fn token(self, kind: SyntaxKind) -> Option<Token<'a>> {
+    pub(super) fn token(self, kind: SyntaxKind) -> Option<TokenCursor<'a>> {
         self.tokens().find(|token| token.kind() == kind)
     }
 
     /// The first plain name among the children; an empty one at the end of the node's first token if there is none.
     pub(super) fn name(self) -> Name {
-        self.token(SyntaxKind::Ident).map_or_else(|| self.missing_name(), Token::name)
+        self.token(SyntaxKind::Ident).map_or_else(|| self.missing_name(), TokenCursor::name)
     }
 
     /// The first plain name that stands before the first `mark`.
     pub(super) fn name_before(self, mark: SyntaxKind) -> Name {
         let before = self.tokens().take_while(|token| token.kind() != mark).find(|t| t.kind() == SyntaxKind::Ident);
-        before.map_or_else(|| self.missing_name(), Token::name)
+        before.map_or_else(|| self.missing_name(), TokenCursor::name)
     }
 
     /// The first plain name that stands behind the first `mark`.
     pub(super) fn name_behind(self, mark: SyntaxKind) -> Name {
         let behind = self.tokens().skip_while(|token| token.kind() != mark).find(|t| t.kind() == SyntaxKind::Ident);
-        behind.map_or_else(|| self.missing_name(), Token::name)
+        behind.map_or_else(|| self.missing_name(), TokenCursor::name)
     }
 
     /// All plain names among the children.
     pub(super) fn names(self) -> impl Iterator<Item = Name> {
-        self.tokens().filter(|token| token.kind() == SyntaxKind::Ident).map(Token::name)
+        self.tokens().filter(|token| token.kind() == SyntaxKind::Ident).map(TokenCursor::name)
     }
 
     fn missing_name(self) -> Name {
@@ -120,7 +120,7 @@ impl<'a> Node<'a> {
     }
 }
 
-impl<'a> Token<'a> {
+impl<'a> TokenCursor<'a> {
     pub(super) fn kind(self) -> SyntaxKind {
         SyntaxKind::from_raw(self.green.kind())
     }

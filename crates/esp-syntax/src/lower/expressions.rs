@@ -1,38 +1,38 @@
 //! Expressions.
 
-use super::cursor::{Exactly, Node};
+use super::cursor::{Exactly, NodeCursor};
 use super::types::{int_type, mutability};
 use crate::ast::{BinaryOperator, Expr, ExprKind, UnaryOperator};
 use crate::tree::SyntaxKind;
 
 /// The first expression among the children of a node; an error if there is none.
-pub(super) fn first(node: Node) -> Expr {
+pub(super) fn first(node: NodeCursor) -> Expr {
     node.nodes().find_map(optional).unwrap_or_else(|| error(node))
 }
 
-fn error(node: Node) -> Expr {
+fn error(node: NodeCursor) -> Expr {
     Expr { kind: ExprKind::Error, span: node.span() }
 }
 
 /// The expressions among the children of a node.
-pub(super) fn all(node: Node) -> Vec<Expr> {
+pub(super) fn all(node: NodeCursor) -> Vec<Expr> {
     node.nodes().filter_map(optional).exactly()
 }
 
 /// The first `N` expressions among the children of a node; errors where there are fewer.
-pub(super) fn several<const N: usize>(node: Node) -> [Expr; N] {
+pub(super) fn several<const N: usize>(node: NodeCursor) -> [Expr; N] {
     let mut expressions = node.nodes().filter_map(optional);
     std::array::from_fn(|_| expressions.next().unwrap_or_else(|| error(node)))
 }
 
 /// The node as an expression, if it is one.
-pub(super) fn optional(node: Node) -> Option<Expr> {
+pub(super) fn optional(node: NodeCursor) -> Option<Expr> {
     let span = node.span();
     let kind = match node.kind() {
         SyntaxKind::Error => ExprKind::Error,
         SyntaxKind::Literal => literal(node),
         SyntaxKind::RecordExpr => {
-            let field = |field: Node| (field.token(SyntaxKind::Ident).map(|token| token.name()), first(field));
+            let field = |field: NodeCursor| (field.token(SyntaxKind::Ident).map(|token| token.name()), first(field));
             let fields = node.nodes().filter(|child| child.kind() == SyntaxKind::RecordField).map(field);
             ExprKind::Record(mutability(node), fields.exactly())
         }
@@ -87,7 +87,7 @@ pub(super) fn optional(node: Node) -> Option<Expr> {
     Some(Expr { kind, span })
 }
 
-fn literal(node: Node) -> ExprKind {
+fn literal(node: NodeCursor) -> ExprKind {
     let Some(token) = node.tokens().find(|token| token.kind() != SyntaxKind::Hash) else {
         return ExprKind::Error;
     };
@@ -119,7 +119,7 @@ pub(super) enum Skip {
 }
 
 /// The index of an `IndexExpr` or `IndexStep`.
-pub(super) fn index(node: Node, skip: Skip) -> Index {
+pub(super) fn index(node: NodeCursor, skip: Skip) -> Index {
     let (mut before, mut behind, mut range) = (None, None, false);
     let mut skipped = skip == Skip::Nothing;
     for child in node.children() {
@@ -141,11 +141,11 @@ pub(super) fn index(node: Node, skip: Skip) -> Index {
     }
 }
 
-fn is_chain(node: Node) -> bool {
+fn is_chain(node: NodeCursor) -> bool {
     is_comparison(node) && node.nodes().next().is_some_and(is_comparison)
 }
 
-fn is_comparison(node: Node) -> bool {
+fn is_comparison(node: NodeCursor) -> bool {
     use BinaryOperator as B;
     let operator = node.tokens().find_map(|token| binary_operator(token.kind()));
     node.kind() == SyntaxKind::BinaryExpr

@@ -1,6 +1,6 @@
 //! Fast paths.
 
-use super::cursor::{Exactly, Node};
+use super::cursor::{Exactly, NodeCursor};
 use super::{expressions, statements};
 use crate::ast::{
     Direction, Element, FastPath, FastPathProcess, FastPathSetting, Name, PathRegex, StatementRef, StatementRefKind,
@@ -8,8 +8,8 @@ use crate::ast::{
 use crate::tree::SyntaxKind;
 use smol_str::SmolStr;
 
-pub(super) fn fast_path(node: Node) -> FastPath {
-    let setting = |node: Node| {
+pub(super) fn fast_path(node: NodeCursor) -> FastPath {
+    let setting = |node: NodeCursor| {
         let setting = match node.tokens().next()?.kind() {
             SyntaxKind::BoundWord => FastPathSetting::Bound,
             SyntaxKind::DeclineWord => FastPathSetting::Decline,
@@ -19,7 +19,7 @@ pub(super) fn fast_path(node: Node) -> FastPath {
         let (value, _) = node.int()?;
         Some((setting, value, node.span()))
     };
-    let function = |node: Node| Some((node.token(SyntaxKind::String)?.bytes(), node.span()));
+    let function = |node: NodeCursor| Some((node.token(SyntaxKind::String)?.bytes(), node.span()));
     FastPath {
         name: node.name(),
         function: node.node(SyntaxKind::FastPathExtern).and_then(function),
@@ -29,8 +29,8 @@ pub(super) fn fast_path(node: Node) -> FastPath {
     }
 }
 
-fn process(node: Node) -> FastPathProcess {
-    let item = |node: Node| {
+fn process(node: NodeCursor) -> FastPathProcess {
+    let item = |node: NodeCursor| {
         let alias = node.token(SyntaxKind::AsWord).map(|_| node.name());
         (first_statement(node), alias)
     };
@@ -38,7 +38,7 @@ fn process(node: Node) -> FastPathProcess {
     let exit = node.node(SyntaxKind::ExitField);
     FastPathProcess {
         process: node.name(),
-        replica: node.node(SyntaxKind::Replica).and_then(Node::int),
+        replica: node.node(SyntaxKind::Replica).and_then(NodeCursor::int),
         statements: list.map_or_else(Vec::new, |list| {
             list.nodes().filter(|n| n.kind() == SyntaxKind::StatementItem).map(item).exactly()
         }),
@@ -54,20 +54,20 @@ fn process(node: Node) -> FastPathProcess {
     }
 }
 
-fn missing_element(node: Node) -> Element {
+fn missing_element(node: NodeCursor) -> Element {
     Element { statement: missing_statement(node), predicate: None, peer: None, yield_to: None, span: node.span() }
 }
 
-fn missing_statement(node: Node) -> StatementRef {
+fn missing_statement(node: NodeCursor) -> StatementRef {
     let name = Name { text: SmolStr::default(), span: node.span() };
     StatementRef { kind: StatementRefKind::Channel(name, None, None), span: node.span() }
 }
 
-fn first_statement(node: Node) -> StatementRef {
+fn first_statement(node: NodeCursor) -> StatementRef {
     node.node(SyntaxKind::StatementRef).map_or_else(|| missing_statement(node), statement)
 }
 
-fn statement(node: Node) -> StatementRef {
+fn statement(node: NodeCursor) -> StatementRef {
     let kind = match node.token(SyntaxKind::Hash) {
         Some(_) => StatementRefKind::Label(statements::label(node)),
         None => {
@@ -82,23 +82,24 @@ fn statement(node: Node) -> StatementRef {
     StatementRef { kind, span: node.span() }
 }
 
-fn element(node: Node) -> Element {
+fn element(node: NodeCursor) -> Element {
     let yield_to = node.node(SyntaxKind::YieldTo);
     Element {
         statement: first_statement(node),
         predicate: node.node(SyntaxKind::Predicate).map(|node| Box::new(expressions::first(node))),
         peer: node.node(SyntaxKind::Peer).map(|node| Box::new(first_statement(node))),
-        yield_to: yield_to.map(|node| Box::new((node.name(), node.node(SyntaxKind::Replica).and_then(Node::int)))),
+        yield_to: yield_to
+            .map(|node| Box::new((node.name(), node.node(SyntaxKind::Replica).and_then(NodeCursor::int)))),
         span: node.span(),
     }
 }
 
 /// The expression in a `follows` field or in parentheses.
-fn regex_inside(node: Node) -> PathRegex {
+fn regex_inside(node: NodeCursor) -> PathRegex {
     node.nodes().find_map(regex).unwrap_or(PathRegex::Sequence(Vec::new()))
 }
 
-fn regex(node: Node) -> Option<PathRegex> {
+fn regex(node: NodeCursor) -> Option<PathRegex> {
     let regex = match node.kind() {
         SyntaxKind::Choice => PathRegex::Choice(node.nodes().filter_map(regex).exactly()),
         SyntaxKind::Sequence => {
@@ -113,13 +114,13 @@ fn regex(node: Node) -> Option<PathRegex> {
         SyntaxKind::Repetition => {
             let mut numbers = node.tokens().filter(|token| token.kind() == SyntaxKind::Int).map(|token| token.int());
             let sign = node.tokens().next().map(|token| token.kind());
-            let (least, most) = match sign {
+            let (min, max) = match sign {
                 Some(SyntaxKind::Star) => (0, None),
                 Some(SyntaxKind::Plus) => (1, None),
                 Some(SyntaxKind::Question) => (0, Some(1)),
                 Some(_) | None => (numbers.next().unwrap_or(0), Some(numbers.next().unwrap_or(0))),
             };
-            PathRegex::Repeat(Box::new(regex_inside(node)), least, most)
+            PathRegex::Repeat(Box::new(regex_inside(node)), min, max)
         }
         _ => return None,
     };

@@ -13,15 +13,15 @@ use crate::ast;
 use crate::literal;
 use crate::span::FileId;
 use crate::tree::{Green, SyntaxKind};
-use cursor::{Exactly, Node};
+use cursor::{Exactly, NodeCursor};
 
 /// The abstract syntax of a file.
 pub(crate) fn file(file: FileId, root: &Green) -> ast::File {
-    let root = Node::root(file, root);
+    let root = NodeCursor::root(file, root);
     ast::File { items: root.nodes().filter_map(item).exactly() }
 }
 
-fn item(node: Node) -> Option<ast::Item> {
+fn item(node: NodeCursor) -> Option<ast::Item> {
     let item = match node.kind() {
         SyntaxKind::Import => {
             let (path, span) = bytes(node)?;
@@ -51,12 +51,12 @@ fn item(node: Node) -> Option<ast::Item> {
 }
 
 /// The decoded string literal among the tokens of a node.
-fn bytes(node: Node) -> Option<(Vec<u8>, crate::span::Span)> {
+fn bytes(node: NodeCursor) -> Option<(Vec<u8>, crate::span::Span)> {
     let token = node.token(SyntaxKind::String)?;
     Some((literal::unescape(literal::between_quotes(token.text()), |_, _| {}), token.span()))
 }
 
-fn constant(node: Node) -> ast::Const {
+fn constant(node: NodeCursor) -> ast::Const {
     ast::Const {
         name: node.name(),
         ty: node.nodes().find_map(types::optional),
@@ -64,8 +64,8 @@ fn constant(node: Node) -> ast::Const {
     }
 }
 
-fn channel(node: Node) -> ast::Channel {
-    let attribute = |child: Node| {
+fn channel(node: NodeCursor) -> ast::Channel {
+    let attribute = |child: NodeCursor| {
         let attribute = if child.token(SyntaxKind::SharedWord).is_some() {
             ast::ChannelAttribute::Shared
         } else if child.token(SyntaxKind::InKeyword).is_some() {
@@ -92,8 +92,8 @@ fn channel(node: Node) -> ast::Channel {
     }
 }
 
-fn interface(node: Node) -> ast::Interface {
-    let entry = |node: Node| ast::InterfaceEntry {
+fn interface(node: NodeCursor) -> ast::Interface {
+    let entry = |node: NodeCursor| ast::InterfaceEntry {
         name: node.name(),
         patterns: node.nodes().filter_map(patterns::optional).exactly(),
         span: node.span(),
@@ -111,8 +111,8 @@ fn interface(node: Node) -> ast::Interface {
     }
 }
 
-fn external_function(node: Node) -> ast::Extern {
-    let parameter = |node: Node| {
+fn external_function(node: NodeCursor) -> ast::Extern {
+    let parameter = |node: NodeCursor| {
         let name = node.token(SyntaxKind::Ident).map(|token| token.name());
         (name, types::first_value(node))
     };
@@ -127,8 +127,8 @@ fn external_function(node: Node) -> ast::Extern {
     }
 }
 
-fn function(node: Node) -> ast::Fn {
-    let parameter = |node: Node| (node.name(), types::first(node));
+fn function(node: NodeCursor) -> ast::Fn {
+    let parameter = |node: NodeCursor| (node.name(), types::first(node));
     ast::Fn {
         name: node.name(),
         parameters: node.nodes().filter(|n| n.kind() == SyntaxKind::Parameter).map(parameter).exactly(),
@@ -137,8 +137,8 @@ fn function(node: Node) -> ast::Fn {
     }
 }
 
-fn layout(node: Node) -> ast::Layout {
-    let field = |node: Node| ast::LayoutField {
+fn layout(node: NodeCursor) -> ast::Layout {
+    let field = |node: NodeCursor| ast::LayoutField {
         name: node.name(),
         width: expressions::first(node),
         order: match node.token(SyntaxKind::LittleWord) {
@@ -154,7 +154,7 @@ fn layout(node: Node) -> ast::Layout {
 }
 
 /// A process, or the `env` of a model.
-fn process(node: Node) -> ast::Process {
+fn process(node: NodeCursor) -> ast::Process {
     ast::Process {
         name: node.name(),
         replicas: node.nodes().find_map(expressions::optional),

@@ -1,16 +1,16 @@
 //! Models.
 
-use super::cursor::{Exactly, Node};
+use super::cursor::{Exactly, NodeCursor};
 use super::{bytes, expressions, process};
 use crate::ast::{Abstraction, Model, ModelClause, ModelPath};
 use crate::tree::SyntaxKind;
 use smol_str::SmolStr;
 
-pub(super) fn model(node: Node) -> Model {
+pub(super) fn model(node: NodeCursor) -> Model {
     Model { name: node.name(), clauses: node.nodes().filter_map(clause).exactly(), span: node.span() }
 }
 
-fn clause(node: Node) -> Option<ModelClause> {
+fn clause(node: NodeCursor) -> Option<ModelClause> {
     let clause = match node.kind() {
         SyntaxKind::ModelProcess => ModelClause::Process(node.name()),
         SyntaxKind::ModelSlice => ModelClause::Slice(node.names().exactly()),
@@ -39,7 +39,7 @@ fn clause(node: Node) -> Option<ModelClause> {
     Some(clause)
 }
 
-fn path(node: Node) -> ModelPath {
+fn path(node: NodeCursor) -> ModelPath {
     let steps = node
         .tokens()
         .filter(|token| matches!(token.kind(), SyntaxKind::Ident | SyntaxKind::Int))

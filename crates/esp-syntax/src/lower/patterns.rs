@@ -1,17 +1,17 @@
 //! Patterns and places.
 
-use super::cursor::{Exactly, Node};
+use super::cursor::{Exactly, NodeCursor};
 use super::expressions::{self, Index, Skip};
 use crate::ast::{Pattern, PatternKind, Place, PlaceStep};
 use crate::tree::SyntaxKind;
 
 /// The first pattern among the children of a node; an error if there is none.
-pub(super) fn first(node: Node) -> Pattern {
+pub(super) fn first(node: NodeCursor) -> Pattern {
     node.nodes().find_map(optional).unwrap_or(Pattern { kind: PatternKind::Error, condition: None, span: node.span() })
 }
 
 /// The node as a pattern, if it is one.
-pub(super) fn optional(node: Node) -> Option<Pattern> {
+pub(super) fn optional(node: NodeCursor) -> Option<Pattern> {
     let kind = match node.kind() {
         SyntaxKind::ConditionalPattern => {
             let condition = Some(Box::new(node.nodes().skip(1).find_map(expressions::optional)?));
@@ -29,7 +29,7 @@ pub(super) fn optional(node: Node) -> Option<Pattern> {
             None => PatternKind::Error,
         },
         SyntaxKind::RecordPattern => {
-            let field = |field: Node| (field.token(SyntaxKind::Ident).map(|token| token.name()), first(field));
+            let field = |field: NodeCursor| (field.token(SyntaxKind::Ident).map(|token| token.name()), first(field));
             let fields = node.nodes().filter(|child| child.kind() == SyntaxKind::PatternField);
             PatternKind::Record(fields.map(field).exactly())
         }
@@ -39,7 +39,7 @@ pub(super) fn optional(node: Node) -> Option<Pattern> {
     Some(Pattern { kind, condition: None, span: node.span() })
 }
 
-fn literal(node: Node) -> PatternKind {
+fn literal(node: NodeCursor) -> PatternKind {
     let negative = node.token(SyntaxKind::Minus).is_some();
     let Some(token) = node.tokens().find(|token| token.kind() != SyntaxKind::Minus) else {
         return PatternKind::Error;
@@ -58,8 +58,8 @@ fn literal(node: Node) -> PatternKind {
 }
 
 /// A `Place` node.
-pub(super) fn place(node: Node) -> Place {
-    let step = |step: Node| match step.kind() {
+pub(super) fn place(node: NodeCursor) -> Place {
+    let step = |step: NodeCursor| match step.kind() {
         SyntaxKind::FieldStep => Some(PlaceStep::Field(step.name())),
         SyntaxKind::IndexStep => Some(match expressions::index(step, Skip::Nothing) {
             Index::One(index) => PlaceStep::Index(index),

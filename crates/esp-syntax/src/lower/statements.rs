@@ -1,6 +1,6 @@
 //! Blocks, declarations, statements and communication.
 
-use super::cursor::{Exactly, Node};
+use super::cursor::{Exactly, NodeCursor};
 use super::{constant, expressions, patterns, types};
 use crate::ast::{
     AssignOperator, Block, BlockItem, Branch, Communicate, CommunicateForm, Label, Operation, Stmt, StmtKind, TimeUnit,
@@ -11,7 +11,7 @@ use crate::tree::SyntaxKind;
 use smol_str::SmolStr;
 
 /// The block that is the body of a process or function; an empty one if it is missing.
-pub(super) fn body(node: Node) -> Block {
+pub(super) fn body(node: NodeCursor) -> Block {
     let mut groups = 0;
     match node.node(SyntaxKind::Block) {
         Some(inner) => block(inner, &mut groups),
@@ -19,13 +19,13 @@ pub(super) fn body(node: Node) -> Block {
     }
 }
 
-fn missing_block(node: Node) -> Block {
+fn missing_block(node: NodeCursor) -> Block {
     let span = node.span();
     Block { items: Vec::new(), span: Span { start: span.end, ..span } }
 }
 
 /// A `Block` node; `groups` counts the `var`s of the process.
-fn block(node: Node, groups: &mut u32) -> Block {
+fn block(node: NodeCursor, groups: &mut u32) -> Block {
     // Large blocks are what large files consist of: no doubling, and small ones leave no room unused.
     let mut items = Vec::with_capacity(node.nodes().count());
     for child in node.nodes() {
@@ -51,13 +51,13 @@ fn block(node: Node, groups: &mut u32) -> Block {
 }
 
 /// A label of a block or of a fast path: `#` and the name or number behind it.
-pub(super) fn label(node: Node) -> Label {
+pub(super) fn label(node: NodeCursor) -> Label {
     let text = node.tokens().nth(1).map_or_else(SmolStr::default, |token| SmolStr::new(token.text()));
     Label { text, span: node.span() }
 }
 
 /// The node as a statement, if it is one.
-fn optional(node: Node, groups: &mut u32) -> Option<Stmt> {
+fn optional(node: NodeCursor, groups: &mut u32) -> Option<Stmt> {
     let kind = match node.kind() {
         SyntaxKind::Error => StmtKind::Error,
         SyntaxKind::Block => StmtKind::Block(block(node, groups)),
@@ -74,7 +74,7 @@ fn optional(node: Node, groups: &mut u32) -> Option<Stmt> {
         }
         SyntaxKind::MatchStmt => {
             let arms = node.nodes().filter(|child| child.kind() == SyntaxKind::MatchArm);
-            let arm = |arm: Node| (patterns::first(arm), first_behind_pattern(arm, groups));
+            let arm = |arm: NodeCursor| (patterns::first(arm), first_behind_pattern(arm, groups));
             StmtKind::Match(expressions::first(node), arms.map(arm).exactly())
         }
         SyntaxKind::BreakStmt => StmtKind::Break,
@@ -102,14 +102,14 @@ fn optional(node: Node, groups: &mut u32) -> Option<Stmt> {
     Some(Stmt { kind, span: node.span() })
 }
 
-fn first_behind_pattern(arm: Node, groups: &mut u32) -> Stmt {
+fn first_behind_pattern(arm: NodeCursor, groups: &mut u32) -> Stmt {
     arm.nodes()
         .skip(1)
         .find_map(|child| optional(child, groups))
         .unwrap_or(Stmt { kind: StmtKind::Error, span: arm.span() })
 }
 
-fn if_statement(node: Node, groups: &mut u32) -> StmtKind {
+fn if_statement(node: NodeCursor, groups: &mut u32) -> StmtKind {
     let (condition, statements) = condition_and_statements(node, groups);
     let mut statements = statements.into_iter();
     let condition = condition.unwrap_or_else(|| expressions::first(node));
@@ -119,7 +119,7 @@ fn if_statement(node: Node, groups: &mut u32) -> StmtKind {
 
 /// The expression in the parentheses of a node, and its statements. An error node can be either: it is the condition
 /// as long as the `)` has not been seen.
-fn condition_and_statements(node: Node, groups: &mut u32) -> (Option<crate::ast::Expr>, Vec<Stmt>) {
+fn condition_and_statements(node: NodeCursor, groups: &mut u32) -> (Option<crate::ast::Expr>, Vec<Stmt>) {
     let (mut condition, mut statements) = (None, Vec::new());
     let mut inside = false;
     for child in node.children() {
@@ -141,7 +141,7 @@ fn condition_and_statements(node: Node, groups: &mut u32) -> (Option<crate::ast:
     (condition, statements)
 }
 
-fn communicate(node: Node, groups: &mut u32) -> StmtKind {
+fn communicate(node: NodeCursor, groups: &mut u32) -> StmtKind {
     let idle = node.token(SyntaxKind::IdleWord).map(|token| token.span());
     if node.kind() == SyntaxKind::PlainStmt {
         let Some((operation, span)) = node.nodes().find_map(operation) else {
@@ -172,7 +172,7 @@ fn communicate(node: Node, groups: &mut u32) -> StmtKind {
     StmtKind::Communicate(Box::new(Communicate { idle, form, branches, otherwise }))
 }
 
-fn branch(node: Node, groups: &mut u32) -> Option<Branch> {
+fn branch(node: NodeCursor, groups: &mut u32) -> Option<Branch> {
     let (operation, span) = node.nodes().find_map(operation)?;
     let guard = node.node(SyntaxKind::Guard);
     let span = guard.map_or(span, |guard| guard.span().to(span));
@@ -184,7 +184,7 @@ fn branch(node: Node, groups: &mut u32) -> Option<Branch> {
     })
 }
 
-fn operation(node: Node) -> Option<(Operation, Span)> {
+fn operation(node: NodeCursor) -> Option<(Operation, Span)> {
     let operation = match node.kind() {
         SyntaxKind::InOperation => Operation::In(node.name(), node.nodes().filter_map(patterns::optional).exactly()),
         SyntaxKind::OutOperation => Operation::Out(node.name(), expressions::all(node)),

@@ -1,6 +1,6 @@
 //! Types.
 
-use super::cursor::{Exactly, Node};
+use super::cursor::{Exactly, NodeCursor};
 use super::expressions;
 use crate::ast::{IntType, Mutability, Type, TypeKind, ValueType};
 use crate::tree::SyntaxKind;
@@ -21,12 +21,12 @@ pub(super) fn int_type(kind: SyntaxKind) -> Option<IntType> {
 }
 
 /// The first type among the children of a node; an error if there is none.
-pub(super) fn first(node: Node) -> Type {
+pub(super) fn first(node: NodeCursor) -> Type {
     node.nodes().find_map(optional).unwrap_or(Type { kind: TypeKind::Error, span: node.span() })
 }
 
 /// The type with or without `#` among the children of a node.
-pub(super) fn first_value(node: Node) -> ValueType {
+pub(super) fn first_value(node: NodeCursor) -> ValueType {
     optional_value(node).unwrap_or(ValueType {
         mutability: Mutability::Immutable,
         ty: Type { kind: TypeKind::Error, span: node.span() },
@@ -34,13 +34,13 @@ pub(super) fn first_value(node: Node) -> ValueType {
 }
 
 /// As [`first_value`], if there is one.
-pub(super) fn optional_value(node: Node) -> Option<ValueType> {
+pub(super) fn optional_value(node: NodeCursor) -> Option<ValueType> {
     let value = node.node(SyntaxKind::ValueType)?;
     Some(ValueType { mutability: mutability(value), ty: first(value) })
 }
 
 /// Whether a `#` is among the tokens of a node.
-pub(super) fn mutability(node: Node) -> Mutability {
+pub(super) fn mutability(node: NodeCursor) -> Mutability {
     match node.token(SyntaxKind::Hash) {
         Some(_) => Mutability::Mutable,
         None => Mutability::Immutable,
@@ -48,7 +48,7 @@ pub(super) fn mutability(node: Node) -> Mutability {
 }
 
 /// The node as a type, if it is one.
-pub(super) fn optional(node: Node) -> Option<Type> {
+pub(super) fn optional(node: NodeCursor) -> Option<Type> {
     let kind = match node.kind() {
         SyntaxKind::IntType => {
             node.tokens().next().and_then(|token| int_type(token.kind())).map_or(TypeKind::Error, TypeKind::Int)
@@ -63,7 +63,7 @@ pub(super) fn optional(node: Node) -> Option<Type> {
         }
         SyntaxKind::RecordType => TypeKind::Record(fields(node).map(|field| (field.name(), first(field))).exactly()),
         SyntaxKind::UnionType => {
-            let part = |field: Node| {
+            let part = |field: NodeCursor| {
                 let ty = field.token(SyntaxKind::Colon).map(|_| first(field));
                 (field.name(), ty)
             };
@@ -74,6 +74,6 @@ pub(super) fn optional(node: Node) -> Option<Type> {
     Some(Type { kind, span: node.span() })
 }
 
-fn fields(node: Node) -> impl Iterator<Item = Node> {
+fn fields(node: NodeCursor) -> impl Iterator<Item = NodeCursor> {
     node.nodes().filter(|child| child.kind() == SyntaxKind::TypeField)
 }

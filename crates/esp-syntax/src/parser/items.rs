@@ -248,7 +248,10 @@ fn channel_attribute(p: &mut Parser) {
                 || p.eat_word("receiver", SyntaxKind::ReceiverWord)
                 || p.eat_word("queue", SyntaxKind::QueueWord);
             if !known {
-                p.missing("`sender`, `receiver` or `queue`", Some("it says who continues after a message"));
+                p.missing(
+                    "`sender`, `receiver` or `queue`",
+                    Some("it names the process that continues after a message"),
+                );
             }
         }
         _ => {

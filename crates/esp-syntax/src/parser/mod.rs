@@ -64,7 +64,7 @@ impl Parse {
 /// Parses a source file, whatever it holds.
 ///
 /// # Panics
-/// With 4 GiB of text or more; who reads files limits their size.
+/// With 4 GiB of text or more; callers limit the size of files.
 pub fn parse(file: FileId, text: &str) -> Parse {
     run(file, text, items::source_file)
 }
@@ -72,7 +72,7 @@ pub fn parse(file: FileId, text: &str) -> Parse {
 /// Parses a `.fp` file, which holds fast paths and imports only.
 ///
 /// # Panics
-/// With 4 GiB of text or more; who reads files limits their size.
+/// With 4 GiB of text or more; callers limit the size of files.
 pub fn parse_fast_paths(file: FileId, text: &str) -> Parse {
     run(file, text, items::fast_path_file)
 }

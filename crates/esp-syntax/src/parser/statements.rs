@@ -549,7 +549,7 @@ fn assignment(p: &mut Parser) -> SyntaxKind {
     SyntaxKind::Error
 }
 
-/// Behind an error in a statement: skips to the end of the statement, as far as that can be told.
+/// Behind an error in a statement: skips to the end of the statement, as far as it is known.
 fn recover(p: &mut Parser) {
     p.skip_until(|p| {
         p.at(SyntaxKind::Semicolon)

@@ -532,19 +532,19 @@ process P {
         expect![[r#"
             error[E0306]: `a` is a tag of the union `u`: its part cannot be assigned alone
               at 6:5 `a`
-              help: replace the union whole, by `a |> value`; `match` tells what it holds
+              help: replace the union whole, by `a |> value`; `match` shows what it holds
             error[E0306]: `a` is a tag of the union `u`: its part cannot be assigned alone
               at 6:14 `a`
-              help: replace the union whole, by `a |> value`; `match` tells what it holds
+              help: replace the union whole, by `a |> value`; `match` shows what it holds
             error[E0208]: `u` has no field `z`
               at 6:24 `z`
               help: take a union apart with `match`
             error[E0306]: `b` is a tag of the union `u`: its part cannot be assigned alone
               at 6:35 `b`
-              help: replace the union whole, by `b |> {}`; `match` tells what it holds
+              help: replace the union whole, by `b |> {}`; `match` shows what it holds
             error[E0306]: `a` is a tag of the union `u`: its part cannot be assigned alone
               at 6:50 `a`
-              help: replace the union whole, by `a |> value`; `match` tells what it holds
+              help: replace the union whole, by `a |> value`; `match` shows what it holds
         "#]],
     );
 }
@@ -649,16 +649,16 @@ process Q { while { out(c, 1); } }
             warning[W0904]: this allocation faults when the pool `b` is empty
               at 10:19 `"a"`
               help: put it into a branch with a guard, as in `when (free(b) > 0)`
-            error[E0602]: this condition takes an object of `b` each time somebody looks for a partner
+            error[E0602]: this condition takes an object of `b` each time a partner is searched
               at 11:29 `"x"`
               help: evaluate this before the operation, into a variable to `unlink` afterwards
             warning[W0904]: this allocation faults when the pool `b` is empty
               at 11:29 `"x"`
               help: put it into a branch with a guard, as in `when (free(b) > 0)`
-            error[E0602]: this guard takes an object of `b` each time somebody looks for a partner
+            error[E0602]: this guard takes an object of `b` each time a partner is searched
               at 11:60 `long(1)`
               help: evaluate this before the operation, into a variable to `unlink` afterwards
-            error[E0602]: this condition takes an object of `b` each time somebody looks for a partner
+            error[E0602]: this condition takes an object of `b` each time a partner is searched
               at 11:81 `long(n)`
               help: evaluate this before the operation, into a variable to `unlink` afterwards
             warning[W0904]: this allocation faults when the pool `b` is empty

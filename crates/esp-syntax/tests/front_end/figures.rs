@@ -24,7 +24,7 @@ fn programs_are_accepted() {
 }
 
 #[test]
-fn figure_5_is_accepted_in_a_file_of_its_own_and_beside_figure_2() {
+fn figure_5_is_accepted_in_a_file_of_its_own_and_together_with_figure_2() {
     let figure_5 = include_str!("../data/figure5.fp");
     accept(figure_5, parse_fast_paths);
     let both = format!("{}{figure_5}", include_str!("../data/figure2.esp"));
