@@ -3,9 +3,12 @@
 #![forbid(unsafe_code)]
 
 pub mod c;
+mod common;
 pub mod jit;
 pub mod layout;
 pub mod promela;
+
+pub use common::Checks;
 
 /// The run-time header that generated C includes as `quaject/esp.h`.
 pub const RUNTIME_HEADER: &str = include_str!("../include/quaject/esp.h");

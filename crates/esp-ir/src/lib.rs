@@ -2,6 +2,7 @@
 //! and reader, verifier, visitors, and analyses of its graphs. Executes nothing, knows no front end and does no I/O.
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod cfg;
 pub mod deadlock;
 pub mod dominators;

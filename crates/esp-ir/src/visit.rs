@@ -6,7 +6,7 @@
 mod uses;
 
 use crate::cfg::{region_blocks, region_entries};
-use crate::ir::{Base, Body, Op, Place, SlotId, Terminator};
+use crate::ir::{Base, Bind, Body, Op, Pattern, Place, SlotId, Terminator};
 use std::collections::BTreeSet;
 pub(crate) use uses::values_of_place;
 pub use uses::{Use, op_uses, operand_uses, passed_uses, terminator_uses};
@@ -373,6 +373,21 @@ mod shared {
 
 mod exclusive {
     visitors!(edges_mut mut);
+}
+
+/// Calls `visit` on the slots a pattern binds.
+pub fn bound_slots(pattern: &Pattern, visit: &mut dyn FnMut(SlotId)) {
+    match pattern {
+        Pattern::Any
+        | Pattern::Constant(_)
+        | Pattern::Bytes(_)
+        | Pattern::OwnId
+        | Pattern::Equal(_)
+        | Pattern::Bind(Bind::Parameter(_)) => {}
+        Pattern::Bind(Bind::Slot(slot)) => visit(*slot),
+        Pattern::Tag(_, payload) => payload.iter().for_each(|payload| bound_slots(payload, visit)),
+        Pattern::Record(parts) | Pattern::Array(parts) => parts.iter().for_each(|part| bound_slots(part, visit)),
+    }
 }
 
 /// The place an instruction writes. Extern functions may also write their mutable arguments.

@@ -19,12 +19,12 @@ use crate::builder::{Raw, RawBlock, RawBody, RawTerminator, RegionKind, Write, o
 use liveness::{Item, ItemSet, Liveness};
 use quaject_esp_ir::cfg::edges_mut;
 use quaject_esp_ir::ir::{
-    Base, Bind, Block, BlockId, Body, Branch, Edge, Instruction, Location, MemoryMode, Op, Operand, Operation, Passed,
-    Pattern, Payload, Place, SlotId, Terminator, Transfer, Type, TypeTable, Value, ValueData, Wait,
+    Base, Block, BlockId, Body, Branch, Edge, Instruction, Location, MemoryMode, Op, Operand, Operation, Passed,
+    Payload, Place, Terminator, Transfer, Type, TypeTable, Value, ValueData, Wait,
 };
 use quaject_esp_ir::simplify_cfg::Replacements;
 use quaject_esp_ir::typing::known_place_type;
-use quaject_esp_ir::visit::{op_values_mut, terminator_values_mut};
+use quaject_esp_ir::visit::{bound_slots, op_values_mut, terminator_values_mut};
 
 /// Turns a raw body into one that says where counts begin, move and end.
 pub(super) fn place_counts(context: &mut Context<'_>, mut raw: RawBody) -> Body {
@@ -572,21 +572,6 @@ impl Placer<'_, '_> {
             terminator_values_mut(&mut block.terminator, &mut replace);
         }
         Body { values: self.values, slots: self.raw.slots, blocks: self.blocks }
-    }
-}
-
-/// Calls `visit` on the slots a pattern binds.
-fn bound_slots(pattern: &Pattern, visit: &mut dyn FnMut(SlotId)) {
-    match pattern {
-        Pattern::Any
-        | Pattern::Constant(_)
-        | Pattern::Bytes(_)
-        | Pattern::OwnId
-        | Pattern::Equal(_)
-        | Pattern::Bind(Bind::Parameter(_)) => {}
-        Pattern::Bind(Bind::Slot(slot)) => visit(*slot),
-        Pattern::Tag(_, payload) => payload.iter().for_each(|payload| bound_slots(payload, visit)),
-        Pattern::Record(parts) | Pattern::Array(parts) => parts.iter().for_each(|part| bound_slots(part, visit)),
     }
 }
 

@@ -11,7 +11,7 @@ use quaject_esp_ir::ir::Program;
 mod here {
     use super::*;
     use quaject_esp_exec::native::{Cell, Extents, Native, NativeFrame};
-    use quaject_esp_gen::{c, jit};
+    use quaject_esp_gen::jit;
     use quaject_esp_ir::ir::ProcessId;
     use quaject_vcode::debug::gdb::Registered;
     use quaject_vcode::{Memory, Workspace};
@@ -61,8 +61,8 @@ mod here {
             let mut registered = Vec::new();
             let extents = Extents::new(program);
             let checks = match checks {
-                Checks::On => c::Checks::Overflow,
-                Checks::Off => c::Checks::None,
+                Checks::On => quaject_esp_gen::Checks::Overflow,
+                Checks::Off => quaject_esp_gen::Checks::None,
             };
             let mut buffer = vec![0u8; MOST_BYTES];
             let mut room: Box<jit::Room<quaject_vcode::Native>> = Box::new(Workspace::with_room());

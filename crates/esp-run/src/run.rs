@@ -236,8 +236,8 @@ pub fn c_options(checks: Checks) -> c::Options {
         header_name: HEADER_NAME.to_string(),
         style: c::Style::SansIo,
         checks: match checks {
-            Checks::On => c::Checks::Overflow,
-            Checks::Off => c::Checks::None,
+            Checks::On => quaject_esp_gen::Checks::Overflow,
+            Checks::Off => quaject_esp_gen::Checks::None,
         },
         ..c::Options::default()
     }

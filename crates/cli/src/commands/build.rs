@@ -60,8 +60,8 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
                     Some(StyleChoice::SansIo) | None => c::Style::SansIo,
                 },
                 checks: match checks(arguments.checked) {
-                    Checks::On => c::Checks::Overflow,
-                    Checks::Off => c::Checks::None,
+                    Checks::On => quaject_esp_gen::Checks::Overflow,
+                    Checks::Off => quaject_esp_gen::Checks::None,
                 },
                 ..c::Options::default()
             };

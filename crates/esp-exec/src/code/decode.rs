@@ -14,7 +14,7 @@ use quaject_esp_ir::ir::{
 use quaject_esp_ir::liveness::{DeadAt, OnPaths, dead_at};
 use quaject_esp_ir::pool_recheck::PoolRecheck;
 use quaject_esp_ir::typing::{operand_type, place_type};
-use quaject_esp_ir::visit::written_place;
+use quaject_esp_ir::visit::{bound_slots, written_place};
 
 pub(super) struct Decoder<'a> {
     program: &'a Program,
@@ -394,7 +394,7 @@ impl<'a> Decoder<'a> {
     /// Finds what belongs to a region: all blocks reached from its first, and the slots its patterns bind.
     fn region(&self, entry: BlockId, patterns: &[Pattern]) -> RegionCode {
         let mut slots: Vec<u32> = Vec::new();
-        patterns.iter().for_each(|pattern| bound_slots(pattern, &mut slots));
+        patterns.iter().for_each(|pattern| bound_slots(pattern, &mut |slot| slots.push(slot.0)));
         let mut values = Vec::new();
         let mut changes_pools = false;
         for block in region_blocks(self.body, entry) {
@@ -427,21 +427,6 @@ fn resumed(resume: &Resume, to: Pc) -> ResumeCode {
 
 fn registers(values: &[Value]) -> Box<[Register]> {
     values.iter().map(|value| value.0).collect()
-}
-
-fn bound_slots(pattern: &Pattern, slots: &mut Vec<u32>) {
-    match pattern {
-        Pattern::Bind(Bind::Slot(slot)) => slots.push(slot.0),
-        Pattern::Tag(_, Some(payload)) => bound_slots(payload, slots),
-        Pattern::Record(parts) | Pattern::Array(parts) => parts.iter().for_each(|part| bound_slots(part, slots)),
-        Pattern::Any
-        | Pattern::Bind(Bind::Parameter(_))
-        | Pattern::Constant(_)
-        | Pattern::Bytes(_)
-        | Pattern::OwnId
-        | Pattern::Equal(_)
-        | Pattern::Tag(_, None) => {}
-    }
 }
 
 fn changes_counts(op: &Op) -> bool {

@@ -3,21 +3,21 @@
 //! so that a loop does not copy; slots of a frame share memory when nothing in them is needed at once. Knows the flow IR;
 //! knows no C.
 
-mod access;
 mod coalesce;
 mod held;
 mod literal;
 mod overlay;
 
 use crate::layout::{Layouts, View};
-pub(crate) use access::{Access, bound_slots, touched};
 use coalesce::coalesce;
 pub(crate) use held::Held;
 use held::held;
 use literal::literals;
 pub(crate) use overlay::Overlay;
+use quaject_esp_ir::access::{Access, touched};
 use quaject_esp_ir::cfg::{Regions, reachable, region_blocks, region_entries, successors};
 use quaject_esp_ir::ir::*;
+use quaject_esp_ir::visit::bound_slots;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a value lives.
@@ -190,7 +190,7 @@ impl Analysis<'_> {
                 Operation::In { patterns, .. } => {
                     patterns.iter().for_each(|pattern| access.pattern(pattern));
                     let mut slots = Vec::new();
-                    patterns.iter().for_each(|pattern| bound_slots(pattern, &mut slots));
+                    patterns.iter().for_each(|pattern| bound_slots(pattern, &mut |slot| slots.push(slot)));
                     for slot in slots {
                         live.extend((0..self.units(slot)).map(|unit| Unit::Slot(slot, unit)));
                     }

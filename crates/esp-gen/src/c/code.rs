@@ -1,12 +1,13 @@
 //! C text under construction, and the text of values, places and edges in it. Knows nothing of instructions, waiting
 //! and scheduling.
 
+use super::LineMarks;
 use super::analysis::Home;
 use super::faults::Faults;
 use super::helpers::{Depth, Helper, Helpers};
 use super::names::member;
 use super::plan::{Plan, is_framed};
-use super::{Checks, LineMarks};
+use crate::Checks;
 use crate::layout::{View, int_type};
 use quaject_esp_ir::ir::*;
 use std::fmt::Write as _;

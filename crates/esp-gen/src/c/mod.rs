@@ -42,6 +42,7 @@ mod types;
 pub use code::Owner;
 pub use report::{CodeBytes, FunctionReport, ProcessReport, Report};
 
+use crate::Checks;
 use crate::layout::Abi;
 use quaject_esp_ir::ir::Program;
 
@@ -106,15 +107,6 @@ pub enum LineMarks {
     /// It does.
     Source,
     /// They see the C.
-    None,
-}
-
-/// Which arithmetic faults.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Checks {
-    /// Signed overflow, shift counts outside the width, layout stores that lose bits.
-    Overflow,
-    /// None: arithmetic wraps.
     None,
 }
 

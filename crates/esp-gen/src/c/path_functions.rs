@@ -14,12 +14,13 @@
 //! ```
 
 use super::Style;
-use super::analysis::{Home, touched, used_slots};
+use super::analysis::{Home, used_slots};
 use super::code::{Code, Owner, Scope, line, owner_line};
 use super::functions::{Functions, defined};
 use super::paths::come_back_together;
 use super::plan::{End, Plan};
 use super::process::{declare_blocks, declare_slots, push, resume_pc, write_blocks};
+use quaject_esp_ir::access::touched;
 use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeSet;

@@ -18,7 +18,7 @@ use super::operate::Type;
 use super::ranges::Range;
 use super::values::{Form, Values, wrap};
 use super::{Code, Origin};
-use crate::c::Checks;
+use crate::Checks;
 use quaject_esp_exec::native::Extents;
 use quaject_esp_ir::ir::{BinaryOp, BlockId, Edge, Instruction, Location, Program, Terminator, Value};
 use quaject_vcode::{Asm, Class, Core, Error, Extension, Label, Machine, Param, Region, Workspace};

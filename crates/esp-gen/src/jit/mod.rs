@@ -19,7 +19,7 @@ mod ranges;
 mod values;
 mod ways;
 
-use crate::c::Checks;
+use crate::Checks;
 use allocate::Allocator;
 use constant_slots::ConstantSlots;
 pub use emit::Room;

@@ -3,7 +3,7 @@
 
 use super::emit::{Emitter, Written, at};
 use super::values::{Form, wrap};
-use crate::c::Checks;
+use crate::Checks;
 use quaject_esp_exec::native::{Cell, Width};
 use quaject_esp_ir::ir::{BinaryOp, Instruction, Op, Operand, UnaryOp, Value};
 use quaject_esp_ir::typing::{is_boxed, operand_type};

@@ -14,6 +14,7 @@ use super::watching::{Sight, texts as numbers_of};
 use quaject_esp_ir::cfg::region_blocks;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::text::fault_name;
+use quaject_esp_ir::visit::bound_slots;
 
 /// One option.
 pub(super) struct Choice {
@@ -139,7 +140,7 @@ impl<'a> Branching<'_, 'a> {
         let arguments = vec![Expr::tight(unknown); parameters.len()];
         let mut received = vec![unknown.to_string()];
         let mut slots = Vec::new();
-        patterns.iter().for_each(|pattern| crate::c::analysis::bound_slots(pattern, &mut slots));
+        patterns.iter().for_each(|pattern| bound_slots(pattern, &mut |slot| slots.push(slot)));
         for slot in slots {
             let name = &self.scope.slots[slot.0 as usize];
             let leaves = memory::leaves(self.scope.types(), self.scope.body.slots[slot.0 as usize].ty);

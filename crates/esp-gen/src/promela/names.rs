@@ -1,7 +1,7 @@
 //! Promela names: those of the source where they are free, never a word of Promela or of the C that Spin makes of it,
 //! unique in their scope.
 
-use crate::c::names::Names as CNames;
+use crate::common::names::Names as CNames;
 
 const WORDS: &[&str] = &[
     "D_proctype",

@@ -7,7 +7,7 @@ use super::process::ProcessWriter;
 use super::scope::Scope;
 use super::statement::Writer;
 use super::usage::{Home, Set, Unit, overwrites};
-use crate::c::analysis::Access;
+use quaject_esp_ir::access::Access;
 use quaject_esp_ir::cfg::{Regions, edges, successors};
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::text::fault_name;

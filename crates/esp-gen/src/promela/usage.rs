@@ -1,9 +1,10 @@
 //! Which values are written out where they are used, which become variables, which share one, and what is alive
 //! where. Knows the flow IR; knows no Promela.
 
-use crate::c::analysis::{Access, bound_slots};
+use quaject_esp_ir::access::Access;
 use quaject_esp_ir::cfg::{Regions, edges, region_blocks, region_entries, successors};
 use quaject_esp_ir::ir::*;
+use quaject_esp_ir::visit::bound_slots;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Where a value is.
@@ -314,7 +315,7 @@ pub(super) fn received_slots(wait: &Wait, then: BlockId) -> Vec<SlotId> {
     let mut slots = Vec::new();
     for branch in wait.branches.iter().filter(|branch| branch.then == then) {
         if let Operation::In { patterns, .. } = &branch.operation {
-            patterns.iter().for_each(|pattern| bound_slots(pattern, &mut slots));
+            patterns.iter().for_each(|pattern| bound_slots(pattern, &mut |slot| slots.push(slot)));
         }
     }
     slots

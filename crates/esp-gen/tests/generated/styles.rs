@@ -2,7 +2,8 @@
 //! warnings as errors and under sanitizers where they exist; the `main` prints what happened.
 
 use crate::support::{STRICT, check, succeed, write};
-use quaject_esp_gen::c::{Checks, Options, Style};
+use quaject_esp_gen::Checks;
+use quaject_esp_gen::c::{Options, Style};
 use quaject_test_support::{Effort, tool};
 use std::path::{Path, PathBuf};
 use std::process::Command;

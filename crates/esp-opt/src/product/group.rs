@@ -6,11 +6,11 @@ use crate::placement::MemberPlacement;
 use crate::refusal::Refusal;
 use quaject_esp_ir::cfg::{Regions, edges, successors};
 use quaject_esp_ir::ir::{
-    AltOrder, Base, BinaryOp, Bind, BlockId, Body, Boundary, Branch, ChannelId, Direction, Guard, Instruction, Op,
-    Operand, Operation, Pattern, Payload, Place, ProcessId, Program, Site, SiteId, SlotId, Terminator, Type, TypeId,
-    TypeTable, Value, Wait,
+    AltOrder, Base, BinaryOp, BlockId, Body, Boundary, Branch, ChannelId, Direction, Guard, Instruction, Op, Operand,
+    Operation, Pattern, Payload, Place, ProcessId, Program, Site, SiteId, SlotId, Terminator, Type, TypeId, TypeTable,
+    Value, Wait,
 };
-use quaject_esp_ir::visit::{op_slots, op_values, own_values, terminator_slots};
+use quaject_esp_ir::visit::{bound_slots, op_slots, op_values, own_values, terminator_slots};
 use rustc_hash::FxHashSet;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -580,7 +580,7 @@ fn live_at_end(body: &Body, live: &[Live], terminator: &Terminator) -> Live {
         for branch in &wait.branches {
             if let Operation::In { patterns, .. } = &branch.operation {
                 let mut bound = Vec::new();
-                patterns.iter().for_each(|pattern| bound_slots(pattern, &mut bound));
+                patterns.iter().for_each(|pattern| bound_slots(pattern, &mut |slot| bound.push(slot)));
                 bound.iter().for_each(|slot| {
                     now.slots.remove(slot);
                 });
@@ -616,21 +616,6 @@ fn live_at_end(body: &Body, live: &[Live], terminator: &Terminator) -> Live {
         now.values.insert(*value);
     });
     now
-}
-
-pub(super) fn bound_slots(pattern: &Pattern, bound: &mut Vec<SlotId>) {
-    match pattern {
-        Pattern::Bind(Bind::Slot(slot)) => bound.push(*slot),
-        Pattern::Tag(_, Some(part)) => bound_slots(part, bound),
-        Pattern::Record(parts) | Pattern::Array(parts) => parts.iter().for_each(|part| bound_slots(part, bound)),
-        Pattern::Any
-        | Pattern::Bind(Bind::Parameter(_))
-        | Pattern::Constant(_)
-        | Pattern::Bytes(_)
-        | Pattern::OwnId
-        | Pattern::Equal(_)
-        | Pattern::Tag(_, None) => {}
-    }
 }
 
 fn compared_slots(pattern: &Pattern, slots: &mut BTreeSet<SlotId>) {

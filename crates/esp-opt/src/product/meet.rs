@@ -3,7 +3,7 @@
 
 use super::course::site;
 use super::explore::Explorer;
-use super::group::{bound_slots, has_effects, holds_boxed};
+use super::group::{has_effects, holds_boxed};
 use super::path::{Given, Path};
 use super::state::{At, Known, Meeting, Since, State, Way};
 use crate::path_exit::ExitReason;
@@ -14,6 +14,7 @@ use quaject_esp_ir::ir::{
     AltOrder, Base, BinaryOp, Bind, BlockId, Branch, ChannelId, Guard, Location, Op, Operand, Operation, Passed,
     Pattern, Payload, Place, Projection, SlotId, Terminator, Transfer, Type, TypeId, TypeTable, Wait,
 };
+use quaject_esp_ir::visit::bound_slots;
 use std::collections::BTreeSet;
 
 /// Partner of a way that leads to the world.
@@ -637,7 +638,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             }
         }
         let mut slots = Vec::new();
-        patterns.iter().for_each(|pattern| bound_slots(pattern, &mut slots));
+        patterns.iter().for_each(|pattern| bound_slots(pattern, &mut |slot| slots.push(slot)));
         for slot in slots {
             if holds_boxed(types, self.group.members[reader].body.slots[slot.0 as usize].ty) {
                 let slot = SlotId(slot.0 + self.group.members[reader].first_slot);

@@ -11,7 +11,7 @@ use quaject_esp_ir::ir::{
     AltOrder, Base, BinaryOp, Bind, BlockId, Blocking, Branch, ChannelId, Direction, Fault, Guard, Location, Op,
     Operand, Operation, Passed, Pattern, Payload, SiteId, SlotId, Terminator, TypeTable, Value, Wait,
 };
-use quaject_esp_ir::visit::{op_slots_mut, op_values_mut, pattern_operands_mut, terminator_values_mut};
+use quaject_esp_ir::visit::{bound_slots, op_slots_mut, op_values_mut, pattern_operands_mut, terminator_values_mut};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
@@ -242,7 +242,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             let branch = &wait.branches[number as usize];
             if let Operation::In { patterns, .. } = &branch.operation {
                 let mut slots = Vec::new();
-                patterns.iter().for_each(|pattern| super::group::bound_slots(pattern, &mut slots));
+                patterns.iter().for_each(|pattern| bound_slots(pattern, &mut |slot| slots.push(slot)));
                 for slot in slots {
                     way.state.forget_tags(SlotId(slot.0 + self.group.members[member].first_slot), &[]);
                 }

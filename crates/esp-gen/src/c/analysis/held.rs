@@ -3,7 +3,8 @@
 //! as bytes, too, which C lets be any other object, so that no compiler would keep them in registers by itself. Knows the
 //! flow IR and liveness; knows no C.
 
-use super::{Access, Home, Set, Unit};
+use super::{Home, Set, Unit};
+use quaject_esp_ir::access::Access;
 use quaject_esp_ir::cfg::{Regions, edges, successors};
 use quaject_esp_ir::graph::components;
 use quaject_esp_ir::ir::*;

@@ -1,9 +1,11 @@
 //! Slots that always hold one literal once they hold anything: constants of the C program, so that nothing is copied
 //! where one is used. Knows the flow IR; knows no homes.
 
-use super::{Access, Analysis, Set, Unit, bound_slots};
+use super::{Analysis, Set, Unit};
+use quaject_esp_ir::access::Access;
 use quaject_esp_ir::cfg::region_entries;
 use quaject_esp_ir::ir::*;
+use quaject_esp_ir::visit::bound_slots;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Per slot that always holds one literal where it is read: that literal. `at_start` is what is alive where the body
@@ -39,7 +41,7 @@ pub(super) fn literals(analysis: &Analysis<'_>, at_start: &Set) -> BTreeMap<Slot
             for branch in &wait.branches {
                 if let Operation::In { patterns, .. } = &branch.operation {
                     let mut bound = Vec::new();
-                    patterns.iter().for_each(|pattern| bound_slots(pattern, &mut bound));
+                    patterns.iter().for_each(|pattern| bound_slots(pattern, &mut |slot| bound.push(slot)));
                     others.extend(bound);
                 }
             }

@@ -10,11 +10,13 @@
 
 mod parts;
 
-use super::{Access, Analysis, Set, Unit, bound_slots, touched};
+use super::{Analysis, Set, Unit};
 use crate::layout::{Layouts, View};
 use parts::{Part, Parts, is_static, overlap};
+use quaject_esp_ir::access::{Access, touched};
 use quaject_esp_ir::cfg::{Regions, region_blocks, successors};
 use quaject_esp_ir::ir::*;
+use quaject_esp_ir::visit::bound_slots;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,7 +88,9 @@ fn copied_slots(body: &Body, op: &Op) -> Option<(SlotId, SlotId)> {
 pub(super) fn bound(branch: &Branch) -> Vec<SlotId> {
     let mut slots = Vec::new();
     match &branch.operation {
-        Operation::In { patterns, .. } => patterns.iter().for_each(|pattern| bound_slots(pattern, &mut slots)),
+        Operation::In { patterns, .. } => {
+            patterns.iter().for_each(|pattern| bound_slots(pattern, &mut |slot| slots.push(slot)))
+        }
         Operation::Out { .. } | Operation::After { .. } => {}
     }
     slots

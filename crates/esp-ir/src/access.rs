@@ -1,10 +1,12 @@
-//! What instructions and terminators read and write: values, and places in slots and objects. Knows nothing of liveness.
+//! Reads and writes of instructions and terminators: values, and places in slots and objects. Knows nothing of liveness.
 
-use quaject_esp_ir::ir::*;
+use crate::ir::{
+    Base, BlockId, Body, Guard, Op, Operand, Operation, Pattern, Payload, Place, Projection, SlotId, Terminator, Value,
+};
 use std::collections::BTreeSet;
 
-/// The values and slots a block's instructions and terminator touch, read or written.
-pub(crate) fn touched(body: &Body, block: BlockId, values: &mut BTreeSet<Value>, slots: &mut BTreeSet<SlotId>) {
+/// Adds the values and slots that a block's instructions and terminator read or write.
+pub fn touched(body: &Body, block: BlockId, values: &mut BTreeSet<Value>, slots: &mut BTreeSet<SlotId>) {
     let block = &body.blocks[block.0 as usize];
     for instruction in &block.instructions {
         let mut access = Access::default();
@@ -16,12 +18,15 @@ pub(crate) fn touched(body: &Body, block: BlockId, values: &mut BTreeSet<Value>,
     access.touched(values, slots);
 }
 
-/// What an instruction reads and writes.
+/// The reads and writes of some instructions and terminators.
 #[derive(Default)]
-pub(crate) struct Access<'a> {
-    pub(crate) values: Vec<Value>,
-    pub(crate) reads: Vec<&'a Place>,
-    pub(crate) writes: Vec<&'a Place>,
+pub struct Access<'a> {
+    /// The values that are read.
+    pub values: Vec<Value>,
+    /// The places that are read, at least in part.
+    pub reads: Vec<&'a Place>,
+    /// The places that are written, at least in part.
+    pub writes: Vec<&'a Place>,
 }
 
 impl<'a> Access<'a> {
@@ -51,7 +56,8 @@ impl<'a> Access<'a> {
         }
     }
 
-    pub(super) fn read(&mut self, place: &'a Place) {
+    /// Adds a place that is read.
+    pub fn read(&mut self, place: &'a Place) {
         self.path(place);
         self.reads.push(place);
     }
@@ -72,7 +78,8 @@ impl<'a> Access<'a> {
         }
     }
 
-    pub(crate) fn op(&mut self, op: &'a Op) {
+    /// Adds an instruction.
+    pub fn op(&mut self, op: &'a Op) {
         match op {
             Op::Constant(_) | Op::OwnId | Op::Allocate(_) | Op::FreeObjects(_) | Op::Mark(_) | Op::Test(..) => {}
             Op::Unary(_, a)
@@ -145,7 +152,8 @@ impl<'a> Access<'a> {
         }
     }
 
-    pub(super) fn pattern(&mut self, pattern: &'a Pattern) {
+    /// Adds the operands that a pattern compares with.
+    pub fn pattern(&mut self, pattern: &'a Pattern) {
         match pattern {
             Pattern::Any | Pattern::Bind(_) | Pattern::Constant(_) | Pattern::Bytes(_) | Pattern::OwnId => {}
             Pattern::Equal(operand) => self.operand(operand),
@@ -154,7 +162,8 @@ impl<'a> Access<'a> {
         }
     }
 
-    pub(crate) fn terminator(&mut self, terminator: &'a Terminator) {
+    /// Adds a terminator: what it reads itself and the arguments of its edges, but not what regions of its wait do.
+    pub fn terminator(&mut self, terminator: &'a Terminator) {
         match terminator {
             Terminator::Jump(edge) | Terminator::Yield(edge) => self.values.extend(&edge.arguments),
             Terminator::Branch { condition, then, otherwise } => {
@@ -195,19 +204,5 @@ impl<'a> Access<'a> {
             }
             Terminator::End | Terminator::Fault(_) => {}
         }
-    }
-}
-
-pub(crate) fn bound_slots(pattern: &Pattern, slots: &mut Vec<SlotId>) {
-    match pattern {
-        Pattern::Bind(Bind::Slot(slot)) => slots.push(*slot),
-        Pattern::Bind(Bind::Parameter(_))
-        | Pattern::Any
-        | Pattern::Constant(_)
-        | Pattern::Bytes(_)
-        | Pattern::OwnId
-        | Pattern::Equal(_) => {}
-        Pattern::Tag(_, inner) => inner.iter().for_each(|inner| bound_slots(inner, slots)),
-        Pattern::Record(parts) | Pattern::Array(parts) => parts.iter().for_each(|part| bound_slots(part, slots)),
     }
 }
