@@ -1,4 +1,4 @@
-/* The four programs as one loop each, by hand: what somebody writes who has given up processes for speed. Arguments:
+/* The four programs as one loop each, by hand: as one writes them without processes, for speed. Arguments:
  * program, times. Prints nanoseconds per input byte, then the result. */
 #define _POSIX_C_SOURCE 199309L
 #include <stdint.h>

@@ -192,7 +192,7 @@ impl Rate {
         median(&self.rates)
     }
 
-    /// What one burst in ten surpasses: of a busy machine, those that nobody interrupted.
+    /// What one burst in ten surpasses: on a busy machine, those that were not interrupted.
     fn tenth(&self) -> f64 {
         let mut sorted = self.rates.clone();
         sorted.sort_by(f64::total_cmp);

@@ -66,7 +66,7 @@ static void connect_to(struct connection *c, int port) {
     setsockopt(c->socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-/* Asks for `seconds` after everybody is connected and has had an answer. Writes the nanoseconds of at most `room` answers,
+/* Asks for `seconds` after every client is connected and has had an answer. Writes the nanoseconds of at most `room` answers,
  * and returns how many came; `*elapsed_ns` is how long it took. */
 uint64_t client_run(int port, int connections, const char *request, size_t bytes, size_t answer, double seconds,
                     uint64_t *latencies, uint64_t room, uint64_t *elapsed_ns, void (*started)(void)) {

@@ -15,7 +15,7 @@ fn listen<F: Future<Output = ()> + 'static>(serve: impl Fn(TcpStream) -> F) {
         listener.set_nonblocking(true).expect("sockets can be");
         let listener = TcpListener::from_std(listener).expect("the runtime takes it");
         println!("listening on port {} with tokio", listener.local_addr().expect("it is bound").port());
-        std::io::stdout().flush().expect("somebody reads");
+        std::io::stdout().flush().expect("the harness reads");
         loop {
             let (stream, _) = listener.accept().await.expect("connections come");
             stream.set_nodelay(true).expect("sockets can be");

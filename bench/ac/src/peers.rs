@@ -36,7 +36,7 @@ pub(crate) extern "C" fn scope_create(n: i64) -> u64 {
     for round in 0..n {
         quaject_ac::scope(|scope| {
             scope.spawn(|| {
-                quaject_ac::yield_now().expect("nobody cancels");
+                quaject_ac::yield_now().expect("it is never cancelled");
                 std::hint::black_box(round);
             });
         });

@@ -198,7 +198,7 @@ fn repeat(times: u64, mut write: impl FnMut() -> usize) -> usize {
 fn code_memory() -> &'static mut [u8] {
     const LENGTH: usize = 1 << 16;
     let rights = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
-    // SAFETY: a new mapping, which nobody else uses and which is never unmapped.
+    // SAFETY: a new mapping, which is used here only and which is never unmapped.
     unsafe {
         let at = libc::mmap(std::ptr::null_mut(), LENGTH, rights, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0);
         assert!(at != libc::MAP_FAILED, "the system gives memory");
@@ -261,7 +261,7 @@ fn compare(variants: &[&Variant], bytes: &mut [u8]) {
 }
 
 /// Where code is placed to see how fast it is: a loop that straddles a line that the processor fetches takes up to twice
-/// as long, whoever wrote it.
+/// as long, in every generator.
 const PLACES: [usize; 4] = [0, 16, 32, 48];
 
 /// The addresses of copies of what a contender wrote; of one alone where it decides the place.

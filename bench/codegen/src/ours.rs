@@ -92,13 +92,13 @@ macro_rules! machine {
                 asm.reserve(20_000).expect("there is room");
                 macro_rules! read_register {
                     ($n:expr) => {
-                        // SAFETY: it is a local variable, and nobody writes to it.
+                        // SAFETY: it is a local variable, and it is not written.
                         unsafe { (*registers).0[$n] }
                     };
                 }
                 macro_rules! read_base {
                     () => {
-                        // SAFETY: it is a local variable, and nobody writes to it.
+                        // SAFETY: it is a local variable, and it is not written.
                         unsafe { (*registers).1 }
                     };
                 }

@@ -108,7 +108,7 @@ impl Acl {
 
     /// Chooses the vectors; whether the processor has them.
     pub fn choose(&self, vectors: Vectors) -> bool {
-        // SAFETY: the context is live, and nobody classifies meanwhile: this is one thread.
+        // SAFETY: the context is live, and no classification runs meanwhile: this is one thread.
         unsafe { peer_acl_choose(self.0, i32::from(vectors == Vectors::Wide)) == 0 }
     }
 

@@ -86,7 +86,7 @@ fn run_once(command: &mut Command) -> io::Result<(f64, u64)> {
     let mut status = 0;
     // SAFETY: `rusage` is a plain C structure for which all zeros is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the child was just started and nobody else waits for it; both pointers are to live variables.
+    // SAFETY: the child was just started and no other thread waits for it; both pointers are to live variables.
     let waited = unsafe { libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage) };
     let seconds = start.elapsed().as_secs_f64();
     if waited < 0 {

@@ -397,7 +397,7 @@ fn copies<E: Clone>(end: E, count: usize) -> Vec<E> {
 
 fn our_ring<P: quaject_queue::Side, C: quaject_queue::Side>() -> OurRing<P, C> {
     let size = bytes_needed(CAPACITY.trailing_zeros());
-    // Never freed: the harness makes few of them, and nobody owns raw bytes.
+    // Never freed: the harness makes few of them, and raw bytes have no owner.
     let layout = std::alloc::Layout::from_size_align(size, 128).expect("a small power of two");
     // SAFETY: the size is not 0.
     let start = unsafe { std::alloc::alloc_zeroed(layout) };

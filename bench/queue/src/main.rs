@@ -166,7 +166,7 @@ fn round_trip(repetitions: usize) {
 /// Seconds after which a repetition of the crowd is given up; it then counts as having taken that long.
 const PATIENCE_S: f64 = 2.0;
 
-/// More threads than processors, nobody pinned, a waiter yields after 16 turns. Every repetition is a process, because
+/// More threads than processors, none pinned, a waiter yields after 16 turns. Every repetition is a process, because
 /// a queue whose waiters spin for a preempted one can take minutes.
 fn crowd(producers: usize, consumers: usize, repetitions: usize) {
     let kinds = optimistic(producers, consumers);

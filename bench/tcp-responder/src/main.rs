@@ -23,7 +23,7 @@ struct Contender {
     server_us: Vec<f64>,
 }
 
-/// A running server; stopped when dropped. One that nobody asks uses no time.
+/// A running server; stopped when dropped. An idle one uses no time.
 struct Server(Child);
 
 impl Server {
@@ -65,7 +65,7 @@ fn ask(client: &Path, contender: &Contender, seconds: &str) -> Result<f64, Box<d
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.first().map(String::as_str) != Some("inside") {
-        // The same again, in a network that nobody else is on.
+        // The same again, in a network of its own.
         let program = std::env::current_exe()?;
         let status = Command::new("unshare").arg("--net").arg(program).arg("inside").args(arguments).status()?;
         return Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE });

@@ -164,7 +164,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         if (1..=2).contains(&number) {
             best = best.max(ratio);
         }
-        // tftpd-hpa has a child for each client, which nobody waits for: its time is lost.
+        // tftpd-hpa has a child for each client, which is not waited for: its time is lost.
         let spent = median(&contender.server_us);
         let spent = if spent > 0.0 { format!("{spent:.2}") } else { "-".to_string() };
         println!("{:<20} {:>8.1} {range:>18} {ratio:>10.2}x {spent:>18}", contender.name, mib / seconds);

@@ -89,7 +89,7 @@ mod heap {
     use std::hint::black_box;
     use std::mem;
 
-    /// What the C library asks for beside what is needed, if nobody says otherwise.
+    /// What the C library asks for in addition to what is needed, by default.
     const TOP_PAD: libc::c_int = 128 << 10;
 
     pub(super) fn begin(bytes: usize) {
@@ -106,7 +106,7 @@ mod heap {
         // SAFETY: asks where the heap ends, and moves nothing.
         let end = unsafe { libc::sbrk(0) } as usize;
         let boundary = end.next_multiple_of(HUGE);
-        // Up to there pages are small, so that nothing is put there. Nobody writes to it, and so it takes no memory.
+        // Up to there pages are small, so that nothing is put there. It is never written, and so takes no memory.
         mem::forget(room(boundary - end));
         drop(room(HUGE / 2));
         // SAFETY: asks where the heap ends, and moves nothing.
@@ -148,7 +148,7 @@ impl<T: Zeroed> DerefMut for Pages<T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [T] {
         let Some(memory) = &mut self.memory else { return &mut [] };
-        // SAFETY: as above, and it is borrowed by nobody else.
+        // SAFETY: as above, and it has no other borrow.
         unsafe { std::slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), memory.len() / size_of::<T>()) }
     }
 }

@@ -39,7 +39,7 @@ pub(crate) enum Outcome {
 /// Languages of which the book shows excerpts that no test can hold.
 const PROSE: &[&str] = &["text", "rust", "c", "json", "ebnf"];
 
-/// The blocks of a document in order, or the number of the line that promises something nobody can keep.
+/// The blocks of a document in order, or the number of the line that promises something impossible.
 pub(crate) fn blocks(markdown: &str) -> Result<Vec<Block>, (usize, String)> {
     let mut blocks = Vec::new();
     let mut open: Option<Block> = None;

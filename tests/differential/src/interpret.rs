@@ -87,7 +87,7 @@ pub fn profile(sample: &Sample, program: &Program) -> Result<Profile, String> {
     let mut interpreter = Interpreter::new(program, Checks::Off).map_err(|error| format!("{error:?}"))?;
     interpreter.profile();
     run(sample, program, &mut interpreter)?;
-    interpreter.take_profile().ok_or_else(|| "nobody asked".to_string())
+    interpreter.take_profile().ok_or_else(|| "no profile was requested".to_string())
 }
 
 /// The choices of a run under the reference schedule.

@@ -31,7 +31,7 @@ pub enum Mode {
     Direct,
     /// Processes that channels connect as one.
     Automata,
-    /// Likewise, where nobody can tell, handed over without a ready list: shows the same as the program, faults included.
+    /// Likewise, if it is not observable, with direct hand-off: the same visible sequence as the program, faults included.
     Auto,
     /// Random fast paths.
     FastPath,
@@ -228,7 +228,7 @@ pub fn agree(sample: &Sample, program: &Program, plain: &Shown, shown: &Shown) -
     }
     match search(sample, program, shown) {
         Some(true) => Ok(Agreement::Shown),
-        // Who uses an object that is gone is noticed only while nobody has taken it again: which one is taken is left open.
+        // The use of a freed object is detected only until it is allocated again: which one is allocated is unspecified.
         Some(false) if uses_a_lost_object(program, plain) && shows_all_of(program, plain, shown) => {
             Ok(Agreement::Shown)
         }

@@ -69,7 +69,7 @@ fn beside(input: RefinementInput<'_>) -> Option<(Found, bool)> {
     }
 }
 
-/// The program with one thing made wrong where a path is left: the trigger goes on at another wait, or somebody is left
+/// The program with one thing made wrong where a path is left: the trigger goes on at another wait, or a process is left
 /// out.
 fn mutants(program: &Program) -> Vec<Program> {
     let mut mutants = Vec::new();

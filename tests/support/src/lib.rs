@@ -120,8 +120,8 @@ fn announce(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// The first of `count` ports in a row for a server that a test starts: nobody has them, for TCP or UDP. The system gives
-/// them to nobody who asks for any port, as connections do all the time, and no two tests get the same.
+/// The first of `count` ports in a row for a server that a test starts: free, for TCP and UDP. The system gives
+/// them to no process that asks for any port, as connections do all the time, and no two tests get the same.
 ///
 /// # Panics
 ///
@@ -146,7 +146,7 @@ pub fn free_ports(count: u16) -> u16 {
     panic!("a thousand ports are taken");
 }
 
-/// Whether somebody has a UDP socket at this port. To try to take it would be in the way of whoever wants it.
+/// Whether a UDP socket is bound to this port. An attempt to bind it would disturb a process that wants it.
 pub fn is_udp_port_taken(port: u16) -> bool {
     let ending = format!(":{port:04X}");
     ["/proc/net/udp", "/proc/net/udp6"].iter().filter_map(|table| std::fs::read_to_string(table).ok()).any(|table| {

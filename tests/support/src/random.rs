@@ -6,7 +6,7 @@ pub struct Random(pub u64);
 
 impl Random {
     /// The next 64 bits, of which the upper ones are the better ones.
-    #[expect(clippy::should_implement_trait, reason = "it never ends, and nobody iterates over it")]
+    #[expect(clippy::should_implement_trait, reason = "it never ends, and is not iterated over")]
     pub fn next(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

@@ -19,7 +19,7 @@ impl Source for From {
 
 impl Sink for To {
     async fn send(&mut self, byte: i32) {
-        self.0.send(byte).await.expect("whoever reads waits for the end");
+        self.0.send(byte).await.expect("the reader waits for the end");
     }
 }
 

@@ -476,7 +476,7 @@ impl Script {
         self.processes[receiver].line("} }");
     }
 
-    /// A server that answers whoever asks.
+    /// A server that answers every client.
     fn ask(&mut self, asker: usize) {
         let (ask, reply, server) = (self.name("ask"), self.name("reply"), self.name("S"));
         let ty = self.shared.types.any(&mut self.rng, 1);
