@@ -62,7 +62,7 @@ help: a register is r0 to r7
     pipe("count", "-r missing").code(1).stderr_eq("error: cannot open `missing`: [..]\n...");
     pipe("copy", "-r in -w none/out").code(1).stderr_eq("error: cannot write `none/out`: [..]\n...");
     let many = "copy |".repeat(8) + "copy";
-    pipe(&many, "-r in").code(2).stderr_eq("error: P0101: a pipe of 9 steps; the most are 8\n...");
+    pipe(&many, "-r in").code(2).stderr_eq("error: P0101: a pipe of 9 steps; the maximum is 8\n...");
     assert!(!folder.path("out").exists(), "what goes wrong leaves no file");
 }
 

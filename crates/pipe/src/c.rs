@@ -7,7 +7,7 @@ mod runner;
 
 use crate::error::{Error, TextError};
 use crate::handler::{Handler, Verdict};
-use crate::ir::Flaw;
+use crate::ir::VerifyError;
 use crate::ir::text::Definitions;
 use crate::pipe::{Composer, Pipe};
 use crate::policy::Store;
@@ -48,8 +48,8 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<Flaw> for Failure {
-    fn from(flaw: Flaw) -> Failure {
+impl From<VerifyError> for Failure {
+    fn from(flaw: VerifyError) -> Failure {
         Failure(FLAW, format!("{flaw}\nhelp: {}", flaw.help))
     }
 }

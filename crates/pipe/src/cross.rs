@@ -8,7 +8,7 @@ use crate::crc32c;
 use crate::error::Error;
 use crate::frame;
 use crate::pipe::{Composer, Pipe, Registers};
-use crate::plan::{Gathered, Plan};
+use crate::plan::{Plan, WordSum};
 use crate::policy::Store;
 use crate::report::Report;
 use crate::step::Step;
@@ -55,7 +55,7 @@ pub fn integer_composer(features: Features) -> Result<Composer, Error> {
     Composer::with(features, Registers::Integer)
 }
 
-/// The machine code of a pipe, with which two that do the same can be told from two that differ, and the bits of its vectors,
+/// The machine code of a pipe, by which equal pipes can be distinguished from different ones, and the bits of its vectors,
 /// or 0.
 ///
 /// # Errors
@@ -128,7 +128,7 @@ pub fn report(steps: &[Step], layout: Layout, frame: &[u8], returned: u64, lengt
     let slots: Vec<u64> = slots.iter().take(frame::KEYS).map(value).collect();
     let accumulators = &slots[frame::ACCUMULATORS..];
     let mut report = plan.blank();
-    plan.settle(accumulators, Gathered(returned), &mut report, layout.bits / 2);
+    plan.accumulate_piece(accumulators, WordSum(returned), &mut report, layout.bits / 2);
     plan.complete(accumulators, &mut report, length, layout.little);
     Ok(report)
 }

@@ -56,7 +56,7 @@ pub enum Error {
     Code(quaject_vcode::Error),
 }
 
-/// Where a text went wrong, and how.
+/// An error in a text: where and what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextError {
     /// The line, from 1.
@@ -72,7 +72,7 @@ pub struct TextError {
 }
 
 impl Error {
-    /// The code that stands for this kind of error, as `P0101`.
+    /// The code of this kind of error, as `P0101`.
     pub fn code(&self) -> &'static str {
         match self {
             Error::TooManySteps(_) => "P0101",
@@ -114,15 +114,15 @@ impl fmt::Display for Error {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::TooManySteps(count) => {
-                write!(out, "a pipe of {count} steps; the most are {}", crate::MAX_STEPS)
+                write!(out, "a pipe of {count} steps; the maximum is {}", crate::MAX_STEPS)
             }
             Error::KeyLength(length) => write!(out, "a repeated key of {length} bytes"),
             Error::TooManyStreams(count) => {
-                write!(out, "{count} steps want a key stream; the most are {}", crate::MAX_STREAMS)
+                write!(out, "{count} steps want a key stream; the maximum is {}", crate::MAX_STREAMS)
             }
             Error::TooManyInstructions(count) => {
-                let most = crate::ir::MAX_PIPE_INSTRUCTIONS;
-                write!(out, "steps of {count} instructions together; the most are {most}")
+                let maximum = crate::ir::MAX_PIPE_INSTRUCTIONS;
+                write!(out, "steps of {count} instructions together; the maximum is {maximum}")
             }
             Error::WideElement => write!(out, "elements of 64 bits on a machine of 32 bits"),
             Error::Target { source, target } => {

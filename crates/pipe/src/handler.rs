@@ -6,7 +6,7 @@
 //! which is where the time goes, is done by pipes, which are code.
 
 use crate::error::Error;
-use crate::ir::{Flaw, Instruction, Operand, Program, REGISTERS, verify_handler};
+use crate::ir::{Instruction, Operand, Program, REGISTERS, VerifyError, verify_handler};
 use crate::pipe::{Options, Pipe};
 use crate::report::{Outcome, Report};
 
@@ -41,13 +41,13 @@ impl Handler {
     /// Checks a handler that is given `pipes` and so many buffers.
     ///
     /// # Errors
-    /// A [`Flaw`]: an instruction that is for steps, a pipe or buffer that there is not, an end without `accept` or
+    /// A [`VerifyError`]: an instruction that is for steps, a pipe or buffer that there is not, an end without `accept` or
     /// `drop`, a pipe that wants a key stream.
-    pub fn new(program: Program, pipes: Vec<Pipe>, buffers: usize) -> Result<Handler, Flaw> {
+    pub fn new(program: Program, pipes: Vec<Pipe>, buffers: usize) -> Result<Handler, VerifyError> {
         verify_handler(&program, pipes.len(), buffers)?;
         if let Some(pipe) = pipes.iter().position(|pipe| pipe.streams() > 0) {
             let message = format!("pipe {pipe} wants a key stream, which a handler has not");
-            return Err(Flaw { instruction: None, message, help: "use a repeated key".into() });
+            return Err(VerifyError { instruction: None, message, help: "use a repeated key".into() });
         }
         Ok(Handler { program, pipes, buffers })
     }
@@ -131,7 +131,7 @@ impl Handler {
                     let Some(range) = range(buffer.len(), value(offset), wanted) else { return rejected };
                     last = Some(pipe.run_with(source, &mut buffer[range], Options::default())?);
                 }
-                Instruction::Found { d, step } => {
+                Instruction::StepResult { d, step } => {
                     let outcome = last.as_ref().and_then(|report| report.outcomes().nth(step));
                     registers[usize::from(d.0)] = match outcome {
                         Some(Outcome::Checksum(sum)) => sum.into(),

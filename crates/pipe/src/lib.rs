@@ -32,7 +32,7 @@ pub use ir::UserStep;
 pub use ir::text::Definitions;
 pub use pipe::{Composer, Options, Pipe};
 pub use policy::{Store, Temperature};
-pub use report::{Found, Outcome, Report};
+pub use report::{Outcome, Report, RunReport};
 pub use runner::{Pass, Runner};
 pub use step::{Key, MAX_STEPS, MAX_STREAMS, Step};
 pub use text::read_pipe;

@@ -1,4 +1,4 @@
-//! Gather in, scatter out: data that lie in several places, led through the code of a pipe without being put together.
+//! Scatter-gather: data in several buffers pass through the code of a pipe without being copied together.
 //!
 //! Code is given as much as lies together on both sides, in multiples of eight bytes, so that elements, keys and sums go
 //! on where they were. Eight bytes that a border divides take the way through a small buffer.
@@ -13,19 +13,19 @@ use std::ops::{Deref, DerefMut};
 
 use crate::error::Error;
 use crate::pipe::Options;
-use crate::report::Found;
+use crate::report::RunReport;
 use crate::runner::Runner;
 
 /// Units never reach over a multiple of so many bytes.
 const UNIT: usize = 8;
 
 /// What is left of a list of slices.
-struct Rest<I: Iterator> {
+struct RemainingParts<I: Iterator> {
     first: I::Item,
     others: I,
 }
 
-impl<'a, I: Iterator<Item = &'a [u8]>> Rest<I> {
+impl<'a, I: Iterator<Item = &'a [u8]>> RemainingParts<I> {
     fn take(&mut self, bytes: usize) -> &'a [u8] {
         let (taken, rest) = self.first.split_at(bytes);
         self.first = rest;
@@ -43,7 +43,7 @@ impl<'a, I: Iterator<Item = &'a [u8]>> Rest<I> {
     }
 }
 
-impl<'a, I: Iterator<Item = &'a mut [u8]>> Rest<I> {
+impl<'a, I: Iterator<Item = &'a mut [u8]>> RemainingParts<I> {
     fn take_mut(&mut self, bytes: usize) -> &'a mut [u8] {
         let (taken, rest) = std::mem::take(&mut self.first).split_at_mut(bytes);
         self.first = rest;
@@ -72,7 +72,7 @@ impl Runner<'_> {
         sources: &[S],
         targets: &mut [T],
         options: Options<'_>,
-    ) -> Result<Found<'_>, Error>
+    ) -> Result<RunReport<'_>, Error>
     where
         S: Deref<Target = [u8]>,
         T: DerefMut<Target = [u8]>,
@@ -87,8 +87,8 @@ impl Runner<'_> {
         self.pipe().check_streams(bytes, options.streams)?;
 
         let writes = self.pipe().writes();
-        let mut from = Rest { first: &[][..], others: sources.into_iter() };
-        let mut to = Rest { first: &mut [][..], others: targets.into_iter() };
+        let mut from = RemainingParts { first: &[][..], others: sources.into_iter() };
+        let mut to = RemainingParts { first: &mut [][..], others: targets.into_iter() };
         self.begin();
         let mut done = 0;
         while done < bytes {
@@ -116,11 +116,11 @@ impl Runner<'_> {
                 spread(unit, &mut to);
             }
         }
-        Ok(Found::from(self.end(bytes as u64)))
+        Ok(RunReport::from(self.end(bytes as u64)))
     }
 }
 
-fn fill<'a>(mut unit: &mut [u8], from: &mut Rest<impl Iterator<Item = &'a [u8]>>) {
+fn fill<'a>(mut unit: &mut [u8], from: &mut RemainingParts<impl Iterator<Item = &'a [u8]>>) {
     while !unit.is_empty() {
         let here = from.together().min(unit.len());
         let (now, later) = unit.split_at_mut(here);
@@ -129,7 +129,7 @@ fn fill<'a>(mut unit: &mut [u8], from: &mut Rest<impl Iterator<Item = &'a [u8]>>
     }
 }
 
-fn spread<'a>(mut unit: &[u8], to: &mut Rest<impl Iterator<Item = &'a mut [u8]>>) {
+fn spread<'a>(mut unit: &[u8], to: &mut RemainingParts<impl Iterator<Item = &'a mut [u8]>>) {
     while !unit.is_empty() {
         let here = to.together_mut().min(unit.len());
         let (now, later) = unit.split_at(here);

@@ -1,4 +1,4 @@
-//! Pipes: composed functions, and how data are led through them piece by piece.
+//! Pipes: composed functions, where they are installed, and the composer that makes them.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -9,8 +9,6 @@ use crate::error::Error;
 use crate::frame::Frame;
 use crate::plan::Plan;
 use crate::policy::{Store, Temperature};
-use crate::report::Report;
-use crate::runner::Runner;
 use crate::step::Step;
 
 /// Bytes of code memory of a composer; pages that are not used take nothing.
@@ -146,35 +144,6 @@ impl Pipe {
         self.plan.streams
     }
 
-    /// Something that runs the pipe again and again, in one thread.
-    pub fn runner(&self) -> Runner<'_> {
-        Runner::new(self)
-    }
-
-    /// Runs over `source` and writes to `target`, which is as long; or empty, if the pipe writes nothing.
-    ///
-    /// # Errors
-    /// [`Error::Target`], [`Error::Streams`], [`Error::StreamLength`]: nothing has been read or written then.
-    pub fn run(&self, source: &[u8], target: &mut [u8]) -> Result<Report, Error> {
-        self.run_with(source, target, Options::default())
-    }
-
-    /// Like [`Pipe::run`], with options.
-    ///
-    /// # Errors
-    /// Those of [`Pipe::run`].
-    pub fn run_with(&self, source: &[u8], target: &mut [u8], options: Options<'_>) -> Result<Report, Error> {
-        self.runner().run_with(source, target, options).map(|found| *found)
-    }
-
-    /// Runs over data that are changed where they are.
-    ///
-    /// # Errors
-    /// [`Error::Streams`], [`Error::StreamLength`]: nothing has been read or written then.
-    pub fn run_in_place(&self, data: &mut [u8], options: Options<'_>) -> Result<Report, Error> {
-        self.runner().run_in_place(data, options).map(|found| *found)
-    }
-
     pub(crate) fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -196,7 +165,7 @@ impl Pipe {
         }
     }
 
-    /// The machine code for a store policy, for people: composed if it was not wanted before.
+    /// The machine code for a store policy as text: composed if it was not wanted before.
     ///
     /// # Errors
     /// [`Error::Code`] if there is no room for more code.

@@ -3,10 +3,13 @@
 use crate::crc32c;
 use crate::error::Error;
 use crate::ir::{Checked, MAX_PIPE_INSTRUCTIONS, Total, mask};
-use crate::report::{Finding, Report};
+use crate::report::{OutcomeKind, Report};
 use crate::step::{Key, MAX_STEPS, MAX_STREAMS, Step};
 
-/// What a step is to the code that does it.
+/// The most bytes that sums of means add up (`compose/sums.rs`): 2^48 times their error has to fit a word.
+pub(crate) const MAX_MEAN_SUM_BYTES: usize = 1 << 17;
+
+/// What the generated code does for a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Nothing for each byte.
@@ -35,23 +38,23 @@ pub(crate) struct Plan {
     pub(crate) writes: bool,
     keys: [[u8; 8]; MAX_STEPS],
     /// What is read from accumulators after a run.
-    closings: [Closing; MAX_STEPS],
-    closing_count: usize,
+    readouts: [Readout; MAX_STEPS],
+    readout_count: usize,
     /// Whether sums are all that is in accumulators: nothing has to be set there before a run.
     pub(crate) sums_only: bool,
-    /// The step whose sum code of 64 bits returns, see [`Gathered`]: the only checksum. With key streams there may be no
+    /// The step whose sum code of 64 bits returns, see [`WordSum`]: the only checksum. With key streams there may be no
     /// registers for that.
     returned_sum: Option<usize>,
     /// Whether any step counts bytes.
     counts: bool,
-    /// The report of a run that found nothing.
+    /// The report of a run without results.
     blank: Report,
 }
 
-/// What one step leaves behind.
+/// Where the result of one step is after a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Closing {
-    finding: Finding,
+struct Readout {
+    kind: OutcomeKind,
     step: usize,
     accumulator: usize,
 }
@@ -69,25 +72,25 @@ pub(crate) struct Sum {
 impl Sum {
     /// Both as one.
     #[inline]
-    fn gather(self, half: u32) -> Gathered {
+    fn combine(self, half: u32) -> WordSum {
         let mask = if half == 32 { u64::MAX } else { (1 << (2 * half)) - 1 };
         let low = self.words.wrapping_sub(self.high << half) & mask;
-        Gathered(low + self.high)
+        WordSum(low + self.high)
     }
 }
 
 /// A sum of words of 16, 32 or 64 bits: as one that carries around it is the same for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Gathered(pub(crate) u64);
+pub(crate) struct WordSum(pub(crate) u64);
 
-impl Gathered {
+impl WordSum {
     /// The sum as a 16-bit one that carries around, of words as the machine has them, in the higher half.
     //
     // Both halves of a number and its rotation are what the halves add up to, and the higher one is carried to from the
-    // lower: it is the sum of both with the carry. Whoever asks for a small checksum waits for this, step by step.
+    // lower: it is the sum of both with the carry. The latency of a small checksum is this chain of operations.
     #[inline(always)]
     fn fold(self) -> u32 {
-        let Gathered(sum) = self;
+        let WordSum(sum) = self;
         let half = (sum.wrapping_add(sum.rotate_right(32)) >> 32) as u32;
         half.wrapping_add(half.rotate_right(16))
     }
@@ -112,8 +115,8 @@ impl Plan {
             streams: 0,
             writes: steps.iter().any(Step::writes),
             keys: [[0; 8]; MAX_STEPS],
-            closings: [Closing { finding: Finding::Nothing, step: 0, accumulator: 0 }; MAX_STEPS],
-            closing_count: 0,
+            readouts: [Readout { kind: OutcomeKind::Nothing, step: 0, accumulator: 0 }; MAX_STEPS],
+            readout_count: 0,
             sums_only: true,
             returned_sum: None,
             counts: steps.contains(&Step::Count),
@@ -140,20 +143,20 @@ impl Plan {
                     Action::XorStream { stream: plan.streams - 1 }
                 }
             };
-            let finding = match step {
-                Step::Checksum => Finding::Checksum,
-                Step::Crc32c => Finding::Crc32c,
-                Step::Count => Finding::Count,
-                Step::User(step) if step.inner.total.is_some() => Finding::Total,
+            let kind = match step {
+                Step::Checksum => OutcomeKind::Checksum,
+                Step::Crc32c => OutcomeKind::Crc32c,
+                Step::Count => OutcomeKind::Count,
+                Step::User(step) if step.inner.total.is_some() => OutcomeKind::Total,
                 Step::Copy | Step::Swap16 | Step::Swap32 | Step::Swap64 | Step::Xor(_) | Step::User(_) => {
-                    Finding::Nothing
+                    OutcomeKind::Nothing
                 }
             };
-            plan.blank.add(finding, 0);
-            if finding != Finding::Nothing {
-                plan.closings[plan.closing_count] = Closing { finding, step: index, accumulator: first };
-                plan.closing_count += 1;
-                plan.sums_only &= !matches!(finding, Finding::Crc32c | Finding::Total);
+            plan.blank.add(kind, 0);
+            if kind != OutcomeKind::Nothing {
+                plan.readouts[plan.readout_count] = Readout { kind, step: index, accumulator: first };
+                plan.readout_count += 1;
+                plan.sums_only &= !matches!(kind, OutcomeKind::Crc32c | OutcomeKind::Total);
             }
             plan.accumulators += match plan.actions[index] {
                 Action::Checksum { .. } => 2,
@@ -220,14 +223,14 @@ impl Plan {
 
     /// Sets what code starts from. Sums it begins by itself.
     pub(crate) fn open(&self, accumulators: &mut [u64]) {
-        for closing in &self.closings[..self.closing_count] {
-            match closing.finding {
-                Finding::Crc32c => accumulators[closing.accumulator] = u64::from(u32::MAX),
-                Finding::Total => {
-                    let (total, bytes) = self.total(closing.step);
-                    accumulators[closing.accumulator] = total.of_nothing(bytes);
+        for readout in &self.readouts[..self.readout_count] {
+            match readout.kind {
+                OutcomeKind::Crc32c => accumulators[readout.accumulator] = u64::from(u32::MAX),
+                OutcomeKind::Total => {
+                    let (total, bytes) = self.total(readout.step);
+                    accumulators[readout.accumulator] = total.of_nothing(bytes);
                 }
-                Finding::Nothing | Finding::Count | Finding::Checksum => {}
+                OutcomeKind::Nothing | OutcomeKind::Count | OutcomeKind::Checksum => {}
             }
         }
     }
@@ -238,10 +241,10 @@ impl Plan {
         self.blank
     }
 
-    /// Begins to carry sums from piece to piece, in the report.
-    pub(crate) fn carry(&self, report: &mut Report) {
-        for closing in &self.closings[..self.closing_count] {
-            *report.number(closing.step) = 0;
+    /// Clears the sums that are carried from piece to piece, in the report.
+    pub(crate) fn clear_carried_sums(&self, report: &mut Report) {
+        for readout in &self.readouts[..self.readout_count] {
+            *report.number(readout.step) = 0;
         }
     }
 
@@ -254,29 +257,29 @@ impl Plan {
 
     /// Adds sums from the accumulators, or the one that the code has returned, to those carried, after a piece of data of a
     /// machine whose words have two times `half` bits. The code begins them anew in the next piece.
-    pub(crate) fn settle(&self, accumulators: &[u64], returned: Gathered, report: &mut Report, half: u32) {
+    pub(crate) fn accumulate_piece(&self, accumulators: &[u64], returned: WordSum, report: &mut Report, half: u32) {
         if let Some(step) = self.returned_sum(half) {
             *report.number(step) += u64::from(returned.fold() >> 16);
             return;
         }
-        for closing in &self.closings[..self.closing_count] {
-            if closing.finding == Finding::Checksum {
-                let [words, high, ..] = accumulators[closing.accumulator..] else { continue };
-                *report.number(closing.step) += u64::from(Sum { words, high }.gather(half).fold() >> 16);
+        for readout in &self.readouts[..self.readout_count] {
+            if readout.kind == OutcomeKind::Checksum {
+                let [words, high, ..] = accumulators[readout.accumulator..] else { continue };
+                *report.number(readout.step) += u64::from(Sum { words, high }.combine(half).fold() >> 16);
             }
         }
     }
 
-    /// Completes the report on `bytes` bytes, after [`Plan::settle`]. Sums are of words in the machine's order.
+    /// Completes the report on `bytes` bytes, after [`Plan::accumulate_piece`]. Sums are of words in the machine's order.
     pub(crate) fn complete(&self, accumulators: &[u64], report: &mut Report, bytes: u64, little: bool) {
-        for closing in &self.closings[..self.closing_count] {
-            let number = report.number(closing.step);
-            *number = match closing.finding {
-                Finding::Checksum => Gathered(*number).in_network_order(little),
-                Finding::Crc32c => (!(accumulators[closing.accumulator] as u32)).into(),
-                Finding::Count => bytes,
-                Finding::Total => accumulators[closing.accumulator] & mask(self.total(closing.step).1),
-                Finding::Nothing => 0,
+        for readout in &self.readouts[..self.readout_count] {
+            let number = report.number(readout.step);
+            *number = match readout.kind {
+                OutcomeKind::Checksum => WordSum(*number).in_network_order(little),
+                OutcomeKind::Crc32c => (!(accumulators[readout.accumulator] as u32)).into(),
+                OutcomeKind::Count => bytes,
+                OutcomeKind::Total => accumulators[readout.accumulator] & mask(self.total(readout.step).1),
+                OutcomeKind::Nothing => 0,
             };
         }
     }
@@ -284,10 +287,10 @@ impl Plan {
     /// Completes sums from the accumulators, of a single piece.
     #[inline(always)]
     pub(crate) fn complete_sums(&self, accumulators: &[u64], report: &mut Report, half: u32, little: bool) {
-        for closing in &self.closings[..self.closing_count] {
-            if closing.finding == Finding::Checksum {
-                let [words, high, ..] = accumulators[closing.accumulator..] else { continue };
-                *report.number(closing.step) = Sum { words, high }.gather(half).in_network_order(little);
+        for readout in &self.readouts[..self.readout_count] {
+            if readout.kind == OutcomeKind::Checksum {
+                let [words, high, ..] = accumulators[readout.accumulator..] else { continue };
+                *report.number(readout.step) = Sum { words, high }.combine(half).in_network_order(little);
             }
         }
     }
@@ -298,8 +301,8 @@ impl Plan {
         if !self.counts {
             return;
         }
-        let counts = self.closings[..self.closing_count].iter().filter(|closing| closing.finding == Finding::Count);
-        counts.for_each(|closing| *report.number(closing.step) = bytes);
+        let counts = self.readouts[..self.readout_count].iter().filter(|readout| readout.kind == OutcomeKind::Count);
+        counts.for_each(|readout| *report.number(readout.step) = bytes);
     }
 
     /// Where the tables of CRC-32C are.

@@ -2,11 +2,11 @@
 //!
 //! Measured on what integration gains (bench/pipe): as long as source or target are in a cache, storing past the caches
 //! is up to fourteen times slower; once neither is, it saves reading the target and gains a third and more. So the size
-//! decides, and a hint of the caller, who may know better.
+//! decides, and a hint of the caller, which may know better.
 
 use std::sync::OnceLock;
 
-use crate::compose::MAX_MEANS_BYTES;
+use crate::plan::MAX_MEAN_SUM_BYTES;
 
 /// What the caller knows of where the data are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -16,7 +16,7 @@ pub enum Temperature {
     Unknown,
     /// The data are in a cache, or the target will be read soon.
     Hot,
-    /// The data come from memory, and the target is not read soon.
+    /// The data are in memory, and the target is not read soon.
     Cold,
 }
 
@@ -25,9 +25,9 @@ pub enum Temperature {
 pub enum Store {
     /// Plainly.
     Cached,
-    /// Plainly, with source and target asked for some lines ahead.
+    /// Plainly, with source and target prefetched some lines ahead.
     Prefetching,
-    /// Past the caches, with the source asked for some lines ahead.
+    /// Past the caches, with the source prefetched some lines ahead.
     Streaming,
 }
 
@@ -43,7 +43,7 @@ impl std::fmt::Display for Store {
 
 /// Below so many bytes data that are not cold are stored plainly, whatever the caches.
 const SMALL_BYTES: usize = 1 << 16;
-const _: () = assert!(SMALL_BYTES <= MAX_MEANS_BYTES, "small data are a single piece");
+const _: () = assert!(SMALL_BYTES <= MAX_MEAN_SUM_BYTES, "small data are a single piece");
 /// From how many bytes on cold data are stored past the caches.
 const STREAMING_COLD_BYTES: usize = 4096;
 
@@ -76,7 +76,7 @@ impl Store {
     }
 }
 
-/// Bytes of the largest cache, as the system tells; 8 MiB if it does not.
+/// Bytes of the largest cache, as the system reports; 8 MiB if it does not.
 fn last_cache_bytes() -> usize {
     static BYTES: OnceLock<usize> = OnceLock::new();
     *BYTES.get_or_init(|| {

@@ -1,8 +1,8 @@
 //! The general path: every step by itself, byte by byte, in Rust. It defines what a pipe does; generated code is right
-//! when nobody can tell it from this.
+//! when its results equal those of this reference.
 
 use crate::crc32c;
-use crate::report::{Finding, Report};
+use crate::report::{OutcomeKind, Report};
 use crate::step::{Key, Step};
 
 /// Runs `steps` over `data`, in place. `streams` are the keys of the steps that want a key stream, in order, each at
@@ -13,17 +13,17 @@ pub fn run(steps: &[Step], data: &mut [u8], streams: &[&[u8]]) -> Report {
     for step in steps {
         let (finding, number) = match step {
             Step::Copy => NOTHING,
-            Step::Checksum => (Finding::Checksum, internet_sum(data).into()),
-            Step::Crc32c => (Finding::Crc32c, (!crc32c::update(u32::MAX, data)).into()),
+            Step::Checksum => (OutcomeKind::Checksum, internet_sum(data).into()),
+            Step::Crc32c => (OutcomeKind::Crc32c, (!crc32c::update(u32::MAX, data)).into()),
             Step::Swap16 => swap(data, 2),
             Step::Swap32 => swap(data, 4),
             Step::Swap64 => swap(data, 8),
             Step::Xor(Key::Repeat(key)) => xor(data, key.iter().cycle()),
             Step::Xor(Key::Stream) => xor(data, streams.next().expect("one for each step that wants one").iter()),
-            Step::Count => (Finding::Count, data.len() as u64),
+            Step::Count => (OutcomeKind::Count, data.len() as u64),
             Step::User(step) => {
                 let total = step.apply(data);
-                if step.inner.total.is_some() { (Finding::Total, total) } else { NOTHING }
+                if step.inner.total.is_some() { (OutcomeKind::Total, total) } else { NOTHING }
             }
         };
         report.add(finding, number);
@@ -31,7 +31,7 @@ pub fn run(steps: &[Step], data: &mut [u8], streams: &[&[u8]]) -> Report {
     report
 }
 
-const NOTHING: (Finding, u64) = (Finding::Nothing, 0);
+const NOTHING: (OutcomeKind, u64) = (OutcomeKind::Nothing, 0);
 
 /// The sum of RFC 1071, of big-endian words, an odd last byte being the high one of its word; not complemented.
 fn internet_sum(data: &[u8]) -> u16 {
@@ -42,12 +42,12 @@ fn internet_sum(data: &[u8]) -> u16 {
     })
 }
 
-fn swap(data: &mut [u8], size: usize) -> (Finding, u64) {
+fn swap(data: &mut [u8], size: usize) -> (OutcomeKind, u64) {
     data.chunks_exact_mut(size).for_each(<[u8]>::reverse);
     NOTHING
 }
 
-fn xor<'a>(data: &mut [u8], key: impl Iterator<Item = &'a u8>) -> (Finding, u64) {
+fn xor<'a>(data: &mut [u8], key: impl Iterator<Item = &'a u8>) -> (OutcomeKind, u64) {
     data.iter_mut().zip(key).for_each(|(byte, key)| *byte ^= key);
     NOTHING
 }

@@ -1,14 +1,14 @@
-//! What the steps of a run found out.
+//! The results of the steps of a run.
 
 use std::fmt;
 use std::ops::Deref;
 
 use crate::step::MAX_STEPS;
 
-/// What one step found out.
+/// The result of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The step changes bytes and finds out nothing.
+    /// The step changes bytes and has no result.
     Nothing,
     /// The sum of RFC 1071, not complemented, as the number whose bytes are in network order. 0 only for data that are
     /// all zero.
@@ -21,10 +21,10 @@ pub enum Outcome {
     Total(u64),
 }
 
-/// Which outcome a number is.
+/// The kind of an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Finding {
+pub(crate) enum OutcomeKind {
     Nothing,
     Checksum,
     Crc32c,
@@ -32,7 +32,7 @@ pub(crate) enum Finding {
     Total,
 }
 
-/// What all steps of a run found out, in order.
+/// The results of all steps of a run, in order.
 //
 // Numbers and their kinds apart: a report is made for every run, also of a few bytes, and this way fits few registers.
 // C has it as `struct qj_pipe_report`.
@@ -40,7 +40,7 @@ pub(crate) enum Finding {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Report {
     numbers: [u64; MAX_STEPS],
-    findings: [Finding; MAX_STEPS],
+    kinds: [OutcomeKind; MAX_STEPS],
     steps: u8,
     /// The first step that makes a checksum; [`NO_STEP`] if none does.
     first_checksum: u8,
@@ -53,15 +53,15 @@ impl Report {
     /// A report of no step.
     #[inline]
     pub(crate) fn new() -> Report {
-        Report { numbers: [0; MAX_STEPS], findings: [Finding::Nothing; MAX_STEPS], steps: 0, first_checksum: NO_STEP }
+        Report { numbers: [0; MAX_STEPS], kinds: [OutcomeKind::Nothing; MAX_STEPS], steps: 0, first_checksum: NO_STEP }
     }
 
-    /// Adds what the next step found; there are at most [`MAX_STEPS`].
+    /// Adds the result of the next step; there are at most [`MAX_STEPS`].
     #[inline]
-    pub(crate) fn add(&mut self, finding: Finding, number: u64) {
+    pub(crate) fn add(&mut self, kind: OutcomeKind, number: u64) {
         let at = usize::from(self.steps) % MAX_STEPS;
-        (self.findings[at], self.numbers[at]) = (finding, number);
-        if finding == Finding::Checksum && self.first_checksum == NO_STEP {
+        (self.kinds[at], self.numbers[at]) = (kind, number);
+        if kind == OutcomeKind::Checksum && self.first_checksum == NO_STEP {
             self.first_checksum = at as u8;
         }
         self.steps += 1;
@@ -73,21 +73,21 @@ impl Report {
         &mut self.numbers[step % MAX_STEPS]
     }
 
-    /// What each step found out.
+    /// The result of each step.
     pub fn outcomes(&self) -> impl Iterator<Item = Outcome> + '_ {
-        let all = self.findings.iter().zip(&self.numbers).take(usize::from(self.steps));
-        all.map(|(finding, number)| match finding {
-            Finding::Nothing => Outcome::Nothing,
-            Finding::Checksum => Outcome::Checksum(*number as u16),
-            Finding::Crc32c => Outcome::Crc32c(*number as u32),
-            Finding::Count => Outcome::Count(*number),
-            Finding::Total => Outcome::Total(*number),
+        let all = self.kinds.iter().zip(&self.numbers).take(usize::from(self.steps));
+        all.map(|(kind, number)| match kind {
+            OutcomeKind::Nothing => Outcome::Nothing,
+            OutcomeKind::Checksum => Outcome::Checksum(*number as u16),
+            OutcomeKind::Crc32c => Outcome::Crc32c(*number as u32),
+            OutcomeKind::Count => Outcome::Count(*number),
+            OutcomeKind::Total => Outcome::Total(*number),
         })
     }
 
     #[inline]
-    fn first(&self, finding: Finding) -> Option<u64> {
-        self.findings.iter().position(|own| *own == finding).map(|at| self.numbers[at])
+    fn first(&self, kind: OutcomeKind) -> Option<u64> {
+        self.kinds.iter().position(|own| *own == kind).map(|at| self.numbers[at])
     }
 
     /// The Internet checksum as a header holds it, complemented, of the first step that makes one.
@@ -99,38 +99,38 @@ impl Report {
     /// The CRC-32C of the first step that makes one.
     #[inline]
     pub fn crc32c(&self) -> Option<u32> {
-        self.first(Finding::Crc32c).map(|crc| crc as u32)
+        self.first(OutcomeKind::Crc32c).map(|crc| crc as u32)
     }
 
     /// The total of the first step of the user's that has one.
     #[inline]
     pub fn total(&self) -> Option<u64> {
-        self.first(Finding::Total)
+        self.first(OutcomeKind::Total)
     }
 
     /// The bytes that the first step that counts has counted.
     #[inline]
     pub fn count(&self) -> Option<u64> {
-        self.first(Finding::Count)
+        self.first(OutcomeKind::Count)
     }
 }
 
-/// What a run has found out: the report, which its runner keeps and lends, and the first checksum at hand.
+/// The result of a run: the report, which its runner keeps, and the first checksum in a register.
 //
-// A run of a few kilobytes is over when its stores have left their queue, in order. Whoever passes on the checksum right after
-// it would have that wait for the report's way into memory and back.
+// A run of a few kilobytes is over when its stores have left their queue, in order. A caller that
+// uses the checksum right after it would wait for the report's store and load.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Found<'r> {
+pub struct RunReport<'r> {
     report: &'r Report,
     /// Not complemented; 0 if there is none.
     checksum: u16,
 }
 
-impl<'r> Found<'r> {
+impl<'r> RunReport<'r> {
     /// Of a report whose first checksum is known, not complemented.
     #[inline(always)]
-    pub(crate) fn with_checksum(report: &'r Report, sum: u64) -> Found<'r> {
-        Found { report, checksum: sum as u16 }
+    pub(crate) fn with_checksum(report: &'r Report, sum: u64) -> RunReport<'r> {
+        RunReport { report, checksum: sum as u16 }
     }
 
     /// The report, as long as the runner is not used again.
@@ -147,14 +147,14 @@ impl<'r> Found<'r> {
     }
 }
 
-impl<'r> From<&'r Report> for Found<'r> {
+impl<'r> From<&'r Report> for RunReport<'r> {
     #[inline(always)]
-    fn from(report: &'r Report) -> Found<'r> {
-        Found { report, checksum: report.checksum().map_or(0, |complement| !complement) }
+    fn from(report: &'r Report) -> RunReport<'r> {
+        RunReport { report, checksum: report.checksum().map_or(0, |complement| !complement) }
     }
 }
 
-impl Deref for Found<'_> {
+impl Deref for RunReport<'_> {
     type Target = Report;
 
     #[inline]
@@ -163,7 +163,7 @@ impl Deref for Found<'_> {
     }
 }
 
-impl fmt::Debug for Found<'_> {
+impl fmt::Debug for RunReport<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.report.fmt(out)
     }

@@ -1,19 +1,18 @@
-//! Runs of a pipe: data led through its code piece by piece, and what steps find out collected.
+//! Runs of a pipe: passes data through its code piece by piece and collects the results of the steps.
 
-use crate::compose::MAX_MEANS_BYTES;
 use crate::error::Error;
 use crate::frame::{self, Frame};
 use crate::pipe::{Call, Options, Pipe};
-use crate::plan::{Gathered, Plan};
+use crate::plan::{MAX_MEAN_SUM_BYTES, Plan, WordSum};
 use crate::policy::{Store, Temperature};
-use crate::report::{Found, Report};
+use crate::report::{Report, RunReport};
 use crate::step::MAX_STREAMS;
 
 /// The most bytes that code is given at once: what its sums can hold, and a multiple of all blocks. Code that stores plainly
 /// adds up in another way than the rest.
-const fn most_piece_bytes(store: Store) -> usize {
+const fn max_piece_bytes(store: Store) -> usize {
     match store {
-        Store::Cached => MAX_MEANS_BYTES,
+        Store::Cached => MAX_MEAN_SUM_BYTES,
         Store::Prefetching | Store::Streaming => 64 << 20,
     }
 }
@@ -23,10 +22,41 @@ const HALF: u32 = usize::BITS / 2;
 
 const LITTLE: bool = cfg!(target_endian = "little");
 
+impl Pipe {
+    /// A runner, which runs the pipe again and again in one thread.
+    pub fn runner(&self) -> Runner<'_> {
+        Runner::new(self)
+    }
+
+    /// Runs over `source` and writes to `target`, which is as long; or empty, if the pipe writes nothing.
+    ///
+    /// # Errors
+    /// [`Error::Target`], [`Error::Streams`], [`Error::StreamLength`]: nothing has been read or written then.
+    pub fn run(&self, source: &[u8], target: &mut [u8]) -> Result<Report, Error> {
+        self.run_with(source, target, Options::default())
+    }
+
+    /// Like [`Pipe::run`], with options.
+    ///
+    /// # Errors
+    /// Those of [`Pipe::run`].
+    pub fn run_with(&self, source: &[u8], target: &mut [u8], options: Options<'_>) -> Result<Report, Error> {
+        self.runner().run_with(source, target, options).map(|found| *found)
+    }
+
+    /// Runs over data that are changed where they are.
+    ///
+    /// # Errors
+    /// [`Error::Streams`], [`Error::StreamLength`]: nothing has been read or written then.
+    pub fn run_in_place(&self, data: &mut [u8], options: Options<'_>) -> Result<Report, Error> {
+        self.runner().run_in_place(data, options).map(|found| *found)
+    }
+}
+
 /// Runs a pipe again and again. It keeps what code and driver share, so a run of a few bytes costs little more than they
 /// do.
 //
-// The report stays here too, and is lent: whoever copies one right after a run waits until all that the run has stored
+// The report stays here too, and is borrowed: copying it right after a run waits until all that the run has stored
 // is in the cache, because no processor forwards several small stores to one large load.
 #[derive(Debug)]
 pub struct Runner<'p> {
@@ -48,7 +78,7 @@ impl<'p> Runner<'p> {
     /// # Errors
     /// [`Error::Target`], [`Error::Streams`], [`Error::StreamLength`]: nothing has been read or written then.
     #[inline]
-    pub fn run(&mut self, source: &[u8], target: &mut [u8]) -> Result<Found<'_>, Error> {
+    pub fn run(&mut self, source: &[u8], target: &mut [u8]) -> Result<RunReport<'_>, Error> {
         self.run_with(source, target, Options::default())
     }
 
@@ -57,12 +87,12 @@ impl<'p> Runner<'p> {
     /// # Errors
     /// Those of [`Runner::run`].
     #[inline]
-    pub fn run_with(&mut self, source: &[u8], target: &mut [u8], options: Options<'_>) -> Result<Found<'_>, Error> {
+    pub fn run_with(&mut self, source: &[u8], target: &mut [u8], options: Options<'_>) -> Result<RunReport<'_>, Error> {
         self.pipe.check_target(source.len(), target.len())?;
         self.pipe.check_streams(source.len(), options.streams)?;
         // SAFETY: 1. Both are as long as the data; a pipe that does not write is given no target. 2. The streams are
         // at least as long. 3. A shared and an exclusive borrow do not overlap.
-        unsafe { self.whole(source.as_ptr(), target.as_mut_ptr(), source.len(), options) }
+        unsafe { self.run_at_once(source.as_ptr(), target.as_mut_ptr(), source.len(), options) }
     }
 
     /// Runs over data that are changed where they are.
@@ -70,23 +100,23 @@ impl<'p> Runner<'p> {
     /// # Errors
     /// [`Error::Streams`], [`Error::StreamLength`]: nothing has been read or written then.
     #[inline]
-    pub fn run_in_place(&mut self, data: &mut [u8], options: Options<'_>) -> Result<Found<'_>, Error> {
+    pub fn run_in_place(&mut self, data: &mut [u8], options: Options<'_>) -> Result<RunReport<'_>, Error> {
         self.pipe.check_streams(data.len(), options.streams)?;
         let at = data.as_mut_ptr();
         // SAFETY: the borrow is exclusive, and code loads a block before it stores it; streams are checked.
-        unsafe { self.whole(at, at, data.len(), options) }
+        unsafe { self.run_at_once(at, at, data.len(), options) }
     }
 
-    /// Begins a run over data that come piece by piece.
+    /// Begins a run over data that arrive piece by piece.
     pub fn start(&mut self) -> Pass<'_, 'p> {
         self.begin();
         Pass { runner: self, bytes: 0 }
     }
 
-    /// Begins a run over data that come piece by piece.
+    /// Begins a run over data that arrive piece by piece.
     pub(crate) fn begin(&mut self) {
         self.pipe.plan().open(&mut self.frame.slots[frame::ACCUMULATORS..]);
-        self.pipe.plan().carry(&mut self.report);
+        self.pipe.plan().clear_carried_sums(&mut self.report);
     }
 
     pub(crate) fn pipe(&self) -> &'p Pipe {
@@ -101,13 +131,13 @@ impl<'p> Runner<'p> {
     // What this stores waits in the same queue as what the code stores, and a run of a few kilobytes is as quick as that
     // queue empties. So the common case stores little: it calls nothing but the code, and so saves few registers.
     #[inline(always)]
-    pub(crate) unsafe fn whole(
+    pub(crate) unsafe fn run_at_once(
         &mut self,
         source: *const u8,
         target: *mut u8,
         bytes: usize,
         options: Options<'_>,
-    ) -> Result<Found<'_>, Error> {
+    ) -> Result<RunReport<'_>, Error> {
         let Options { temperature, store, streams } = options;
         if Store::is_plain(bytes, temperature, store)
             && self.pipe.plan().sums_only
@@ -115,27 +145,27 @@ impl<'p> Runner<'p> {
         {
             self.pipe.plan().complete_counts(&mut self.report, bytes as u64);
             // SAFETY: the caller's promise.
-            let returned = unsafe { self.stretch(code, source, target, bytes, streams) };
+            let returned = unsafe { self.call_code(code, source, target, bytes, streams) };
             let plan = self.pipe.plan();
             if let Some(step) = plan.returned_sum(HALF) {
                 let sum = returned.in_network_order(LITTLE);
                 *self.report.number(step) = sum;
-                return Ok(Found::with_checksum(&self.report, sum));
+                return Ok(RunReport::with_checksum(&self.report, sum));
             }
             plan.complete_sums(&self.frame.slots[frame::ACCUMULATORS..], &mut self.report, HALF, LITTLE);
-            return Ok(Found::from(&self.report));
+            return Ok(RunReport::from(&self.report));
         }
         // SAFETY: the caller's promise.
-        unsafe { self.any(source, target, bytes, temperature, store, streams)? };
-        Ok(Found::from(&self.report))
+        unsafe { self.run_in_pieces(source, target, bytes, temperature, store, streams)? };
+        Ok(RunReport::from(&self.report))
     }
 
-    /// A run that is not so simple. Options come one by one: so they stay in registers until then.
+    /// The general case of [`Runner::run_at_once`]. Options are passed one by one, so they stay in registers until then.
     ///
     /// # Safety
     /// What [`Runner::piece`] demands.
     #[inline(never)]
-    unsafe fn any(
+    unsafe fn run_in_pieces(
         &mut self,
         source: *const u8,
         target: *mut u8,
@@ -171,15 +201,20 @@ impl<'p> Runner<'p> {
         let code = self.pipe.call(store)?;
         let mut done = 0;
         while done < bytes {
-            let length = (bytes - done).min(most_piece_bytes(store));
+            let length = (bytes - done).min(max_piece_bytes(store));
             let mut streams: [&[u8]; MAX_STREAMS] = [&[]; MAX_STREAMS];
             for (rest, stream) in streams.iter_mut().zip(options.streams) {
                 *rest = &stream[done..];
             }
             // SAFETY: the caller's promise.
             let returned =
-                unsafe { self.stretch(code, source.wrapping_add(done), target.wrapping_add(done), length, &streams) };
-            self.pipe.plan().settle(&self.frame.slots[frame::ACCUMULATORS..], returned, &mut self.report, HALF);
+                unsafe { self.call_code(code, source.wrapping_add(done), target.wrapping_add(done), length, &streams) };
+            self.pipe.plan().accumulate_piece(
+                &self.frame.slots[frame::ACCUMULATORS..],
+                returned,
+                &mut self.report,
+                HALF,
+            );
             done += length;
         }
         Ok(())
@@ -195,34 +230,34 @@ impl<'p> Runner<'p> {
         }
     }
 
-    /// Passes over at most [`most_piece_bytes`]; what the code returns.
+    /// Passes over at most [`max_piece_bytes`]; what the code returns.
     ///
     /// # Safety
     /// What [`Runner::piece`] demands; the code is that of the pipe.
     #[inline(always)]
-    unsafe fn stretch(
+    unsafe fn call_code(
         &mut self,
         code: Call,
         source: *const u8,
         target: *mut u8,
         bytes: usize,
         streams: &[&[u8]],
-    ) -> Gathered {
+    ) -> WordSum {
         let slots = &mut self.frame.slots[frame::STREAMS..frame::ACCUMULATORS];
         for (slot, stream) in slots.iter_mut().zip(streams) {
             *slot = stream.as_ptr() as u64;
         }
         // SAFETY: the caller's promise; the frame is that of the plan which the function was composed for.
-        Gathered(unsafe { code(&mut self.frame, source, target, bytes) })
+        WordSum(unsafe { code(&mut self.frame, source, target, bytes) })
     }
 
-    /// What the last run that ended has found out.
+    /// The report of the last run that ended.
     #[cfg(feature = "c")]
     pub(crate) fn report(&self) -> &Report {
         &self.report
     }
 
-    /// Completes the report of a run over so many bytes that came piece by piece.
+    /// Completes the report of a run over so many bytes in pieces.
     pub(crate) fn end(&mut self, bytes: u64) -> &Report {
         let accumulators = &self.frame.slots[frame::ACCUMULATORS..];
         self.pipe.plan().complete(accumulators, &mut self.report, bytes, LITTLE);
@@ -230,7 +265,7 @@ impl<'p> Runner<'p> {
     }
 }
 
-/// A run over data that come piece by piece, as from a file.
+/// A run over data that arrive piece by piece, as from a file.
 #[derive(Debug)]
 pub struct Pass<'r, 'p> {
     runner: &'r mut Runner<'p>,
@@ -258,7 +293,7 @@ impl<'r> Pass<'r, '_> {
         Ok(())
     }
 
-    /// What the steps have found out.
+    /// The results of the steps.
     pub fn end(self) -> &'r Report {
         self.runner.end(self.bytes)
     }

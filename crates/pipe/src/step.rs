@@ -11,7 +11,7 @@ pub const MAX_STEPS: usize = 8;
 /// The most steps of a pipe that take a key stream.
 pub const MAX_STREAMS: usize = 4;
 
-/// One step of a pipe. Steps are applied in order: a checksum before a swap is that of the bytes as they came, one after
+/// One step of a pipe. Steps are applied in order: a checksum before a swap is that of the input bytes, one after
 /// it that of the bytes as they leave.
 ///
 /// Elements of swaps are counted from the first byte of the data, whatever its address; bytes of a last element that is

@@ -21,7 +21,7 @@ pub(crate) fn is_built_in(name: &str) -> bool {
 }
 
 /// Reads a pipe. `steps` are the user's, known by their names. Steps that are wrong are left out, and what is wrong with
-/// them is told.
+/// them is reported.
 ///
 /// ```
 /// use quaject_pipe::{Key, Step, read_pipe};

@@ -50,7 +50,7 @@ enum { QJ_PIPE_MAX_STEPS = 8 };
 #define QJ_PIPE_MOST_STEPS QJ_PIPE_MAX_STEPS
 #define QJ_PIPE_MOST_STREAMS QJ_PIPE_TOO_MANY_STREAMS
 
-/* What the last function of this thread that failed has to say, with the way out: valid until the next one fails. Empty if
+/* What the last function of this thread that failed has to say, with a help text: valid until the next one fails. Empty if
  * none has. */
 const char *qj_pipe_message(void);
 
@@ -66,7 +66,7 @@ struct qj_definitions;
  *       total max r0
  *     end
  *
- * The book's chapter on pipes tells the language. What is wrong with it is told at once, every mistake on a line. */
+ * The book's chapter on pipes defines the language. All errors are reported at once, each on a line. */
 int qj_definitions_read(const char *text, struct qj_definitions **);
 /* May be null. Pipes and handlers that were made with them are not concerned. */
 void qj_definitions_free(struct qj_definitions *);
@@ -89,7 +89,7 @@ enum qj_step_kind {
     QJ_STEP_OWN         /* the step called `name` of the definitions */
 };
 
-/* Steps are done in order: a checksum before a swap is that of the bytes as they came. What a kind does not need is not
+/* Steps are done in order: a checksum before a swap is that of the input bytes. What a kind does not need is not
  * looked at. */
 struct qj_step {
     int kind;

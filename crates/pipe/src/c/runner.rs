@@ -136,7 +136,7 @@ impl qj_runner {
         // enough. 3. If source and target share bytes they are the same.
         unsafe {
             if whole {
-                self.runner.whole(source, target, bytes, options).map(|_| ())
+                self.runner.run_at_once(source, target, bytes, options).map(|_| ())
             } else {
                 self.runner.piece(source, target, bytes, bytes, options)
             }

@@ -14,7 +14,6 @@ use quaject_vcode::{
 use crate::plan::Plan;
 use crate::policy::Store;
 use scalar::Scalar;
-pub(crate) use sums::MAX_MEANS_BYTES;
 
 /// Bytes that the longest function may take.
 pub(crate) const MAX_BYTES: usize = 256 * 1024;

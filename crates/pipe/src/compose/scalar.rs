@@ -67,7 +67,7 @@ where
     /// Bytes of an integer register.
     pub(super) const WORD: usize = M::LONG_BITS as usize / 8;
 
-    /// Takes registers beside those of the parameters, and sets them: from the frame, or to zero where sums begin.
+    /// Allocates registers in addition to those of the parameters, and sets them: from the frame, or to zero where sums begin.
     pub(super) fn open(
         asm: &mut Asm<'_, M>,
         plan: &'p Plan,
@@ -140,7 +140,7 @@ where
         Ok(this)
     }
 
-    /// The loop, the last bytes, and the accumulators back into the frame, or the only sum to the caller, who then does not
+    /// The loop, the last bytes, and the accumulators back into the frame, or the only sum to the caller, which then does not
     /// wait for what is on its way through memory.
     pub(super) fn finish(&self, asm: &mut Asm<'_, M>) {
         // Users' steps are long, element by element, and gain nothing.
@@ -170,7 +170,7 @@ where
         asm.bind(end);
         if self.plan.returned_sum(4 * Self::WORD as u32).is_some() {
             let [Some(Home::Register(words)), Some(Home::Register(high)), ..] = self.accumulators else {
-                unreachable!("every machine has registers for two accumulators beside no key streams");
+                unreachable!("every machine has registers for two accumulators when there are no key streams");
             };
             // The sum of the vectors comes last: all else does not wait for it.
             asm.lshuli(self.a, high, 32);
@@ -428,7 +428,7 @@ where
             }
         }
         asm.ldpi(table, self.frame, self.slot(frame::TABLES));
-        // The remainder meets the first four bytes; what of it they do not reach is shifted on.
+        // The remainder is xor-ed with the first four bytes; the part of it beyond them is shifted on.
         asm.cvu2ul(crc, crc);
         asm.xorul(word, word, crc);
         if bytes < 4 {

@@ -1,4 +1,4 @@
-//! Internet checksums in vectors: two ways to add up words of 64 bits, which lose carries, and to know what they lost.
+//! Internet checksums in vectors: two methods to add up words of 64 bits and to recover the carries that are lost.
 //!
 //! Both keep the sum of the words modulo 2^64, and the sum of what is above some bit of them. From the second
 //! follows how often the first has wrapped, and words and carries are one sum, because 2^16, 2^48 and 2^64 are all 1 where
@@ -13,8 +13,7 @@
 
 use quaject_vcode::{Asm, Core, VectorMachine, Vectors};
 
-/// The most bytes that means add up: 2^48 times what they may be wrong by has to fit a word.
-pub(crate) const MAX_MEANS_BYTES: usize = 1 << 17;
+use crate::plan::MAX_MEAN_SUM_BYTES;
 
 /// How checksums are added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,7 +127,7 @@ impl Sums {
         match self {
             Sums::Means if unroll > 1 => {
                 let of_block = unroll * unroll.ilog2() as usize / 2 + 1;
-                (of_block * MAX_MEANS_BYTES / (unroll * width)) as u64
+                (of_block * MAX_MEAN_SUM_BYTES / (unroll * width)) as u64
             }
             Sums::Halves | Sums::Means => 0,
         }
@@ -165,7 +164,7 @@ mod tests {
     fn what_means_may_be_wrong_by_fits_a_word() {
         for width in [16, 32, 64] {
             for unroll in [1, 2, 4, 8] {
-                let blocks = MAX_MEANS_BYTES / (unroll * width);
+                let blocks = MAX_MEAN_SUM_BYTES / (unroll * width);
                 // Too high by the excess, which is taken away from all; too low by less than one for each block and for
                 // each vector after them.
                 let wrong = Sums::Means.most_excess(unroll, width) + blocks as u64 + unroll as u64;

@@ -37,7 +37,7 @@ const AHEAD_BYTES: usize = 2048;
 /// Bytes of a line of the caches.
 const LINE_BYTES: usize = 64;
 
-/// From how many bytes on a target beside lines is aligned to vectors as long as a line, if that aligns the source too:
+/// From how many bytes on a target that is not aligned to lines is aligned to vectors as long as a line, if that aligns the source too:
 /// every store would lie in two lines. Where loads then lie in two lines, it gains nothing below many kilobytes.
 const ALIGNING_BYTES: u64 = 1024;
 

@@ -7,7 +7,7 @@ mod verify;
 use std::fmt;
 use std::sync::Arc;
 
-pub use verify::Flaw;
+pub use verify::VerifyError;
 pub(crate) use verify::handler as verify_handler;
 
 /// Registers, `r0` to `r7`.
@@ -179,8 +179,8 @@ pub enum Instruction {
         /// Where in the buffer.
         offset: Operand,
     },
-    /// Handlers: `d` becomes what a step of the last pipe found out: sum, CRC, count or total; otherwise 0.
-    Found {
+    /// Handlers: `d` becomes the result of a step of the last pipe: sum, CRC, count or total; otherwise 0.
+    StepResult {
         /// What is written.
         d: Register,
         /// Which step, from 0.
@@ -240,9 +240,9 @@ impl UserStep {
     /// Checks a step.
     ///
     /// # Errors
-    /// A [`Flaw`]: an instruction that is not for steps, a register that is read before it is written, a shift by more
+    /// A [`VerifyError`]: an instruction that is not for steps, a register that is read before it is written, a shift by more
     /// than the width, a constant wider than the element, a second total, more than [`MAX_STEP_INSTRUCTIONS`].
-    pub fn new(program: Program, element: Element) -> Result<UserStep, Flaw> {
+    pub fn new(program: Program, element: Element) -> Result<UserStep, VerifyError> {
         verify::step(program, element).map(|checked| UserStep { inner: Arc::new(checked) })
     }
 
@@ -378,7 +378,7 @@ impl UserStep {
                     | Instruction::If { .. }
                     | Instruction::Goto { .. }
                     | Instruction::Deliver { .. }
-                    | Instruction::Found { .. }
+                    | Instruction::StepResult { .. }
                     | Instruction::Reply { .. }
                     | Instruction::Send { .. }
                     | Instruction::Accept

@@ -1,4 +1,4 @@
-//! The text form of steps and handlers. Reads on after a mistake, so that all are told at once.
+//! The text form of steps and handlers. The parser continues after an error, so that all are reported at once.
 //!
 //! ```text
 //! step bump u32be              # adds 1 to every word, and keeps the largest
@@ -31,7 +31,7 @@ pub struct Definitions {
 impl Definitions {
     /// Reads definitions, and says what is wrong with those that are left out.
     pub fn read(text: &str) -> (Definitions, Vec<TextError>) {
-        let mut reader = Reader { found: Definitions::default(), mistakes: Vec::new(), open: None, line: 0, last: "" };
+        let mut reader = Parser { found: Definitions::default(), mistakes: Vec::new(), open: None, line: 0, last: "" };
         for (number, line) in text.lines().enumerate() {
             reader.line = number + 1;
             reader.last = line;
@@ -53,7 +53,7 @@ impl Definitions {
 }
 
 /// A definition that is being read.
-struct Open<'t> {
+struct OpenDefinition<'t> {
     header: &'t str,
     line: usize,
     name: String,
@@ -68,10 +68,10 @@ struct Open<'t> {
     mistakes: usize,
 }
 
-struct Reader<'t> {
+struct Parser<'t> {
     found: Definitions,
     mistakes: Vec<TextError>,
-    open: Option<Open<'t>>,
+    open: Option<OpenDefinition<'t>>,
     line: usize,
     /// The whole line, to count columns in.
     last: &'t str,
@@ -114,7 +114,7 @@ fn of_table<T: Copy>(table: &[(&str, T)], word: &str) -> Option<T> {
     table.iter().find(|(name, _)| *name == word).map(|(_, value)| *value)
 }
 
-impl<'t> Reader<'t> {
+impl<'t> Parser<'t> {
     /// A mistake at a part of the line.
     fn at(&self, part: &str, message: impl Into<String>, help: impl Into<String>) -> TextError {
         // A part is a slice of the line, or of an earlier one; then the mistake is at its start.
@@ -161,7 +161,7 @@ impl<'t> Reader<'t> {
             return Err(self.at(word, format!("a {word} without a name"), format!("write `{word} NAME`")));
         };
         // A definition that begins wrongly is read all the same, so that its lines are not mistakes too.
-        let mut open = Open {
+        let mut open = OpenDefinition {
             header: word,
             line: self.line,
             name: name.into(),
@@ -309,7 +309,7 @@ pub(crate) fn read_number(word: &str) -> Option<u64> {
 
 /// What follows the name of an instruction.
 struct Operands<'r, 't> {
-    reader: &'r Reader<'t>,
+    reader: &'r Parser<'t>,
     word: &'t str,
     rest: &'t str,
     list: Vec<&'t str>,
@@ -367,7 +367,7 @@ impl<'t> Operands<'_, 't> {
             }
             "found" => {
                 self.count(2, "found r1, 0")?;
-                plain(Instruction::Found { d: self.register(0)?, step: self.index(1)? })
+                plain(Instruction::StepResult { d: self.register(0)?, step: self.index(1)? })
             }
             "reply" => {
                 self.count(2, "reply 0, r0")?;

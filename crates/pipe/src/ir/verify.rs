@@ -10,7 +10,7 @@ use super::{
 
 /// Why a program was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Flaw {
+pub struct VerifyError {
     /// Which instruction, from 0; `None` if it is the program as a whole.
     pub instruction: Option<usize>,
     /// What is wrong.
@@ -19,7 +19,7 @@ pub struct Flaw {
     pub help: String,
 }
 
-impl fmt::Display for Flaw {
+impl fmt::Display for VerifyError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.instruction {
             Some(number) => write!(out, "instruction {number}: {}", self.message),
@@ -28,7 +28,7 @@ impl fmt::Display for Flaw {
     }
 }
 
-impl std::error::Error for Flaw {}
+impl std::error::Error for VerifyError {}
 
 /// What is known at an instruction.
 struct Checker {
@@ -39,32 +39,32 @@ struct Checker {
 }
 
 impl Checker {
-    fn flaw<T>(&self, message: impl Into<String>, help: impl Into<String>) -> Result<T, Flaw> {
-        Err(Flaw { instruction: Some(self.at), message: message.into(), help: help.into() })
+    fn error<T>(&self, message: impl Into<String>, help: impl Into<String>) -> Result<T, VerifyError> {
+        Err(VerifyError { instruction: Some(self.at), message: message.into(), help: help.into() })
     }
 
-    fn exists(&self, register: Register) -> Result<usize, Flaw> {
+    fn exists(&self, register: Register) -> Result<usize, VerifyError> {
         let number = usize::from(register.0);
         if number < REGISTERS {
             return Ok(number);
         }
-        self.flaw(format!("there is no register r{number}"), format!("the last is r{}", REGISTERS - 1))
+        self.error(format!("there is no register r{number}"), format!("the last is r{}", REGISTERS - 1))
     }
 
-    fn reads(&self, register: Register) -> Result<(), Flaw> {
+    fn reads(&self, register: Register) -> Result<(), VerifyError> {
         if self.written[self.exists(register)?] {
             return Ok(());
         }
-        self.flaw(
+        self.error(
             format!("r{} is read and was never written", register.0),
             format!("begin with `set r{}, 0`", register.0),
         )
     }
 
-    fn reads_operand(&self, operand: Operand) -> Result<(), Flaw> {
+    fn reads_operand(&self, operand: Operand) -> Result<(), VerifyError> {
         match operand {
             Operand::Register(register) => self.reads(register),
-            Operand::Constant(value) if value > mask(self.bytes) => self.flaw(
+            Operand::Constant(value) if value > mask(self.bytes) => self.error(
                 format!("{value} does not fit an element of {} bits", 8 * self.bytes),
                 "use wider elements, or a smaller number",
             ),
@@ -72,21 +72,21 @@ impl Checker {
         }
     }
 
-    fn element(&self, element: Element) -> Result<(), Flaw> {
+    fn element(&self, element: Element) -> Result<(), VerifyError> {
         if is_element(element) {
             return Ok(());
         }
-        self.flaw(format!("an element of {} bytes", element.bytes), ELEMENT_HELP)
+        self.error(format!("an element of {} bytes", element.bytes), ELEMENT_HELP)
     }
 
-    fn writes(&mut self, register: Register) -> Result<(), Flaw> {
+    fn writes(&mut self, register: Register) -> Result<(), VerifyError> {
         let number = self.exists(register)?;
         self.written[number] = true;
         Ok(())
     }
 
     /// What steps and handlers have in common.
-    fn computes(&mut self, operation: Operation, d: Register, s: Register, t: Operand) -> Result<(), Flaw> {
+    fn computes(&mut self, operation: Operation, d: Register, s: Register, t: Operand) -> Result<(), VerifyError> {
         self.reads(s)?;
         self.reads_operand(t)?;
         if matches!(operation, Operation::Shl | Operation::Shr) {
@@ -95,10 +95,10 @@ impl Checker {
                 Operand::Constant(count) if count < width => {}
                 Operand::Constant(count) => {
                     return self
-                        .flaw(format!("a shift by {count} of {width} bits"), format!("shift by 0 to {}", width - 1));
+                        .error(format!("a shift by {count} of {width} bits"), format!("shift by 0 to {}", width - 1));
                 }
                 Operand::Register(_) => {
-                    return self.flaw("a shift by a register", "shift by a constant");
+                    return self.error("a shift by a register", "shift by a constant");
                 }
             }
         }
@@ -107,12 +107,12 @@ impl Checker {
 }
 
 /// Checks a step and gathers what code for it needs to know.
-pub(super) fn step(program: Program, element: Element) -> Result<Checked, Flaw> {
+pub(super) fn step(program: Program, element: Element) -> Result<Checked, VerifyError> {
     let mut checker = Checker { at: 0, bytes: element.bytes, written: [false; REGISTERS] };
     checker.written[0] = true;
     if !is_element(element) {
         let message = format!("elements of {} bytes", element.bytes);
-        return Err(Flaw { instruction: None, message, help: ELEMENT_HELP.into() });
+        return Err(VerifyError { instruction: None, message, help: ELEMENT_HELP.into() });
     }
     too_long(&program, MAX_STEP_INSTRUCTIONS)?;
     let (mut totals, mut writes) = (None, false);
@@ -138,20 +138,20 @@ pub(super) fn step(program: Program, element: Element) -> Result<Checked, Flaw> 
             Instruction::Total { total, s } => {
                 checker.reads(s)?;
                 if totals.replace(total).is_some() {
-                    return checker.flaw("a second total", "write two steps, each with a total of its own");
+                    return checker.error("a second total", "write two steps, each with a total of its own");
                 }
             }
             Instruction::Load { .. }
             | Instruction::If { .. }
             | Instruction::Goto { .. }
             | Instruction::Deliver { .. }
-            | Instruction::Found { .. }
+            | Instruction::StepResult { .. }
             | Instruction::Reply { .. }
             | Instruction::Send { .. }
             | Instruction::Accept
             | Instruction::Drop => {
                 return checker
-                    .flaw("this instruction is for handlers", "steps only compute, on one element at a time");
+                    .error("this instruction is for handlers", "steps only compute, on one element at a time");
             }
         }
         if let Instruction::Set { d, .. } | Instruction::Compute { d, .. } = *instruction {
@@ -165,7 +165,7 @@ pub(super) fn step(program: Program, element: Element) -> Result<Checked, Flaw> 
 }
 
 /// Checks a handler that is given so many pipes and buffers. Its registers all hold zero in the beginning, but for `r0`.
-pub(crate) fn handler(program: &Program, pipes: usize, buffers: usize) -> Result<(), Flaw> {
+pub(crate) fn handler(program: &Program, pipes: usize, buffers: usize) -> Result<(), VerifyError> {
     too_long(program, MAX_HANDLER_INSTRUCTIONS)?;
     let count = program.instructions.len();
     let mut checker = Checker { at: 0, bytes: 8, written: [true; REGISTERS] };
@@ -176,7 +176,7 @@ pub(crate) fn handler(program: &Program, pipes: usize, buffers: usize) -> Result
                 return Ok(());
             }
             checker
-                .flaw(format!("there is no {what} {number}"), format!("the handler is given {limit}, counted from 0"))
+                .error(format!("there is no {what} {number}"), format!("the handler is given {limit}, counted from 0"))
         };
         match *instruction {
             Instruction::Set { d, value } => {
@@ -185,7 +185,7 @@ pub(crate) fn handler(program: &Program, pipes: usize, buffers: usize) -> Result
             }
             Instruction::Compute { operation, d, s, t } => checker.computes(operation, d, s, t)?,
             Instruction::Total { .. } => {
-                return checker.flaw("a total is for steps", "add up in a register");
+                return checker.error("a total is for steps", "add up in a register");
             }
             Instruction::Load { d, at, element } => {
                 checker.element(element)?;
@@ -203,7 +203,7 @@ pub(crate) fn handler(program: &Program, pipes: usize, buffers: usize) -> Result
                 below(buffer, buffers, "buffer")?;
                 [at, length, offset].into_iter().try_for_each(|operand| checker.reads_operand(operand))?;
             }
-            Instruction::Found { d, step } => {
+            Instruction::StepResult { d, step } => {
                 below(step, crate::MAX_STEPS, "step")?;
                 checker.writes(d)?;
             }
@@ -219,7 +219,7 @@ pub(crate) fn handler(program: &Program, pipes: usize, buffers: usize) -> Result
     }
     match program.instructions.last() {
         Some(Instruction::Accept | Instruction::Drop | Instruction::Goto { .. }) => Ok(()),
-        Some(_) | None => Err(Flaw {
+        Some(_) | None => Err(VerifyError {
             instruction: count.checked_sub(1),
             message: format!("`{}` goes on after its last instruction", program.name),
             help: "end with `accept` or `drop`".into(),
@@ -233,11 +233,11 @@ fn is_element(element: Element) -> bool {
     matches!(element.bytes, 1 | 2 | 4 | 8)
 }
 
-fn too_long(program: &Program, most: usize) -> Result<(), Flaw> {
+fn too_long(program: &Program, maximum: usize) -> Result<(), VerifyError> {
     let count = program.instructions.len();
-    if count <= most {
+    if count <= maximum {
         return Ok(());
     }
-    let message = format!("`{}` has {count} instructions; the most are {most}", program.name);
-    Err(Flaw { instruction: Some(most), message, help: "divide it".into() })
+    let message = format!("`{}` has {count} instructions; the maximum is {maximum}", program.name);
+    Err(VerifyError { instruction: Some(maximum), message, help: "divide it".into() })
 }

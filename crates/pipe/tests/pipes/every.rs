@@ -186,12 +186,12 @@ impl Room {
             }
             self.source.at(place, length).copy_from_slice(&self.data[..length]);
             // Keys lie otherwise than the source.
-            let beside = match place {
+            let offset = match place {
                 Place::Before(end) => Place::Before((length + end) % LINE),
                 Place::Start(_) | Place::End => place,
             };
             for (key, data) in self.keys.iter_mut().zip(&self.key_data).take(streams) {
-                key.at(beside, length).copy_from_slice(&data[..length]);
+                key.at(offset, length).copy_from_slice(&data[..length]);
             }
             self.placed = Some((length, place));
         }
@@ -207,13 +207,13 @@ impl Room {
         };
         self.expect(pipe.steps(), length);
         self.place(pipe.streams(), length, from);
-        let beside = match from {
+        let offset = match from {
             Place::Before(end) => Place::Before((length + end) % LINE),
             Place::Start(_) | Place::End => from,
         };
-        let streams = self.keys.each_mut().map(|key| &*key.at(beside, length));
+        let streams = self.keys.each_mut().map(|key| &*key.at(offset, length));
         let streams = &streams[..pipe.streams()];
-        // Plain stores are what a caller who wishes nothing gets, on a shorter way.
+        // Plain stores are the default, by a shorter path.
         let options =
             Options { store: Some(store).filter(|store| *store != Store::Cached), streams, ..Options::default() };
         let (before, target, after) = around(&mut self.target, to, length);
@@ -249,7 +249,7 @@ impl Room {
         assert!(
             right,
             "{} on {}, {store}, {length} bytes, {manner:?}:\n{found:x?} {target:02x?} and not\n{:x?} {wanted:02x?}; or written \
-             beside",
+             outside",
             describe(pipe.steps()),
             code.name,
             report

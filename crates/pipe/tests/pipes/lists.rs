@@ -1,7 +1,7 @@
 //! Gather and scatter: however data are cut on both sides, what comes out is what comes out of data that lie together.
 
 use crate::support::{Guarded, Place, Random, alphabet, composers};
-use quaject_pipe::{Error, Found, Key, Options, Step, Store, reference};
+use quaject_pipe::{Error, Key, Options, RunReport, Step, Store, reference};
 use quaject_test_support::Effort;
 
 /// Cuts `length` bytes at random places, some of them next to each other, some pieces empty.
@@ -70,7 +70,7 @@ fn pieces_end_at_guard_pages() {
             let sources = [&*one.at(Place::End, first), &*two.at(Place::End, second)];
             let mut targets = [out.at(Place::End, first + second)];
             let mut runner = pipe.runner();
-            assert_eq!(runner.run_lists(&sources, &mut targets, Options::default()), Ok(Found::from(&report)));
+            assert_eq!(runner.run_lists(&sources, &mut targets, Options::default()), Ok(RunReport::from(&report)));
             assert_eq!(targets[0], expected);
         }
     }
@@ -153,12 +153,12 @@ fn runs_do_not_see_each_other() {
         let (nothing, whole) = (nothing.expect("nothing is as long"), whole.expect("the lengths are equal"));
         let mut runner = pipe.runner();
         for _ in 0..2 {
-            assert_eq!(runner.run(&data, &mut target), Ok(Found::from(&whole)));
+            assert_eq!(runner.run(&data, &mut target), Ok(RunReport::from(&whole)));
             assert_eq!(runner.start().end(), &nothing);
             let mut pass = runner.start();
             pass.piece(&data, &mut target, Options::default()).expect("the lengths are equal");
             assert_eq!(pass.end(), &whole);
-            assert_eq!(runner.run(&[], &mut []), Ok(Found::from(&nothing)));
+            assert_eq!(runner.run(&[], &mut []), Ok(RunReport::from(&nothing)));
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::support::{Bench, Place, Random, alphabet, composers, mixed_steps};
 use quaject_pipe::{Composer, Options, Pipe, Step, Store, reference};
 use quaject_test_support::Effort;
 
-/// Every list of `length` steps; none stands for a step of the user's.
+/// Every list of `length` steps; none is a step of the user's.
 pub fn compositions(length: usize) -> impl Iterator<Item = Vec<Option<Step>>> {
     let steps: Vec<Option<Step>> = alphabet().into_iter().map(Some).chain([None]).collect();
     let count = steps.len().pow(length as u32);
