@@ -112,18 +112,18 @@ pub fn generate(sources: &Sources) -> Result<Vec<Generated>, SpecError> {
             text: print_tables::table(machine),
         });
         files.push(Generated {
-            path: format!("crates/vcode/include/quaject/vcode/{name}.h"),
+            path: format!("crates/vcode/include/quaject/vcode/generated/{name}.h"),
             text: print_c::machine(&ops, machine)?,
         });
     }
     for machine in machines.iter().filter(|machine| !machine.widths.is_empty()) {
         files.push(Generated {
-            path: format!("crates/vcode/include/quaject/vcode/vectors/{}.h", machine.name),
+            path: format!("crates/vcode/include/quaject/vcode/generated/vectors/{}.h", machine.name),
             text: print_vectors::c(&ops, machine)?,
         });
     }
     files.push(Generated {
-        path: "crates/vcode/tests/machines/instructions.rs".into(),
+        path: "crates/vcode/tests/machines/generated/instructions.rs".into(),
         text: print_tests::list(&ops, &machines),
     });
     files.push(Generated {

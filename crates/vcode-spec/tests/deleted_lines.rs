@@ -138,7 +138,10 @@ fn contents(files: &[Generated], machines: &[&str]) -> Contents {
             ["", "vectors/"]
                 .iter()
                 .flat_map(|at| {
-                    names_after(text(&format!("crates/vcode/include/quaject/vcode/{at}{machine}.h")), "#define v_")
+                    names_after(
+                        text(&format!("crates/vcode/include/quaject/vcode/generated/{at}{machine}.h")),
+                        "#define v_",
+                    )
                 })
                 .map(str::to_owned)
                 .collect()
@@ -149,7 +152,7 @@ fn contents(files: &[Generated], machines: &[&str]) -> Contents {
         }),
         common: vec![
             ("core", emitters("crates/vcode/src/generated/core.rs")),
-            ("tests", listed("crates/vcode/tests/machines/instructions.rs")),
+            ("tests", listed("crates/vcode/tests/machines/generated/instructions.rs")),
             ("instructions", listed("crates/vcode/src/generated/instructions.rs")),
             ("virtual registers", emitters("crates/vcode/src/generated/virtual_registers.rs")),
             ("peephole", emitters("crates/vcode/src/generated/peephole.rs")),
@@ -280,7 +283,7 @@ fn check_machine(machine: &str, step: usize) {
             assert_eq!(before.rust[witness], after.rust[witness], "{place}: {witness} changes");
             for path in [
                 format!("crates/vcode/src/generated/{witness}_table.rs"),
-                format!("crates/vcode/include/quaject/vcode/{witness}.h"),
+                format!("crates/vcode/include/quaject/vcode/generated/{witness}.h"),
             ] {
                 assert_eq!(text(before_files, &path), text(&files, &path), "{place}: {path} changes");
             }

@@ -41,8 +41,8 @@ fn a_line_in_terms_of_the_core_adds_a_family_on_every_machine() {
         ("crates/vcode/src/generated/core.rs", "fn absolutei("),
         ("crates/vcode/src/generated/mips.rs", "fn absolutel("),
         ("crates/vcode/src/generated/x86_64.rs", "fn absolutei("),
-        ("crates/vcode/include/quaject/vcode/sparc64.h", "#define v_absolutel(d, s)"),
-        ("crates/vcode/tests/machines/instructions.rs", "asm.absolutei(o.d, o.s)"),
+        ("crates/vcode/include/quaject/vcode/generated/sparc64.h", "#define v_absolutel(d, s)"),
+        ("crates/vcode/tests/machines/generated/instructions.rs", "asm.absolutei(o.d, o.s)"),
         ("docs/vcode-instructions.md", "`absolutel`"),
     ] {
         assert!(!mentions(&before, path, text) && mentions(&after, path, text), "{path}: {text}");
@@ -59,7 +59,7 @@ fn a_line_maps_a_family_to_machine_instructions() {
     ]);
     for (path, text) in [
         ("crates/vcode/src/generated/mips.rs", "fn rootd(&mut self, d: Float, s: Float)"),
-        ("crates/vcode/include/quaject/vcode/mips.h", "#define v_rootf(d, s) qjv_rootf(&v_self, d, s)"),
+        ("crates/vcode/include/quaject/vcode/generated/mips.h", "#define v_rootf(d, s) qjv_rootf(&v_self, d, s)"),
         ("docs/vcode-instructions.md", "| `rootf` | Square root. Type `f`. Operands `d, s`. | mips |"),
     ] {
         assert!(mentions(&after, path, text), "{path}: {text}");

@@ -26,6 +26,7 @@ mod error;
 mod extension;
 mod features;
 mod frame;
+#[rustfmt::skip]
 mod generated;
 mod instruction;
 pub mod layers;

@@ -8,6 +8,8 @@ mod conventions;
 mod endings;
 mod functions;
 mod harness;
+#[rustfmt::skip]
+#[path = "generated/instructions.rs"]
 mod instructions;
 mod interpreter;
 mod layers;

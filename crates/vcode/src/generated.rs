@@ -1,4 +1,4 @@
-//! What `cargo xtask codegen` makes of `machines/*.spec`.
+//! The modules that `cargo xtask codegen` generates from `machines/*.spec`, one line each.
 
 /// AArch64.
 pub mod aarch64;
