@@ -33,7 +33,9 @@ pub(crate) fn tests_of(build: &mut Command) -> Result<Vec<Program>, Failure> {
     let messages: Vec<Value> = messages.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     let mut programs: Vec<Program> = messages.iter().filter_map(program).collect();
     if let Some(qj) = messages.iter().find_map(qj) {
-        programs.iter_mut().for_each(|program| drop(program.command.env(QJ_VARIABLE, qj)));
+        for program in &mut programs {
+            program.command.env(QJ_VARIABLE, qj);
+        }
     }
     Ok(programs)
 }

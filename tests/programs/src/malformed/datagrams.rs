@@ -230,7 +230,7 @@ fn get(request: &[u8]) -> Vec<u8> {
 const BUS: u16 = 43_113;
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 74, 163, 2);
 const UNIT: u32 = 0x7e0;
-const EVERYBODY: u32 = 0x7df;
+const FUNCTIONAL: u32 = 0x7df;
 const TESTER: u32 = 0x7e8;
 
 /// A frame in the form of python-can (MessagePack).
@@ -331,7 +331,7 @@ fn uds() {
                 0 => 0x7e1,
                 1 => TESTER,
                 2 => 0x1234_5678,
-                3..7 => EVERYBODY,
+                3..7 => FUNCTIONAL,
                 _ => UNIT,
             };
             let mut datagram = packed(id, &frame);

@@ -11,7 +11,7 @@ use smoltcp::time::Instant;
 use smoltcp::wire::{EthernetAddress, IpCidr, Ipv4Address};
 use std::collections::{BTreeMap, VecDeque};
 
-const EVERYBODY: [u8; 6] = [0xff; 6];
+const BROADCAST: [u8; 6] = [0xff; 6];
 /// Where the ports of talks begin; a few, so that they come round again while the last talk is still remembered.
 const FIRST_PORT: u16 = 20_000;
 
@@ -100,7 +100,7 @@ impl Host {
 
     /// Whether a frame is for it.
     pub(crate) fn takes(&self, frame: &[u8]) -> bool {
-        frame.starts_with(&self.station) || frame.starts_with(&EVERYBODY)
+        frame.starts_with(&self.station) || frame.starts_with(&BROADCAST)
     }
 
     pub(crate) fn receive(&mut self, frame: Vec<u8>) {

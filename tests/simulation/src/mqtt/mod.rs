@@ -62,7 +62,7 @@ struct Simulation<'p> {
     random: Random,
     counts: Counts,
     trace: Trace,
-    /// Whether everybody only ends what is under way.
+    /// Whether all clients only complete what is in progress.
     calm: bool,
 }
 

@@ -19,7 +19,7 @@ use transport::{Event, Transport};
 use unit::{LONGEST, Request, Unit, after, key};
 
 const UNIT: i128 = 0x7e0;
-const EVERYBODY: i128 = 0x7df;
+const FUNCTIONAL: i128 = 0x7df;
 const TESTER: i128 = 0x7e8;
 /// For an answer, and for one that is said to be pending.
 const P2_NS: i64 = 2 * SECOND_NS;
@@ -124,7 +124,7 @@ struct Simulation<'p> {
     transport: Transport,
     stage: Stage,
     bytes: Vec<u8>,
-    everybody: bool,
+    functional: bool,
     /// When the first and the last frame of the request were sent.
     begun_ns: i64,
     sent_ns: i64,
@@ -180,7 +180,7 @@ impl Simulation<'_> {
                 moved = true;
                 self.begin();
             }
-            let id = if self.everybody { EVERYBODY } else { UNIT };
+            let id = if self.functional { FUNCTIONAL } else { UNIT };
             for frame in std::mem::take(&mut self.transport.out) {
                 moved = true;
                 // Flow controls are always for the unit alone.
@@ -238,7 +238,7 @@ impl Simulation<'_> {
         let last_ns = if answer.is_some() { self.now_ns + twice_ns } else { self.begun_ns + HELD_NS };
         let request = Request {
             bytes: &self.bytes,
-            everybody: self.everybody,
+            functional: self.functional,
             span: (self.begun_ns, last_ns),
             may_be_lost: self.plan.loses || self.plan.overtakes,
             may_be_doubled: self.plan.doubles,
@@ -296,7 +296,7 @@ impl Simulation<'_> {
     }
 
     fn begin(&mut self) {
-        (self.bytes, self.everybody) = self.any_request();
+        (self.bytes, self.functional) = self.any_request();
         self.transport.pads = self.random.below(2) == 0;
         self.transport.slow = self.random.below(20) == 0;
         self.begun_ns = self.now_ns;
@@ -305,7 +305,7 @@ impl Simulation<'_> {
         self.take(event);
     }
 
-    /// A request, and whether it is for everybody.
+    /// A request, and whether it is functionally addressed.
     fn any_request(&mut self) -> (Vec<u8>, bool) {
         let random = &mut self.random;
         // Sizes around those at which there is one frame more, or the sequence numbers begin anew.
@@ -347,8 +347,8 @@ impl Simulation<'_> {
             14 => vec![[0x10, 0x3e, 0x27, 0x31, 0x22][random.below(5) as usize]; 1 + random.below(5) as usize],
             _ => vec![0x31, [0, 1, 4][random.below(3) as usize], random.byte(), random.byte()],
         };
-        let everybody = bytes.len() <= 7 && random.below(8) == 0;
-        (bytes, everybody)
+        let functional = bytes.len() <= 7 && random.below(8) == 0;
+        (bytes, functional)
     }
 
     fn run_until(&mut self, end_ns: i64) {
@@ -382,7 +382,7 @@ fn simulate(plan: Plan, seed: u64, length_ns: i64) -> (Counts, Counts, u64) {
         transport: Transport::default(),
         stage: Stage::Idle,
         bytes: Vec::new(),
-        everybody: false,
+        functional: false,
         begun_ns: 0,
         sent_ns: 0,
         next_ns: 0,
@@ -406,7 +406,7 @@ fn simulate(plan: Plan, seed: u64, length_ns: i64) -> (Counts, Counts, u64) {
     simulation.next_ns = simulation.now_ns + REST_NS;
     let lost = Request {
         bytes: &simulation.bytes,
-        everybody: simulation.everybody,
+        functional: simulation.functional,
         span: (simulation.begun_ns, simulation.now_ns + HELD_NS),
         may_be_lost: true,
         may_be_doubled: true,
@@ -487,8 +487,8 @@ fn what_is_no_frame_of_a_message_does_not_renew_its_time() {
         (UNIT, &[0x10, 5, 1, 2, 3, 4, 5, 6]),
         (UNIT, &[0x10, 20, 1, 2]),
         (UNIT, &[0x30, 0, 0]),
-        (EVERYBODY, &[0x10, 20, 1, 2, 3, 4, 5, 6]),
-        (EVERYBODY, &[0x21, 1, 2, 3, 4, 5, 6, 7]),
+        (FUNCTIONAL, &[0x10, 20, 1, 2, 3, 4, 5, 6]),
+        (FUNCTIONAL, &[0x21, 1, 2, 3, 4, 5, 6, 7]),
         (UNIT + 1, &[0x21, 1, 2, 3, 4, 5, 6, 7]),
     ];
     let answers = |stray: Option<(i128, &[u8])>, second_ms: i64| {

@@ -51,7 +51,7 @@ enum Answer {
 #[derive(Clone, Copy)]
 pub(super) struct Request<'q> {
     pub(super) bytes: &'q [u8],
-    pub(super) everybody: bool,
+    pub(super) functional: bool,
     /// When it can have been dealt with.
     pub(super) span: Span,
     /// Whether it may not have arrived, or its answer not.
@@ -171,8 +171,8 @@ impl Unit {
         let waits = service == 0x31 && bytes.get(2..4) == Some(&[0xff, 0]);
         let silent = service != 0x22 && !waits && bytes.get(1).is_some_and(|sub| sub & 0x80 != 0);
         let answer = match answer {
-            // Who asks everybody does not want to hear who cannot.
-            Err(0x11 | 0x12 | 0x31 | 0x7f) if request.everybody => Answer::Nothing,
+            // A functional request gets no negative response of these kinds (ISO 14229-1, 7.5.6).
+            Err(0x11 | 0x12 | 0x31 | 0x7f) if request.functional => Answer::Nothing,
             Err(why) => Answer::Bytes(vec![0x7f, service, why]),
             Ok(_) if silent => Answer::Nothing,
             Ok(Answer::Bytes(bytes)) => Answer::Bytes([&[service | 0x40][..], &bytes].concat()),
