@@ -6,7 +6,7 @@ mod others;
 
 use quaject_bench_filters_process::{LENGTH, expected};
 use quaject_bench_harness::{instructions, median};
-use quaject_esp::{Batching, Emit, Emitted, File, Loader, Mode, Optimiser, Options, Source, compile};
+use quaject_esp::{Unrolling, Emit, Emitted, File, Loader, Mode, Optimiser, Options, Source, compile};
 use quaject_esp_gen::c;
 use quaject_esp_syntax::span::FileId;
 use std::error::Error;
@@ -15,11 +15,11 @@ use std::process::Command;
 
 const RUNS: usize = 11;
 
-const MODES: [(&str, Mode, Batching); 4] = [
-    ("process", Mode::Process, Batching::Off),
-    ("fastpath", Mode::FastPath, Batching::Off),
-    ("automata", Mode::Automata, Batching::Off),
-    ("batched", Mode::Automata, Batching::On),
+const MODES: [(&str, Mode, Unrolling); 4] = [
+    ("process", Mode::Process, Unrolling::Off),
+    ("fastpath", Mode::FastPath, Unrolling::Off),
+    ("automata", Mode::Automata, Unrolling::Off),
+    ("batched", Mode::Automata, Unrolling::On),
 ];
 
 /// One way to run the filters.
@@ -52,11 +52,11 @@ impl Loader for Files {
 
 /// Translates a program to C: each process on its own, with a fast path, or all fused to one.
 fn translate(source: &Path, directory: &Path, mode: Mode) -> Result<(), Box<dyn Error>> {
-    translate_with(source, directory, mode, Batching::Off)
+    translate_with(source, directory, mode, Unrolling::Off)
 }
 
 /// Likewise; whether loops of what is fused do several turns at once.
-fn translate_with(source: &Path, directory: &Path, mode: Mode, batching: Batching) -> Result<(), Box<dyn Error>> {
+fn translate_with(source: &Path, directory: &Path, mode: Mode, unrolling: Unrolling) -> Result<(), Box<dyn Error>> {
     match translate_as_far(source, directory, mode, batching)?.first() {
         Some(refused) => Err(refused.as_str().into()),
         None => Ok(()),
@@ -68,7 +68,7 @@ fn translate_as_far(
     source: &Path,
     directory: &Path,
     mode: Mode,
-    batching: Batching,
+    unrolling: Unrolling,
 ) -> Result<Vec<String>, Box<dyn Error>> {
     let file = |path: &Path| -> Result<File, Box<dyn Error>> {
         Ok(File { name: path.display().to_string(), bytes: std::fs::read(path)? })
@@ -82,7 +82,7 @@ fn translate_as_far(
     let options = Options { mode, batching, optimiser, ..Options::new(Emit::C(options)) };
     let compiled = compile(Source { root: file(source)?, fast_paths }, &mut Files(folder), &options);
     let outputs = compiled.outputs.map_err(|_| format!("{}: {:?}", source.display(), compiled.diagnostics))?;
-    let attempts = outputs.attempts.iter().filter(|attempt| !attempt.is_fused());
+    let attempts = outputs.fusion_attempts.iter().filter(|attempt| !attempt.is_fused());
     let extractions = outputs.extractions.iter().filter(|extraction| extraction.result.is_err());
     let refused = attempts.map(|attempt| attempt.text(&outputs.ir));
     let refused = refused.chain(extractions.map(|extraction| extraction.text(&outputs.ir))).collect();

@@ -4,7 +4,7 @@
 use super::{Contender, instructions_per_byte, run, succeed, translate, translate_as_far};
 use quaject_bench_filters_process::chains;
 use quaject_bench_harness::{instructions, median};
-use quaject_esp::{Batching, Mode};
+use quaject_esp::{Unrolling, Mode};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -66,7 +66,7 @@ pub(super) fn random_chains(place: &Path) -> Result<(), Box<dyn Error>> {
         let source = folder.join("chain.esp");
         std::fs::write(&source, chains::esp(seed))?;
         std::fs::write(folder.join("push.c"), chains::push_style(seed))?;
-        let refused = translate_as_far(&source, &folder, Mode::Automata, Batching::Off)?;
+        let refused = translate_as_far(&source, &folder, Mode::Automata, Unrolling::Off)?;
         let automata = vec![PathBuf::from("program.c"), Path::new(env!("CARGO_MANIFEST_DIR")).join("main.c")];
         let push = folder.join("push");
         std::fs::create_dir_all(&push)?;
@@ -138,7 +138,7 @@ pub(super) fn in_band(place: &Path) -> Result<(), Box<dyn Error>> {
         }
         for (name, mode) in [("process", Mode::Process), ("fastpath", Mode::FastPath), ("automata", Mode::Automata)] {
             let folder = place.join(format!("in-band-{name}{program}"));
-            refused.extend(translate_as_far(&source, &folder, mode, Batching::Off)?);
+            refused.extend(translate_as_far(&source, &folder, mode, Unrolling::Off)?);
             forms.push(Form { name, folder, sources: vec!["program.c".into(), here.join("main.c")] });
         }
         let measured = measure(&forms, &folder)?;

@@ -262,10 +262,10 @@ pub(crate) enum ModeChoice {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub(crate) enum BatchChoice {
-    /// One turn at a time
+pub(crate) enum UnrollChoice {
+    /// Never
     Off,
-    /// Where it can be done within a budget of code; `--report` says where, or why not
+    /// Where possible within a limit on code size; `--report` says where, or why not
     Auto,
 }
 
@@ -341,11 +341,11 @@ pub(crate) struct Build {
     pub(crate) externs: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) coding: Coding,
-    /// Whether loops of state machines do several turns at once, where nobody can tell (for --mode automata, auto)
+    /// When to unroll loops of state machines, with guards (for --mode automata, auto)
     ///
-    /// [default: auto]
-    #[arg(long, value_name = "WHETHER")]
-    pub(crate) batch: Option<BatchChoice>,
+    /// [default: auto with --mode automata, off with --mode auto]
+    #[arg(long, alias = "batch", value_name = "WHEN")]
+    pub(crate) unroll: Option<UnrollChoice>,
     /// Make signed overflow, wide shifts and stores that lose bits the fault `overflow`
     #[arg(long)]
     pub(crate) checked: bool,
@@ -359,9 +359,11 @@ pub(crate) struct Build {
 
 /// The passes that can be printed after, and what each does.
 fn passes() -> PossibleValuesParser {
-    let all = ("all", "after each of them");
-    let passes = quaject_esp::PASSES.into_iter().chain([all]);
-    PossibleValuesParser::new(passes.map(|(name, what)| PossibleValue::new(name).help(what)))
+    let passes = quaject_esp::PASSES.into_iter().map(|pass| {
+        let value = PossibleValue::new(pass.name).help(pass.purpose);
+        pass.alias.into_iter().fold(value, PossibleValue::alias)
+    });
+    PossibleValuesParser::new(passes.chain([PossibleValue::new("all").help("after each of them")]))
 }
 
 /// A name of C.

@@ -163,7 +163,7 @@ fn the_function_talks_to_the_world() {
 #[test]
 fn without_the_function_the_general_path_runs() {
     let folder = Folder::with(&[("a.esp", STREAM)]);
-    let note = "warning: no fast path stream: it is the C function `stream`, which cannot be looked into or called here\n\
+    let note = "warning: no fast path stream: it is the C function `stream`, which can neither be analysed nor called here\n\
                 help: give the file that defines `stream`: `--extern FILE.c`\n";
     for engine in ENGINES {
         let run = folder.qj(&format!("run a.esp --mode fastpath --engine {engine}"));
@@ -171,12 +171,12 @@ fn without_the_function_the_general_path_runs() {
     }
     folder.qj("run a.esp").stdin("1\n2\n").assert().success().stdout_eq("1\n3\n").stderr_eq("");
     folder.qj("verify --fastpath a.esp").assert().code(1).stderr_eq(
-        "warning: no fast path stream: it is the C function `stream`, which cannot be looked into or called here\n\
+        "warning: no fast path stream: it is the C function `stream`, which can neither be analysed nor called here\n\
          error: no fast path could be formed, so that nothing can be compared\n\
          help: the warnings above say why; `qj build --report` says what would help\n",
     );
     let report = run(&folder, "build a.esp --emit c --mode fastpath --report -o out", "");
-    assert!(report.0.starts_with("fast path stream: read, sum: the C function `stream`, of which nothing is known\n"));
+    assert!(report.0.starts_with("fast path stream: read, sum: the C function `stream`, which is not analysed\n"));
 }
 
 #[test]
@@ -187,6 +187,6 @@ fn what_c_cannot_be_given_is_told() {
         fastpath boxes extern \"boxes\" {\n  process read { start i; }\n  process write { start c; exit #got; }\n}\n";
     let folder = Folder::with(&[("a.esp", program)]);
     let report = run(&folder, "build a.esp --emit c --mode fastpath --report -o out", "");
-    let said = "no fast path boxes: `write` has a value at its exit that C cannot be given at a.esp:8:10\n";
+    let said = "no fast path boxes: `write` has a value at its exit that cannot be passed to C at a.esp:8:10\n";
     assert!(report.0.starts_with(said), "{report:?}");
 }

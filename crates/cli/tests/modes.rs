@@ -256,7 +256,7 @@ fn paths_of_the_program_are_taken_unasked_only_where_nobody_can_tell() {
     // The path is what makes the difference, and where it went is told.
     assert_ne!(run("--mode fastpath").stdout, written.stdout);
     let report = String::from_utf8(run("--report").stderr).expect("text");
-    assert!(report.contains("\nno fast path go: `hold` has something that is shown to the world, as "), "{report}");
+    assert!(report.contains("\nno fast path go: `hold` has a second source of output at "), "{report}");
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn little_code_is_made_unless_more_is_asked_for() {
             String::from_utf8_lossy(&build.output().expect("qj runs").stdout).into_owned()
         };
         let said = report("");
-        assert!(said.contains(&format!("not fused: {names}: much more code than on their own\n")), "{said}");
+        assert!(said.contains(&format!("not fused: {names}: much more code than the separate processes\n")), "{said}");
         let said = report("--growth 8");
         assert!(said.contains(&format!("fused: {names}: one state machine of ")), "{said}");
     }
@@ -292,19 +292,19 @@ fn little_code_is_made_unless_more_is_asked_for() {
     }
 }
 
-/// Programs that show something else if their processes run in another order, and what the report says of them.
+/// Programs whose output depends on the schedule, and the report on them.
 const ORDERS: [(&str, &str); 8] = [
     (
         "process P { out(o, 1); out(c, 1); out(o, 2); }\nprocess Q { out(o, 3); in(c, _); out(o, 4); }\n",
-        "something that is shown to the world, as others show something, too, at a.esp:4:13",
+        "a second source of output at a.esp:4:13, which makes the output depend on the schedule",
     ),
     (
         "channel p(int) external in;\nprocess P { out(o, 1); out(c, 1); }\nprocess Q { out(p, 3); in(c, _); }\n",
-        "something that is shown to the world, as others show something, too,",
+        "a second source of output at",
     ),
     (
         "process P[3] { out(c, int(@)); }\nprocess Q { for k in 0..3 { in(c, $x); out(o, x); } }\n",
-        "not fused: P, Q: `P` has a channel that others use in the same direction",
+        "not fused: P, Q: `P` has a channel with several users in this direction",
     ),
     (
         "channel d(int);\nprocess P { out(c, 1); out(c, 2); }\nprocess R { out(d, 3); out(d, 4); }\n\
@@ -320,17 +320,17 @@ const ORDERS: [(&str, &str); 8] = [
          process Q { in(c, $x); out(o, x); }\n",
         "`P` has an `else` at a.esp:3:",
     ),
-    // Whether an object is left.
+    // Whether the pool is exhausted.
     (
         "type boxT = record { n: int };\npool boxT 2;\nchannel d(boxT);\nchannel a(int);\n\
          process P { out(d, {1}); out(d, {2}); in(a, $s); out(c, s); }\n\
          process R { in(d, $x); var s = x.n; in(d, $y); s += y.n; out(a, s); }\nprocess Q { in(c, $x); out(o, x); }\n",
-        "`P` has an object that is taken while others may have some, at a.esp:7:",
+        "`P` has an allocation from a pool that other processes may hold objects of at a.esp:7:",
     ),
-    // How much is shown before a fault.
+    // How much is output before a fault.
     (
         "process P { for k in 0..5 { out(c, k); assert(k < 3); } }\nprocess Q { while { idle in(c, $x); out(o, x); } }\n",
-        "`P` has what may fault, as others show something or may fault, too, at a.esp:3:",
+        "`P` has a possible fault concurrent with output or faults of others at a.esp:3:",
     ),
 ];
 
@@ -387,7 +387,7 @@ fn auto_knows_that_loops_over_bytes_do_not_fault() {
     };
     assert!(report("a.esp").starts_with("fused: P, Q: "), "{}", report("a.esp"));
     for file in ["b.esp", "c.esp"] {
-        assert!(report(file).starts_with("not fused: P, Q: `P` has what may fault"), "{}", report(file));
+        assert!(report(file).starts_with("not fused: P, Q: `P` has a possible fault"), "{}", report(file));
     }
 }
 
@@ -417,11 +417,11 @@ fn batches_are_made_reported_and_left_out() {
         let build = folder.qj(&format!("build {arguments} --emit c --mode automata --report -o out"));
         String::from_utf8_lossy(&build.output().expect("qj runs").stdout).into_owned()
     };
-    assert!(report("row.esp").contains("batched: read_write: 16 elements in 16 turns at row.esp:4:"));
-    assert!(!report("row.esp --batch off").contains("batched"));
-    assert!(report("row.esp --checked").contains("not batched: read_write: overflow is checked at each operation"));
+    assert!(report("row.esp").contains("unrolled: read_write: 16 elements in 16 iterations at row.esp:4:"));
+    assert!(!report("row.esp --unroll off").contains("unrolled"));
+    assert!(report("row.esp --checked").contains("not unrolled: read_write: overflow is checked at each operation"));
     let said = report("pairs.esp");
-    assert!(said.contains("not batched: read_pair: "), "{said}");
+    assert!(said.contains("not unrolled: read_pair: "), "{said}");
 }
 
 #[test]
@@ -431,7 +431,7 @@ fn options_without_meaning_are_refused() {
     folder.qj("run a.esp --mode process --growth 3").assert().code(2).stderr_eq(help);
     folder.qj("run a.esp --seed 3 --growth 3").assert().code(2).stderr_eq(help);
     folder.qj("build a.esp --emit c --mode fastpath --growth 3").assert().code(2).stderr_eq(help);
-    let help = help.replace("growth", "batch");
+    let help = help.replace("growth", "unroll");
     folder.qj("build a.esp --emit c --mode fastpath --batch auto").assert().code(2).stderr_eq(help);
     for mode in ["automata", "auto", "fastpath"] {
         folder.qj(&format!("run a.esp --mode {mode} --record r.txt")).assert().code(2).stderr_eq(
@@ -443,7 +443,7 @@ fn options_without_meaning_are_refused() {
 }
 
 #[test]
-fn a_run_tells_how_often_paths_were_entered_and_where_they_were_left() {
+fn a_run_reports_the_entries_and_exits_of_paths() {
     let folder = Folder::with(&[("a.esp", PAIRS)]);
     let said = |arguments: &str| {
         let run = folder.qj(&format!("run a.esp --mode fastpath {arguments}")).stdin("1\n2\n3\n4\n5\n6\n");
@@ -460,7 +460,10 @@ fn a_run_tells_how_often_paths_were_entered_and_where_they_were_left() {
     let mut lines = report.lines();
     let entered = number(lines.next().expect("one path"), "fast path sums: entered ");
     let left: Vec<&str> = lines.collect();
-    assert!(entered > 0 && left.iter().any(|line| line.contains("abort: the world is not ready for")), "{report}");
+    assert!(
+        entered > 0 && left.iter().any(|line| line.contains("side exit: the environment is not ready for")),
+        "{report}"
+    );
     assert_eq!(left.iter().map(|line| number(line, "left ")).sum::<u64>(), entered, "{report}");
     let counted = folder.qj("run a.esp --mode fastpath --engine c --report").stdin("1\n2\n").assert().success();
     counted.stdout_eq("3\n").stderr_eq("fast path sums: read, pair: [..] states, [..] instructions\n...\n");
@@ -480,7 +483,10 @@ fn what_processes_have_become_is_drawn() {
     assert!(["read_pair", ">in i<", ">out o<"].iter().all(|word| automata.contains(word)), "{automata}");
     assert!(!automata.contains(">in c<"), "{automata}");
     let fast = graph("--mode fastpath");
-    assert!(["fast path sums", ">abort: the world", ">in i, else<"].iter().all(|word| fast.contains(word)), "{fast}");
+    assert!(
+        ["fast path sums", ">side exit: the environment", ">in i, else<"].iter().all(|word| fast.contains(word)),
+        "{fast}"
+    );
     let nothing = "error: nothing was made of the processes that could be drawn\n\
         help: `qj build --emit c --report` with this mode says why\n";
     folder.qj("graph a.esp --mode automata --growth 0").assert().code(1).stderr_eq(nothing);
@@ -495,20 +501,22 @@ fn the_program_is_printed_after_any_pass() {
         String::from_utf8_lossy(&build.stdout).into_owned()
     };
     let lowered = dump("--dump lower");
-    assert!(lowered.starts_with("== lower, round 1\nesp-ir 1\n") && !lowered.contains("== join"), "{lowered}");
+    assert!(lowered.starts_with("== lower, round 1\nesp-ir 1\n") && !lowered.contains("== simplify-cfg"), "{lowered}");
     let all = dump("--mode auto --dump all");
-    for pass in ["lower", "join", "copies", "constants", "numbering", "ranges", "strength", "counts", "stores", "dead"]
-    {
+    let iterated =
+        ["simplify-cfg", "copy-prop", "const-fold", "gvn", "vrp", "strength-reduce", "rc-elim", "dse", "dce"];
+    for pass in ["lower"].into_iter().chain(iterated) {
         assert!(all.contains(&format!("== {pass}, round 1\n")), "{pass}: {all}");
     }
     let place = |pass: &str| all.find(&format!("== {pass}, round 1\n")).unwrap_or_else(|| panic!("{pass}: {all}"));
-    assert!(place("dead") < place("fuse") && place("fuse") < place("paths") && place("paths") < place("bounds"));
-    let two = dump("--dump ranges --dump dead");
-    assert!(two.starts_with("== ranges") && two.contains("== dead") && !two.contains("== lower"), "{two}");
+    assert!(place("dce") < place("fuse") && place("fuse") < place("fast-paths"));
+    assert!(place("fast-paths") < place("bounds-check-elim"));
+    let two = dump("--dump ranges --dump dce");
+    assert!(two.starts_with("== vrp") && two.contains("== dce") && !two.contains("== lower"), "{two}");
     let unknown = folder.qj("build a.esp --emit ir --dump folding").output().expect("qj runs");
     let said = String::from_utf8_lossy(&unknown.stderr);
     assert_eq!(unknown.status.code(), Some(2), "{said}");
-    assert!(said.contains("possible values: lower, join, copies, constants,"), "{said}");
+    assert!(said.contains("possible values: lower, simplify-cfg, copy-prop, const-fold,"), "{said}");
     folder
         .qj("build a.esp --emit c --dump dead")
         .assert()
@@ -517,15 +525,15 @@ fn the_program_is_printed_after_any_pass() {
 }
 
 #[test]
-fn what_is_in_vain_in_a_fast_path_is_named() {
+fn unreachable_statements_of_a_fast_path_are_named() {
     let program = PAIRS.replace("follows (i c)*", "follows (c c)*");
     let folder = Folder::with(&[("a.esp", &program), ("b.esp", PAIRS)]);
     let run =
         |file: &str| folder.qj(&format!("run {file} --mode fastpath")).stdin("1\n2\n3\n4\n").output().expect("qj runs");
     let (vain, right) = (run("a.esp"), run("b.esp"));
     let said = String::from_utf8_lossy(&vain.stderr);
-    let warnings = "warning: fast path sums: no run of it comes to the statement of read at a.esp:4:35\n\
-        warning: fast path sums: no run of it comes to the statement of pair at a.esp:5:24\n";
+    let warnings = "warning: fast path sums: the statement of read at a.esp:4:35 is unreachable on the path\n\
+        warning: fast path sums: the statement of pair at a.esp:5:24 is unreachable on the path\n";
     assert_eq!(said, warnings);
     assert_eq!(String::from_utf8_lossy(&right.stderr), "");
     assert_eq!(vain.stdout, right.stdout);

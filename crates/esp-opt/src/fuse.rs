@@ -1,10 +1,10 @@
-//! Fusing processes: a group of them becomes one, which does what they do without rendezvous. The processes stay as
-//! stubs that end at once, so that the numbers that a `pid` holds do not change. Which processes make a group is said
-//! in `groups`.
+//! Fuses a group of processes into one that has the behaviour of all of them without their rendezvous. Each member remains
+//! as a stub that ends at once, so that the instance numbers held by `pid` values stay valid. The choice of groups is in
+//! `groups`, the product construction in `product`.
 
+use crate::absolute_deadlines::use_absolute_deadlines;
+use crate::label_instances::label_instances;
 use crate::limits::{LimitKind, Limits};
-use crate::marked::marked;
-use crate::moments::moments;
 use crate::passes;
 use crate::product::{Group, explore};
 use crate::refusal::Refusal;
@@ -15,8 +15,8 @@ use quaject_esp_ir::ir::{
 use smol_str::SmolStr;
 use std::collections::BTreeMap;
 
-/// A group that became one process.
-pub(crate) struct Made {
+/// A group as one process.
+pub(crate) struct FusedProcess {
     /// The process.
     pub(crate) process: Process,
     /// Nodes of the product.
@@ -25,40 +25,45 @@ pub(crate) struct Made {
 
 /// A program in which a group is one process.
 #[derive(Clone, Debug)]
-pub struct Fused {
-    /// The program; the new process is its last.
+pub struct FusedProgram {
+    /// The program; the fused process is its last.
     pub program: Program,
     /// Nodes of the product.
     pub nodes: usize,
 }
 
-/// Fuses all replicas of these processes. With `checked`, overflow faults as it does in the program.
+/// Fuses all replicas of these processes. With `checked`, overflow remains a fault.
 ///
 /// # Errors
 /// Why they cannot be fused.
-pub fn fuse(program: &Program, processes: &[ProcessId], checked: bool, limits: Limits) -> Result<Fused, Refusal> {
-    let made = make(program, processes, checked, limits, &mut limits.fuel.clone())?;
+pub fn fuse(
+    program: &Program,
+    processes: &[ProcessId],
+    checked: bool,
+    limits: Limits,
+) -> Result<FusedProgram, Refusal> {
+    let FusedProcess { process, nodes } =
+        build_fused_process(program, processes, checked, limits, &mut limits.fuel.clone())?;
     let mut fused = program.clone();
-    install(&mut fused, processes, made.process);
-    Ok(Fused { program: fused, nodes: made.nodes })
+    install_fused_process(&mut fused, processes, process);
+    Ok(FusedProgram { program: fused, nodes })
 }
 
-/// The process that does what all replicas of these processes do. `fuel` is what is left of it.
-pub(crate) fn make(
+/// Builds the process that stands for all replicas of these processes. Takes its work from `fuel`.
+pub(crate) fn build_fused_process(
     program: &Program,
     processes: &[ProcessId],
     checked: bool,
     limits: Limits,
     fuel: &mut usize,
-) -> Result<Made, Refusal> {
+) -> Result<FusedProcess, Refusal> {
     let product_limits = limits.of_product(program, processes);
     let instances: u32 = processes.iter().map(|process| program.processes[process.0 as usize].replicas).sum();
     if instances as usize > limits.members {
-        let (kind, limit) = (LimitKind::Instances, limits.members);
-        return Err(Refusal::LimitExceeded { kind, limit, costliest: None });
+        return Err(Refusal::LimitExceeded { kind: LimitKind::Instances, limit: limits.members, costliest: None });
     }
-    let program = &*moments(program, processes);
-    let bodies = marked(program, processes);
+    let program = &*use_absolute_deadlines(program, processes);
+    let bodies = label_instances(program, processes);
     let group = Group::new(program, processes, &bodies, checked)?;
     let product = explore(&group, product_limits, fuel)?;
     let body = passes::clean(product.body, &program.types, checked);
@@ -68,21 +73,21 @@ pub(crate) fn make(
     }
     let members: Vec<&Process> = group.processes().map(|process| &program.processes[process.0 as usize]).collect();
     let process = Process {
-        name: name(&members),
+        name: fused_name(&members),
         replicas: 1,
         replicated: false,
         labels: Vec::new(),
         sites: group.sites(),
         body,
         members: processes.to_vec(),
-        operations: operations(&members),
+        operations: operation_locations(&members),
         location: members.first().map(|process| process.location).unwrap_or_default(),
     };
-    Ok(Made { process, nodes: product.nodes })
+    Ok(FusedProcess { process, nodes: product.nodes })
 }
 
-/// Puts a fused process in the place of its members.
-pub(crate) fn install(program: &mut Program, members: &[ProcessId], fused: Process) {
+/// Adds a fused process to the program and reduces its members to stubs.
+pub(crate) fn install_fused_process(program: &mut Program, members: &[ProcessId], fused: Process) {
     program.processes.push(fused);
     for process in members {
         let stub = &mut program.processes[process.0 as usize];
@@ -98,9 +103,9 @@ pub(crate) fn install(program: &mut Program, members: &[ProcessId], fused: Proce
     }
 }
 
-/// The places of the operations of these processes, and of the code of their messages, patterns and conditions.
-fn operations(members: &[&Process]) -> Vec<(Location, ChannelId)> {
-    let mut places = BTreeMap::new();
+/// The locations of the operations of these processes, and of the code of their messages, patterns and conditions.
+fn operation_locations(members: &[&Process]) -> Vec<(Location, ChannelId)> {
+    let mut locations = BTreeMap::new();
     for body in members.iter().map(|member| &member.body) {
         for block in &body.blocks {
             let Terminator::Wait(wait) = &block.terminator else { continue };
@@ -111,18 +116,18 @@ fn operations(members: &[&Process]) -> Vec<(Location, ChannelId)> {
                     Operation::Out { channel, payload: Payload::Ready(_), .. } => (*channel, None),
                     Operation::After { .. } => continue,
                 };
-                places.insert(branch.location, channel);
+                locations.insert(branch.location, channel);
                 let blocks = region.map(|entry| region_blocks(body, entry)).unwrap_or_default();
                 let code = blocks.iter().flat_map(|block| &body.blocks[block.0 as usize].instructions);
-                places.extend(code.map(|instruction| (instruction.location, channel)));
+                locations.extend(code.map(|instruction| (instruction.location, channel)));
             }
         }
     }
-    places.remove(&Location::default());
-    places.into_iter().collect()
+    locations.remove(&Location::default());
+    locations.into_iter().collect()
 }
 
-fn name(members: &[&Process]) -> SmolStr {
+fn fused_name(members: &[&Process]) -> SmolStr {
     let mut names: Vec<&str> = members.iter().map(|process| process.name.as_str()).collect();
     names.dedup();
     names.join("_").into()

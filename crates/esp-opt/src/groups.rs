@@ -1,143 +1,163 @@
-//! Which processes are fused: every set of them that channels connect; when that is too large or has a process that
-//! cannot be fused, the sets that are left without one. Says for each process what became of it. Knows no states.
+//! Chooses the groups to fuse: the connected components of the graph of processes and internal channels. A component that
+//! exceeds a limit is divided, or loses the process that prevents its fusion, and what remains is tried again. Knows no
+//! states of processes.
 
-use crate::fuse::{install, make};
+use crate::fuse::{build_fused_process, install_fused_process};
 use crate::limits::{CodeGrowth, LimitKind, Limits, code_size};
-use crate::order::Order;
+use crate::observability::ScheduleIndependence;
 use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{Boundary, Direction, Process, ProcessId, Program};
 use std::collections::BTreeSet;
 
-/// Of so many processes, no single one is in the way.
-const MANY: usize = 16;
+/// From so many processes on, an oversized group is divided; its size is not due to a single process.
+const MIN_PROCESSES_TO_DIVIDE: usize = 16;
 
-/// What became of some processes.
+/// The result of fusing some processes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Attempt {
-    /// The processes, in order of text.
+pub struct FusionAttempt {
+    /// The processes, in source order.
     pub processes: Vec<ProcessId>,
-    /// What became of them.
-    pub outcome: Outcome,
+    /// The result.
+    pub outcome: FusionOutcome,
 }
 
-/// What became of processes that channels connect.
+/// The result of fusing processes that channels connect.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum FusionOutcome {
     /// They are one process.
     Fused {
         /// Nodes of its product.
         nodes: usize,
-        /// Its instructions and ends of blocks.
+        /// Its instructions and terminators.
         instructions: usize,
         /// Those of its members' processes.
         before: usize,
     },
-    /// They were too many: each half is a group of its own.
+    /// The group exceeds a limit: each half is a group of its own.
     Divided(Refusal),
-    /// One process was left out so that the others could be fused; it runs on its own.
+    /// The process was removed from the group so that the others could be fused; it runs separately.
     LeftOut(Refusal),
-    /// They run on their own.
+    /// They run separately.
     Refused(Refusal),
-    /// They run on their own, as no channel leads from one process to another.
+    /// The process runs separately, as no channel connects it to another.
     Alone,
 }
 
-impl Attempt {
+impl FusionAttempt {
     /// Whether they are one process now.
     pub fn is_fused(&self) -> bool {
         match self.outcome {
-            Outcome::Fused { .. } => true,
-            Outcome::Divided(_) | Outcome::LeftOut(_) | Outcome::Refused(_) | Outcome::Alone => false,
+            FusionOutcome::Fused { .. } => true,
+            FusionOutcome::Divided(_)
+            | FusionOutcome::LeftOut(_)
+            | FusionOutcome::Refused(_)
+            | FusionOutcome::Alone => false,
         }
     }
 }
 
-/// Fuses every set of processes that channels connect, without those that are in the way. What is refused runs as it
-/// did. Ends within the limits' fuel, for however many processes.
-pub fn fuse_all(program: Program, checked: bool, limits: Limits) -> (Program, Vec<Attempt>) {
-    fuse_unless(program, checked, limits, &|_| None)
+/// Whether a group may be fused at all; the reason if not.
+type Admission<'a> = &'a dyn Fn(&[ProcessId]) -> Option<Refusal>;
+
+/// Fuses the connected components of a program, as far as possible. Refused processes run unchanged. Terminates within
+/// the limits' fuel, for any number of processes.
+pub fn fuse_all(program: &mut Program, checked: bool, limits: Limits) -> Vec<FusionAttempt> {
+    fuse_admitted(program, checked, limits, &|_| None)
 }
 
-/// Likewise, but only those sets in which another order of processes cannot be seen: the program shows the same.
-pub fn fuse_unseen(program: Program, checked: bool, limits: Limits, order: &Order) -> (Program, Vec<Attempt>) {
-    fuse_unless(program, checked, limits, &|processes| order.seen(processes))
-}
-
-fn fuse_unless(
-    mut program: Program,
+/// Likewise, but only the components whose schedule is not observable: the program's output is unchanged.
+pub fn fuse_if_schedule_independent(
+    program: &mut Program,
     checked: bool,
     limits: Limits,
-    refused: &dyn Fn(&[ProcessId]) -> Option<Refusal>,
-) -> (Program, Vec<Attempt>) {
-    let (machines, attempts) = machines(&program, checked, limits, refused);
-    machines.into_iter().for_each(|(processes, machine)| install(&mut program, &processes, machine));
-    (program, attempts)
+    independence: &ScheduleIndependence,
+) -> Vec<FusionAttempt> {
+    fuse_admitted(program, checked, limits, &|processes| independence.violation_by(processes))
 }
 
-/// The state machines that sets of processes can be, and what became of all sets.
-fn machines(
+fn fuse_admitted(program: &mut Program, checked: bool, limits: Limits, admission: Admission<'_>) -> Vec<FusionAttempt> {
+    let (machines, attempts) = build_state_machines(program, checked, limits, admission);
+    for (processes, machine) in machines {
+        install_fused_process(program, &processes, machine);
+    }
+    attempts
+}
+
+/// The state machines that groups become, with their members, and the result for every group.
+fn build_state_machines(
     program: &Program,
     checked: bool,
     limits: Limits,
-    refused: &dyn Fn(&[ProcessId]) -> Option<Refusal>,
-) -> (Vec<(Vec<ProcessId>, Process)>, Vec<Attempt>) {
+    admission: Admission<'_>,
+) -> (Vec<(Vec<ProcessId>, Process)>, Vec<FusionAttempt>) {
     let all: Vec<ProcessId> = (0..program.processes.len() as u32).map(ProcessId).collect();
     let mut machines = Vec::new();
     let mut attempts = Vec::new();
     let mut fuel = limits.fuel;
-    let mut work = connected(program, &all);
-    let together: BTreeSet<ProcessId> = work.iter().flatten().copied().collect();
-    let alone = all.into_iter().filter(|process| !together.contains(process));
-    attempts.extend(alone.map(|process| Attempt { processes: vec![process], outcome: Outcome::Alone }));
-    work.retain(|processes| {
-        let refusal = refused(processes);
-        let refused = refusal.map(|why| Attempt { processes: processes.clone(), outcome: Outcome::Refused(why) });
-        attempts.extend(refused);
-        attempts.last().is_none_or(|last| last.processes != *processes)
+    let mut worklist = connected_components(program, &all);
+    let connected: BTreeSet<ProcessId> = worklist.iter().flatten().copied().collect();
+    let alone = all.into_iter().filter(|process| !connected.contains(process));
+    attempts.extend(alone.map(|process| FusionAttempt { processes: vec![process], outcome: FusionOutcome::Alone }));
+    worklist.retain(|processes| {
+        let refusal = admission(processes);
+        let is_admitted = refusal.is_none();
+        let refused =
+            |refusal| FusionAttempt { processes: processes.clone(), outcome: FusionOutcome::Refused(refusal) };
+        attempts.extend(refusal.map(refused));
+        is_admitted
     });
-    work.reverse();
-    while let Some(processes) = work.pop() {
+    worklist.reverse();
+    while let Some(processes) = worklist.pop() {
         let mut share = limits.fuel_share(program, &processes, fuel);
         fuel -= share;
-        let made = make(program, &processes, checked, limits, &mut share);
+        let built = build_fused_process(program, &processes, checked, limits, &mut share);
         fuel += share;
-        let refusal = match made {
-            Ok(made) => {
-                let before =
-                    processes.iter().map(|process| code_size(&program.processes[process.0 as usize].body)).sum();
-                let outcome = Outcome::Fused { nodes: made.nodes, instructions: code_size(&made.process.body), before };
-                machines.push((processes.clone(), made.process));
-                attempts.push(Attempt { processes, outcome });
-                continue;
+        match built {
+            Ok(fused) => {
+                let size = |process: &ProcessId| code_size(&program.processes[process.0 as usize].body);
+                let before = processes.iter().map(size).sum();
+                let instructions = code_size(&fused.process.body);
+                let outcome = FusionOutcome::Fused { nodes: fused.nodes, instructions, before };
+                machines.push((processes.clone(), fused.process));
+                attempts.push(FusionAttempt { processes, outcome });
             }
-            Err(refusal) => refusal,
-        };
-        if let Some(halves) = halves(program, &processes, &refusal, limits.growth) {
-            attempts.push(Attempt { processes, outcome: Outcome::Divided(refusal) });
-            work.extend(halves.into_iter().rev());
-            continue;
+            Err(refusal) => {
+                let (attempt, mut groups) = regroup(program, processes, refusal, limits.growth);
+                attempts.push(attempt);
+                groups.reverse();
+                worklist.append(&mut groups);
+            }
         }
-        // Who is in the way is known only after all has been walked in vain.
-        let is_in_vain = limits.growth == CodeGrowth::Conservative && matches!(refusal, Refusal::LimitExceeded { .. });
-        let out = in_the_way(program, &processes, &refusal).filter(|_| processes.len() > 1 && !is_in_vain);
-        let Some(out) = out else {
-            attempts.push(Attempt { processes, outcome: Outcome::Refused(refusal) });
-            continue;
-        };
-        let rest: Vec<ProcessId> = processes.iter().copied().filter(|process| *process != out).collect();
-        let mut rest = connected(program, &rest);
-        if rest.is_empty() {
-            attempts.push(Attempt { processes, outcome: Outcome::Refused(refusal) });
-            continue;
-        }
-        attempts.push(Attempt { processes: vec![out], outcome: Outcome::LeftOut(refusal) });
-        rest.reverse();
-        work.append(&mut rest);
     }
     (machines, attempts)
 }
 
-/// The groups that are left of the halves, in order of text, of one with too many members.
+/// What is reported of a group that was refused, and the smaller groups to try instead.
+fn regroup(
+    program: &Program,
+    processes: Vec<ProcessId>,
+    refusal: Refusal,
+    growth: CodeGrowth,
+) -> (FusionAttempt, Vec<Vec<ProcessId>>) {
+    if let Some(groups) = halves(program, &processes, &refusal, growth) {
+        return (FusionAttempt { processes, outcome: FusionOutcome::Divided(refusal) }, groups);
+    }
+    // The costliest process is known only after an exploration of the whole product, for which there is no time.
+    let is_limited = growth == CodeGrowth::Conservative && matches!(refusal, Refusal::LimitExceeded { .. });
+    let excluded = excluded_process(program, &processes, &refusal).filter(|_| processes.len() > 1 && !is_limited);
+    let rest = |excluded: &ProcessId| {
+        let rest: Vec<ProcessId> = processes.iter().copied().filter(|process| process != excluded).collect();
+        connected_components(program, &rest)
+    };
+    match excluded.map(|excluded| (excluded, rest(&excluded))) {
+        Some((excluded, groups)) if !groups.is_empty() => {
+            (FusionAttempt { processes: vec![excluded], outcome: FusionOutcome::LeftOut(refusal) }, groups)
+        }
+        Some(_) | None => (FusionAttempt { processes, outcome: FusionOutcome::Refused(refusal) }, Vec::new()),
+    }
+}
+
+/// The components of both halves, in source order, of a group with too many members.
 fn halves(
     program: &Program,
     processes: &[ProcessId],
@@ -148,7 +168,7 @@ fn halves(
         Refusal::LimitExceeded { kind: LimitKind::Instances, .. } if processes.len() >= 4 => {}
         Refusal::LimitExceeded { .. } if growth == CodeGrowth::Conservative => return None,
         Refusal::LimitExceeded { kind: LimitKind::Fuel, .. } if processes.len() >= 4 => {}
-        Refusal::LimitExceeded { .. } if processes.len() >= MANY => {}
+        Refusal::LimitExceeded { .. } if processes.len() >= MIN_PROCESSES_TO_DIVIDE => {}
         Refusal::LimitExceeded { .. }
         | Refusal::SharedChannel { .. }
         | Refusal::Unsupported { .. }
@@ -159,19 +179,19 @@ fn halves(
         | Refusal::MayStarve { .. } => return None,
     }
     let (first, second) = processes.split_at(processes.len() / 2);
-    let groups: Vec<_> = [first, second].into_iter().flat_map(|half| connected(program, half)).collect();
+    let groups: Vec<_> = [first, second].into_iter().flat_map(|half| connected_components(program, half)).collect();
     (!groups.is_empty()).then_some(groups)
 }
 
 /// The process without which the others might be fused.
-fn in_the_way(program: &Program, processes: &[ProcessId], refusal: &Refusal) -> Option<ProcessId> {
+fn excluded_process(program: &Program, processes: &[ProcessId], refusal: &Refusal) -> Option<ProcessId> {
     match refusal {
         Refusal::Unsupported { process, .. } | Refusal::AlreadyFused { process } | Refusal::MayStarve { process } => {
             Some(*process)
         }
         Refusal::LimitExceeded { costliest, .. } => *costliest,
         Refusal::ManualPath { .. } | Refusal::ObservesAbsence { .. } | Refusal::ScheduleDependent { .. } => None,
-        // Of the ends in the group, those are left out that are fewer.
+        // Of the two ends within the group, the one with fewer processes.
         Refusal::SharedChannel { channel } => {
             let at = |direction: Direction| -> Vec<ProcessId> {
                 let is_at = |process: &&ProcessId| {
@@ -181,16 +201,16 @@ fn in_the_way(program: &Program, processes: &[ProcessId], refusal: &Refusal) -> 
                 processes.iter().filter(is_at).copied().collect()
             };
             let (readers, writers) = (at(Direction::In), at(Direction::Out));
-            let readers_go = writers.is_empty() || !readers.is_empty() && readers.len() <= writers.len();
-            let fewer = if readers_go { readers } else { writers };
-            fewer.first().copied()
+            let is_reader_end = writers.is_empty() || !readers.is_empty() && readers.len() <= writers.len();
+            let smaller_end = if is_reader_end { readers } else { writers };
+            smaller_end.first().copied()
         }
     }
 }
 
-/// The sets of these processes that internal channels connect, of two instances and more. A channel that others write
-/// or read, too, connects those of them that could meet on it.
-fn connected(program: &Program, processes: &[ProcessId]) -> Vec<Vec<ProcessId>> {
+/// The connected components of these processes with at least two instances. An internal channel connects all its users
+/// if the processes include both a reader and a writer of it.
+fn connected_components(program: &Program, processes: &[ProcessId]) -> Vec<Vec<ProcessId>> {
     let inside: BTreeSet<ProcessId> = processes.iter().copied().collect();
     let mut users: Vec<Vec<(ProcessId, Direction)>> = vec![Vec::new(); program.channels.len()];
     for process in &inside {
@@ -198,15 +218,7 @@ fn connected(program: &Program, processes: &[ProcessId]) -> Vec<Vec<ProcessId>> 
             users[site.channel.0 as usize].push((*process, site.direction));
         }
     }
-    // Of each process, one that stands for its set.
-    let mut set: Vec<usize> = (0..program.processes.len()).collect();
-    fn root(set: &mut [usize], mut of: usize) -> usize {
-        while set[of] != of {
-            set[of] = set[set[of]];
-            of = set[of];
-        }
-        of
-    }
+    let mut sets = DisjointSets { parent: (0..program.processes.len()).collect() };
     for (channel, users) in users.iter().enumerate() {
         let has = |direction: Direction| users.iter().any(|(_, other)| *other == direction);
         let is_internal = program.channels[channel].boundary == Boundary::Internal;
@@ -214,14 +226,12 @@ fn connected(program: &Program, processes: &[ProcessId]) -> Vec<Vec<ProcessId>> 
             continue;
         }
         for (user, _) in users {
-            let (from, to) = (root(&mut set, user.0 as usize), root(&mut set, users[0].0.0 as usize));
-            set[from] = to;
+            sets.union(user.0 as usize, users[0].0.0 as usize);
         }
     }
     let mut groups: Vec<Vec<ProcessId>> = vec![Vec::new(); program.processes.len()];
     for process in &inside {
-        let set = root(&mut set, process.0 as usize);
-        groups[set].push(*process);
+        groups[sets.find(process.0 as usize)].push(*process);
     }
     let instances = |group: &Vec<ProcessId>| -> u32 {
         group.iter().map(|process| program.processes[process.0 as usize].replicas).sum()
@@ -229,4 +239,24 @@ fn connected(program: &Program, processes: &[ProcessId]) -> Vec<Vec<ProcessId>> 
     groups.retain(|group| instances(group) > 1);
     groups.sort();
     groups
+}
+
+/// Union-find over indices, with path halving.
+struct DisjointSets {
+    parent: Vec<usize>,
+}
+
+impl DisjointSets {
+    fn find(&mut self, mut element: usize) -> usize {
+        while self.parent[element] != element {
+            self.parent[element] = self.parent[self.parent[element]];
+            element = self.parent[element];
+        }
+        element
+    }
+
+    fn union(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.find(a), self.find(b));
+        self.parent[a] = b;
+    }
 }

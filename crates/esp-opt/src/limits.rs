@@ -150,7 +150,7 @@ fn code_size_with_waits(body: &Body) -> usize {
 }
 
 /// Instructions and terminators of a body.
-pub(crate) fn code_size(body: &Body) -> usize {
+pub fn code_size(body: &Body) -> usize {
     body.blocks.iter().map(|block| block.instructions.len() + 1).sum()
 }
 

@@ -373,7 +373,8 @@ fn what_cannot_be_fused_says_why() {
 /// What became of the groups of a program, which does the same afterwards.
 fn groups(text: &str, script: &str, limits: Limits) -> String {
     let program = compile(Path::new("test.esp"), text);
-    let (fused, attempts) = fuse_all(program.clone(), false, limits);
+    let mut fused = program.clone();
+    let attempts = fuse_all(&mut fused, false, limits);
     assert_eq!(verify(&fused), [], "{}", print(&fused));
     let ((log, outcome), (fused_log, fused_outcome)) = (run(&program, script), run(&fused, script));
     assert_eq!((by_channel(&fused_log), fused_outcome), (by_channel(&log), outcome), "{}", print(&fused));
@@ -433,7 +434,7 @@ fn what_nobody_has_asked_for_takes_little_code_and_time() {
     );
     let text = text.replace("out(c, y)", "out(c, 1)").replace("in(i, $y)", "in(i, _)");
     let offers = "; offer i 1\n; offer i 2\n; offer j 1\n";
-    assert_eq!(groups(&text, offers, modest), "not fused: a, b: much more code than on their own\n");
+    assert_eq!(groups(&text, offers, modest), "not fused: a, b: much more code than the separate processes\n");
     assert!(groups(&text, offers, Limits::default()).starts_with("fused: a, b: "));
     // Nobody is left out, as who it should be is known only after all has been walked.
     let ring = "channel i(int) external out; channel k(int); channel a(int) shared; channel o(int) external in;\n\
@@ -441,9 +442,12 @@ fn what_nobody_has_asked_for_takes_little_code_and_time() {
         process ring[5] { var x = 0; while { alt { in(a, x) { out(o, x); } when (x > 0) out(a, x - 1) { } } } }\n";
     let program = compile(Path::new("test.esp"), ring);
     for fuel in [usize::MAX, 100] {
-        let (_, attempts) = fuse_all(program.clone(), false, Limits { fuel, ..modest });
+        let attempts = fuse_all(&mut program.clone(), false, Limits { fuel, ..modest });
         let [attempt] = &attempts[..] else { panic!("{attempts:?}") };
-        assert!(matches!(attempt.outcome, groups::Outcome::Refused(Refusal::LimitExceeded { .. })), "{attempt:?}");
+        assert!(
+            matches!(attempt.outcome, groups::FusionOutcome::Refused(Refusal::LimitExceeded { .. })),
+            "{attempt:?}"
+        );
     }
 }
 

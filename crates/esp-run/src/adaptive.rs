@@ -15,7 +15,7 @@ use crate::ports::Ports;
 use crate::run::{BUDGET, Ended, Ending, Settings, after, close, open, reserve, too_large};
 use crate::signals::Signals;
 use crate::trouble::Trouble;
-use quaject_esp::{Formed, Loader, NoSuggestion, Profile, Source, form};
+use quaject_esp::{AdaptedProgram, Loader, NoSuggestion, Profile, Source, form_hot_path};
 use quaject_esp_exec::footprint::data_bytes;
 use quaject_esp_exec::interpreter::{Interpreter, OsrDirection};
 use quaject_esp_exec::profile::Tally;
@@ -170,11 +170,11 @@ impl Run<'_, '_> {
         loader: &mut dyn Loader,
         noted: &Profile,
         kept: &[String],
-    ) -> Result<Formed, String> {
+    ) -> Result<AdaptedProgram, String> {
         let is_checked = self.settings.checks == Checks::On;
-        let beside = form(source, loader, program, is_checked, noted, kept);
+        let beside = form_hot_path(source, loader, program, is_checked, noted, kept);
         let formed = match beside {
-            Err(_) if !kept.is_empty() => form(source, loader, program, is_checked, noted, &[]),
+            Err(_) if !kept.is_empty() => form_hot_path(source, loader, program, is_checked, noted, &[]),
             formed => formed,
         };
         let formed = formed.map_err(|reason| no_path(&reason))?;
@@ -206,7 +206,7 @@ impl Run<'_, '_> {
         &mut self,
         from: &mut Interpreter<'_>,
         to: &'q Program,
-        formed: &Formed,
+        formed: &AdaptedProgram,
         way: OsrDirection,
     ) -> (Option<Interpreter<'q>>, Option<Ending>) {
         for nudge in 0..MOST_NUDGES {

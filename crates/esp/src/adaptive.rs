@@ -1,5 +1,5 @@
-//! A fast path for a program that runs: of what it has communicated in a while, a form of the program with that path,
-//! and where its places are in the other. Says nothing of when that is worth while.
+//! Adaptive optimisation: forms a fast path for the most frequent communications of a running program, and the map
+//! between the states of both forms (on-stack replacement). The decision when to do so is the runtime's.
 
 use crate::suggest::suggest_within;
 use crate::{Checked, Limits, Loader, NoOutput, NoSuggestion, Profile, Source, check, paths, verified};
@@ -7,15 +7,15 @@ use quaject_esp_exec::interpreter::OsrMap;
 use quaject_esp_ir::ir::Program;
 use quaject_esp_opt::path::{self, extract};
 
-/// How much work one attempt may be: the program stands still meanwhile.
+/// The fuel of one attempt: the program is suspended during it.
 const MAX_FUEL: usize = 50_000;
 
-/// A program with fast paths that were found.
+/// A program with fast paths from profiles.
 #[derive(Debug)]
-pub struct Formed {
+pub struct AdaptedProgram {
     /// The name of the path that is new.
     pub name: String,
-    /// Who is on it, the trigger first.
+    /// Its members, the trigger first.
     pub members: Vec<String>,
     /// The specifications of all paths, the new one last.
     pub paths: Vec<String>,
@@ -25,19 +25,19 @@ pub struct Formed {
     pub seams: OsrMap,
 }
 
-/// Makes a fast path of what a profile says is done most, beside those that were found before. `plain` is the source,
-/// compiled without fast paths.
+/// Forms a fast path for the most frequent round of a profile, besides those formed before. `plain` is the source, compiled
+/// without fast paths.
 ///
 /// # Errors
 /// Why there is none.
-pub fn form(
+pub fn form_hot_path(
     source: &Source,
     loader: &mut dyn Loader,
     plain: &Program,
     checked: bool,
     profile: &Profile,
     before: &[String],
-) -> Result<Formed, NoSuggestion> {
+) -> Result<AdaptedProgram, NoSuggestion> {
     let mut with_paths = source.clone();
     for text in before {
         with_paths.root.bytes.extend(format!("\n{text}").into_bytes());
@@ -45,10 +45,10 @@ pub fn form(
     let suggestion = suggest_within(&with_paths, loader, profile, MAX_FUEL)?;
     with_paths.root.bytes.extend(format!("\n{}", suggestion.text).into_bytes());
     let Checked { sources, program, .. } = check(with_paths, loader);
-    let program = program.ok_or(NoSuggestion::Program(NoOutput::Wrong))?;
+    let program = program.ok_or(NoSuggestion::Program(NoOutput::Errors))?;
     let mut specifications = paths::specifications(&program.fast_paths, plain, &sources);
     let paths: Vec<String> = before.iter().cloned().chain([suggestion.text]).collect();
-    // The program may name some itself.
+    // Others are the program's own.
     specifications.retain(|specification| {
         let head = format!("fastpath {} {{", specification.name);
         paths.iter().any(|text| text.starts_with(&head))
@@ -61,5 +61,5 @@ pub fn form(
     }
     let seams = OsrMap::new(plain, &made.without, &made.program);
     let program = verified(made.program);
-    Ok(Formed { name: suggestion.name, members: suggestion.members, paths, program, seams })
+    Ok(AdaptedProgram { name: suggestion.name, members: suggestion.members, paths, program, seams })
 }

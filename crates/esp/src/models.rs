@@ -1,4 +1,4 @@
-//! A program's models by name, and what a check of one needs said about the source.
+//! The models of a program by name, and the diagnostics of a check of one.
 
 use crate::{Checked, Source};
 use quaject_esp_check::{BadProperty, Unbounded};
@@ -11,18 +11,18 @@ use quaject_esp_syntax::hir::{self, ModelScope, ProcessId};
 use quaject_esp_syntax::span::{FileId, LineColumn, SourceMap, Span};
 use quaject_esp_syntax::types::Type;
 
-/// What of a program is to be explored.
+/// The part of a program that is to be explored.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Subject {
-    /// One of its models; absent: all of them, or the program as a whole if it has none.
+pub struct ModelSelection {
+    /// One of its models; absent: all of them, or the whole program if it has none.
     pub model: Option<String>,
     /// One process alone, or some, instead of what the model says.
-    pub scope: Option<Part>,
+    pub scope: Option<PartSelection>,
 }
 
 /// A part of a program, by names.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Part {
+pub enum PartSelection {
     /// One process, for its use of memory.
     Process(String),
     /// Some processes.
@@ -31,10 +31,10 @@ pub enum Part {
 
 /// A program's models, ready to be explored.
 #[derive(Clone, Debug)]
-pub struct Modelled {
+pub struct LoweredModels {
     /// Every file that was read.
     pub sources: SourceMap,
-    /// Everything there is to say, sorted by place.
+    /// All diagnostics, sorted by location.
     pub diagnostics: Vec<Diagnostic>,
     /// The models; none if a diagnostic is an error.
     pub models: Option<Vec<ModelProgram>>,
@@ -44,44 +44,52 @@ pub struct Modelled {
 
 /// A name that the program does not have.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct NoSuch {
-    /// What it should be: `model` or `process`.
+pub struct UnknownName {
+    /// The kind: `model` or `process`.
     pub what: &'static str,
     /// The name.
     pub name: String,
-    /// Those there are.
+    /// The existing names.
     pub known: Vec<String>,
 }
 
 /// Reads and checks a program and lowers what is to be explored.
-pub fn models(source: Source, loader: &mut dyn Loader, subject: &Subject) -> Result<Modelled, NoSuch> {
-    models_by(source, loader, subject, lower_model)
+pub fn models(source: Source, loader: &mut dyn Loader, subject: &ModelSelection) -> Result<LoweredModels, UnknownName> {
+    lower_models(source, loader, subject, lower_model)
 }
 
-/// Likewise, with every variable kept where its process waits, for those who show them.
-pub fn models_with_variables(source: Source, loader: &mut dyn Loader, subject: &Subject) -> Result<Modelled, NoSuch> {
-    models_by(source, loader, subject, lower_model_with_variables)
+/// Likewise, with every variable kept at waits, for display.
+pub fn models_with_variables(
+    source: Source,
+    loader: &mut dyn Loader,
+    subject: &ModelSelection,
+) -> Result<LoweredModels, UnknownName> {
+    lower_models(source, loader, subject, lower_model_with_variables)
 }
 
-/// Likewise, with nothing inside abstracted.
-pub(crate) fn models_concrete(source: Source, loader: &mut dyn Loader, subject: &Subject) -> Result<Modelled, NoSuch> {
-    models_by(source, loader, subject, lower_concrete)
+/// Likewise, without abstractions.
+pub(crate) fn models_concrete(
+    source: Source,
+    loader: &mut dyn Loader,
+    subject: &ModelSelection,
+) -> Result<LoweredModels, UnknownName> {
+    lower_models(source, loader, subject, lower_concrete)
 }
 
 type Lower = fn(&hir::Program, Option<&hir::Model>, Option<ModelScope>, &SourceMap) -> ModelProgram;
 
-fn models_by(
+fn lower_models(
     source: Source,
     loader: &mut dyn Loader,
-    subject: &Subject,
+    subject: &ModelSelection,
     lower_model: Lower,
-) -> Result<Modelled, NoSuch> {
+) -> Result<LoweredModels, UnknownName> {
     let Checked { sources, diagnostics, program } = crate::check(source, loader);
-    let Some(program) = program else { return Ok(Modelled { sources, diagnostics, models: None, program: None }) };
+    let Some(program) = program else { return Ok(LoweredModels { sources, diagnostics, models: None, program: None }) };
     let scope = match &subject.scope {
         None => None,
-        Some(Part::Process(name)) => Some(ModelScope::Process(process(&program, name)?)),
-        Some(Part::Slice(names)) => {
+        Some(PartSelection::Process(name)) => Some(ModelScope::Process(process(&program, name)?)),
+        Some(PartSelection::Slice(names)) => {
             let processes = names.iter().map(|name| process(&program, name));
             Some(ModelScope::Slice(processes.collect::<Result<_, _>>()?))
         }
@@ -89,39 +97,39 @@ fn models_by(
     let lower = |model: Option<&hir::Model>| lower_model(&program, model, scope.clone(), &sources);
     let models = match &subject.model {
         Some(name) => {
-            let found = program.models.iter().find(|model| model.name == *name).ok_or_else(|| NoSuch {
+            let found = program.models.iter().find(|model| model.name == *name).ok_or_else(|| UnknownName {
                 what: "model",
                 name: name.clone(),
                 known: program.models.iter().map(|model| model.name.to_string()).collect(),
             })?;
             vec![lower(Some(found))]
         }
-        // A part that is asked for by name is not in the environment of any model.
+        // A part that is selected by name is in the environment of no model.
         None if program.models.is_empty() || scope.is_some() => vec![lower(None)],
         None => program.models.iter().map(|model| lower(Some(model))).collect(),
     };
-    Ok(Modelled { sources, diagnostics, models: Some(models), program: Some(program) })
+    Ok(LoweredModels { sources, diagnostics, models: Some(models), program: Some(program) })
 }
 
-/// The program itself in the surroundings of a model of it; nothing if the model does no more than that, as it neither
-/// is of a part nor abstracts anything.
-pub fn whole(modelled: &Modelled, model: &ModelProgram) -> Option<ModelProgram> {
+/// The whole program in the environment of one of its models; none if the model already is that, as it neither selects a
+/// part nor abstracts.
+pub fn whole_program_model(modelled: &LoweredModels, model: &ModelProgram) -> Option<ModelProgram> {
     let does_more = model.scope != Scope::All || !model.abstractions.is_empty();
     let program = modelled.program.as_ref().filter(|_| does_more)?;
     let written = program.models.iter().find(|written| Some(&written.name) == model.name.as_ref());
     Some(lower_concrete(program, written, Some(ModelScope::All), &modelled.sources))
 }
 
-fn process(program: &hir::Program, name: &str) -> Result<ProcessId, NoSuch> {
+fn process(program: &hir::Program, name: &str) -> Result<ProcessId, UnknownName> {
     let found = program.processes.iter().position(|process| process.name == name);
-    found.map(|index| ProcessId(index as u32)).ok_or_else(|| NoSuch {
+    found.map(|index| ProcessId(index as u32)).ok_or_else(|| UnknownName {
         what: "process",
         name: name.into(),
         known: program.processes.iter().map(|process| process.name.to_string()).collect(),
     })
 }
 
-/// What a model would have to say before all that can come from outside can be tried (E0801).
+/// The ranges that a model lacks for its inputs to be enumerable (E0801).
 pub fn missing_ranges(program: &hir::Program, model: &ModelProgram, missing: &[Unbounded]) -> Vec<Diagnostic> {
     let of = match &model.name {
         Some(name) => format!("model `{name}`"),
@@ -173,7 +181,7 @@ fn stand_in(program: &hir::Program, name: &str) -> (Span, bool) {
 }
 
 /// A property that cannot be checked (E0802).
-pub fn bad_property(program: &hir::Program, model: &ModelProgram, bad: &BadProperty) -> Diagnostic {
+pub fn invalid_property(program: &hir::Program, model: &ModelProgram, bad: &BadProperty) -> Diagnostic {
     let diagnostic = Diagnostic::new(Code::E0802, property_span(program, model, bad.number), bad.message.clone());
     match &bad.help {
         Some(help) => diagnostic.help(help.clone()),
@@ -186,8 +194,8 @@ fn property_span(program: &hir::Program, model: &ModelProgram, number: usize) ->
     found.and_then(|found| found.property_spans.get(number)).copied().unwrap_or_default()
 }
 
-/// What Promela cannot say of a model (E0804, or E0802 for a property that names what there is not).
-pub fn unsayable(modelled: &Modelled, model: &ModelProgram, refusal: &promela::Refusal) -> Diagnostic {
+/// A construct of a model that Promela cannot express (E0804, or E0802 for a property with an unknown name).
+pub fn inexpressible(modelled: &LoweredModels, model: &ModelProgram, refusal: &promela::Refusal) -> Diagnostic {
     let place = refusal.location;
     let span = match (&modelled.program, refusal.property) {
         (Some(program), Some(number)) => property_span(program, model, number),

@@ -1,26 +1,26 @@
-//! What a run has communicated, in the words of its program: how often each operation was done, what happened again and
-//! again behind the operation that sets the pace, and where everybody else was then. Kept as JSON, so that one run can
-//! be profiled and another program text be asked.
+//! The profile of a run in the terms of its source: the number of executions of each operation, the most frequent sequences
+//! of communications (rounds) behind the operation that sets the pace, and the first operation of every other instance in
+//! a round. Stored as JSON, so that a run can be profiled once and applied to another version of the program.
 
 use quaject_esp_exec::profile::{Communication, Done, Profile as Run};
 use quaject_esp_ir::ir::{Boundary, Direction, Program, Site, SiteId};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 
-/// An operation that is done less than once in so many rounds is off the path.
+/// An operation that is executed less than once in so many rounds is off the path.
 pub(crate) const RARE: u64 = 64;
 
-/// What is told of a round has at most so many communications.
-const MOST_STEPS: usize = 64;
+/// The communications of a round that are stored.
+const MAX_STEPS: usize = 64;
 
-/// So many different rounds are told apart, and so many of them are kept.
-const MOST_ROUNDS: usize = 10_000;
+/// The rounds that are distinguished, and those of them that are stored.
+const MAX_ROUNDS: usize = 10_000;
 const KEPT_ROUNDS: usize = 8;
 
-/// What a profile is called in its text.
+/// The format identifier.
 const KIND: &str = "qj profile 1";
 
-/// An operation in the words of the program.
+/// An operation in the terms of the source.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Operation {
     /// The instance: `read`, `worker[2]`.
@@ -29,21 +29,21 @@ pub struct Operation {
     pub statement: String,
 }
 
-/// What a run has communicated.
+/// The communications of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Profile {
-    /// The operation that a round begins with; none if nothing was communicated.
+    /// The operation that starts a round; none without communication.
     pub entry: Option<Operation>,
-    /// How often each operation was done, in order of text.
+    /// The number of executions of each operation, in source order.
     pub operations: Vec<(Operation, u64)>,
-    /// What each other instance did first in a round, after what began it, and how often: there it waits before one.
+    /// The first operation of each other instance in a round, and how many times: there it waits before a round.
     pub first: Vec<(Operation, u64)>,
-    /// The most frequent rounds: how often, and what was communicated.
+    /// The most frequent rounds: the count and the communications.
     pub rounds: Vec<(u64, Vec<String>)>,
 }
 
 impl Profile {
-    /// What a run of this program has communicated.
+    /// The profile of a run of this program.
     pub fn new(program: &Program, run: &Run) -> Profile {
         let entry = entry(program, run);
         let named = |done: Done| operation(program, done);
@@ -56,7 +56,7 @@ impl Profile {
         }
     }
 
-    /// How many rounds it tells of.
+    /// The number of rounds.
     pub fn round_count(&self) -> u64 {
         let count = |entry: &Operation| self.operations.iter().find(|(operation, _)| operation == entry);
         self.entry.as_ref().and_then(count).map_or(0, |(_, count)| *count)
@@ -81,10 +81,10 @@ impl Profile {
         format!("{value:#}\n")
     }
 
-    /// Reads what [`Profile::text`] has written.
+    /// Parses the output of [`Profile::text`].
     ///
     /// # Errors
-    /// Why it is none, in words.
+    /// Why the text is no profile, in words.
     pub fn parse(text: &str) -> Result<Profile, String> {
         let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if value["kind"] != KIND {
@@ -112,7 +112,7 @@ impl Profile {
         Ok(Profile { entry, operations: counted("operations")?, first: counted("first")?, rounds })
     }
 
-    /// What people want to know first.
+    /// A summary in one line.
     pub fn summary(&self) -> String {
         let Some(entry) = &self.entry else { return "nothing was communicated".to_string() };
         let mut text = format!("{} rounds begin with `{}` of `{}`", self.round_count(), entry.statement, entry.process);
@@ -123,7 +123,7 @@ impl Profile {
     }
 }
 
-/// An operation in the words of the program.
+/// An operation in the terms of the source.
 fn operation(program: &Program, done: Done) -> Operation {
     Operation { process: program.instance_name(done.instance), statement: statement(program, done) }
 }
@@ -148,7 +148,7 @@ pub(crate) fn statement(program: &Program, done: Done) -> String {
     }
 }
 
-/// The operations of a program by their words.
+/// The operations of a program by name.
 pub(crate) fn by_name(program: &Program) -> HashMap<Operation, Done> {
     let mut all = HashMap::new();
     for instance in 0..program.instance_count() {
@@ -161,44 +161,43 @@ pub(crate) fn by_name(program: &Program) -> HashMap<Operation, Done> {
     all
 }
 
-/// What an operation is done with, and how.
+/// The channel of an operation, its direction and the channel's boundary.
 pub(crate) fn end(program: &Program, done: Done) -> (u32, Direction, Boundary) {
     let (process, _) = program.process_of(done.instance).expect("a profile names instances of its program");
     let site = &program.processes[process.0 as usize].sites[done.site.0 as usize];
     (site.channel.0, site.direction, program.channels[site.channel.0 as usize].boundary)
 }
 
-/// The operation that sets the pace: a message from the world, if those are not rare beside the rest; else what somebody
-/// does who waits for nobody; else what is done most. Of several the most frequent, of those the first in the text.
+/// The operation that sets the pace: an input from the environment, unless inputs are rare; else an operation of an
+/// instance that receives from no other; else the most frequent one. Among several the most frequent, then the first.
 fn entry(program: &Program, run: &Run) -> Option<Done> {
     let most = run.operations().map(|(_, count)| count).max().filter(|most| *most > 0)?;
     let often: Vec<(Done, u64)> = run.operations().filter(|(_, count)| count.saturating_mul(RARE) >= most).collect();
-    let takes = |done: Done| match end(program, done) {
+    let reads = |done: Done| match end(program, done) {
         (_, Direction::In, Boundary::Internal) => true,
         (_, Direction::In | Direction::Out, _) => false,
     };
-    let waits_for_some = |instance: u32| often.iter().any(|(done, _)| done.instance == instance && takes(*done));
-    let comes = |done: Done| match end(program, done) {
+    let waits_for_some = |instance: u32| often.iter().any(|(done, _)| done.instance == instance && reads(*done));
+    let rank = |done: Done| match end(program, done) {
         (_, Direction::In, Boundary::FromEnvironment) => 3,
         _ if !waits_for_some(done.instance) => 2,
         (_, Direction::In, _) => 1,
         (_, Direction::Out, _) => 0,
     };
-    let better = |(done, count): &(Done, u64)| (comes(*done), *count, std::cmp::Reverse(*done));
-    often.iter().max_by_key(|one| better(one)).map(|(done, _)| *done)
+    let key = |(done, count): &(Done, u64)| (rank(*done), *count, std::cmp::Reverse(*done));
+    often.iter().max_by_key(|one| key(one)).map(|(done, _)| *done)
 }
 
 type Counted<T> = Vec<(T, u64)>;
 
-/// What each other instance does first in a round, and how often; and the most frequent rounds.
+/// The first operation of each other instance in a round with its count, and the most frequent rounds.
 ///
-/// Rounds overlap in a run: whoever begins one may begin the next before the others are through. A communication belongs
-/// to the last round that anybody who takes part in it has had to do with, so that rounds are what they would be if each
-/// began when nobody else could go on.
+/// Rounds overlap in a run: the entry instance may start the next before the others have completed one. A communication
+/// belongs to the latest round of any of its participants, as if each round started at quiescence.
 fn rounds(program: &Program, order: &[Communication], entry: Done) -> (Counted<Done>, Vec<(u64, Vec<String>)>) {
     let mut begun = 0u64;
     let mut last = vec![0u64; program.instance_count() as usize];
-    // A path begins with what its trigger does next: what others do first is what follows from that.
+    // A path starts with the next operation of its trigger; the first operations of others follow from that.
     let (mut has_begun, mut next) = (false, 0u64);
     let mut last_next = vec![0u64; program.instance_count() as usize];
     let mut first: HashMap<Done, u64> = HashMap::new();
@@ -226,13 +225,13 @@ fn rounds(program: &Program, order: &[Communication], entry: Done) -> (Counted<D
         }
         by_round.push((round, *communication));
     }
-    // Stable: in a round they stay in order.
+    // A stable sort keeps the order within a round.
     by_round.sort_by_key(|(round, _)| *round);
     let by_round = by_round.chunk_by(|a, b| a.0 == b.0).filter(|round| round[0].0 > 0);
     let mut rounds: HashMap<Vec<Communication>, u64> = HashMap::new();
     for round in by_round {
         let round: Vec<Communication> = round.iter().map(|(_, communication)| *communication).collect();
-        if rounds.len() < MOST_ROUNDS || rounds.contains_key(&round) {
+        if rounds.len() < MAX_ROUNDS || rounds.contains_key(&round) {
             *rounds.entry(round).or_default() += 1;
         }
     }
@@ -240,24 +239,25 @@ fn rounds(program: &Program, order: &[Communication], entry: Done) -> (Counted<D
     first.sort_unstable();
     let mut rounds: Vec<(Vec<Communication>, u64)> = rounds.into_iter().collect();
     rounds.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.len().cmp(&b.0.len())).then_with(|| a.0.cmp(&b.0)));
-    let told = rounds.into_iter().take(KEPT_ROUNDS).map(|(round, count)| {
-        let mut steps: Vec<String> = round.iter().take(MOST_STEPS).map(|step| told(program, step)).collect();
-        if round.len() > MOST_STEPS {
+    let stored = rounds.into_iter().take(KEPT_ROUNDS).map(|(round, count)| {
+        let mut steps: Vec<String> =
+            round.iter().take(MAX_STEPS).map(|step| communication_text(program, step)).collect();
+        if round.len() > MAX_STEPS {
             steps.push("...".to_string());
         }
         (count, steps)
     });
-    (first, told.collect())
+    (first, stored.collect())
 }
 
 /// `read readC/out@1 -> evener readC`
-fn told(program: &Program, communication: &Communication) -> String {
+fn communication_text(program: &Program, communication: &Communication) -> String {
     let end = |done: Option<Done>| match done {
         Some(done) => {
             let Operation { process, statement } = operation(program, done);
             format!("{process} {statement}")
         }
-        None => "the world".to_string(),
+        None => "the environment".to_string(),
     };
     format!("{} -> {}", end(communication.0), end(communication.1))
 }

@@ -1,28 +1,28 @@
-//! A picture of what processes have become in a mode: the states of fused processes, and of fast paths with their exits
-//! and aborts. Shows what is in the flow IR, so that it says nothing the code does not do.
+//! A picture of the state machines of a program: the states of fused processes, and of fast paths with their exits. It is
+//! drawn from the flow IR, so that it shows the code.
 
 use crate::picture::{self, Node};
 use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::ir::{BlockId, Body, Location, Operation, PathId, Process, Program, Terminator};
 use quaject_esp_ir::text::location_text;
-use quaject_esp_opt::path::{Extraction, Made};
+use quaject_esp_opt::path::{Extraction, FormedPath};
 use quaject_esp_opt::path_exit::PathExit;
 use std::collections::BTreeMap;
 
-/// States of one picture: more are told, not drawn.
-const MOST_STATES: usize = 400;
+/// The maximal number of states of one picture.
+const MAX_STATES: usize = 400;
 
-/// There is no picture: nothing was made, or it has too many states.
+/// Why there is no picture.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NoPicture {
     /// No process is fused, and there is no fast path.
     Nothing,
-    /// There are so many states.
+    /// There are too many states.
     TooLarge {
         /// How many.
         states: usize,
-        /// How many may be drawn.
-        most: usize,
+        /// How many can be drawn.
+        max: usize,
     },
 }
 
@@ -44,7 +44,7 @@ pub fn states(program: &Program, extractions: &[Extraction]) -> Result<String, N
     }
     match picture.nodes.len() {
         0 => Err(NoPicture::Nothing),
-        states if states > MOST_STATES => Err(NoPicture::TooLarge { states, most: MOST_STATES }),
+        states if states > MAX_STATES => Err(NoPicture::TooLarge { states, max: MAX_STATES }),
         _ => Ok(picture::draw(&picture.nodes, picture.edges)),
     }
 }
@@ -71,21 +71,21 @@ impl Picture<'_> {
         let name = &self.program.paths[path.0 as usize].name;
         let made = extractions.iter().find(|extraction| extraction.name == *name);
         let (exits, members): (&[PathExit], &[String]) = match made {
-            Some(Extraction { result: Ok(Made { exits, .. }), members, .. }) => (exits, members),
+            Some(Extraction { result: Ok(FormedPath { exits, .. }), members, .. }) => (exits, members),
             Some(_) | None => (&[], &[]),
         };
         let first = self.add(Node::state(&format!("fast path {name}"), "entered"));
         let exits: Vec<(Location, usize)> = exits
             .iter()
             .map(|exit| {
-                let why = exit.reason.text(members);
+                let reason = exit.reason.text(members);
                 let at: Vec<String> = members
                     .iter()
                     .zip(&exit.at)
                     .map(|(member, at)| format!("{member} at {}", location_text(self.program, *at)))
                     .collect();
-                let tip = format!("{why}: {}", at.join(", "));
-                (exit.at.first().copied().unwrap_or_default(), Node::end(&why, &tip))
+                let tip = format!("{reason}: {}", at.join(", "));
+                (exit.at.first().copied().unwrap_or_default(), Node::end(&reason, &tip))
             })
             .collect::<Vec<(Location, Node)>>()
             .into_iter()
@@ -94,42 +94,42 @@ impl Picture<'_> {
         self.code(&trigger.body, then, first, &exits);
     }
 
-    /// Draws the code from a block on. `exits` are where the trigger goes on after a path.
+    /// Draws the code from a block on. `exits` are the locations at which the trigger resumes after a path.
     fn code(&mut self, body: &Body, from: BlockId, first: usize, exits: &[(Location, usize)]) {
         let mut states: BTreeMap<BlockId, usize> = BTreeMap::new();
-        let mut work = vec![(from, first)];
-        while let Some((from, state)) = work.pop() {
-            if self.nodes.len() > MOST_STATES {
+        let mut worklist = vec![(from, first)];
+        while let Some((from, state)) = worklist.pop() {
+            if self.nodes.len() > MAX_STATES {
                 return;
             }
-            let mut seen = vec![false; body.blocks.len()];
-            let mut way = vec![from];
+            let mut visited = vec![false; body.blocks.len()];
+            let mut stack = vec![from];
             let mut is_first = true;
-            while let Some(block) = way.pop() {
-                if std::mem::replace(&mut seen[block.0 as usize], true) {
+            while let Some(block) = stack.pop() {
+                if std::mem::replace(&mut visited[block.0 as usize], true) {
                     continue;
                 }
                 let stops =
                     matches!(body.blocks[block.0 as usize].terminator, Terminator::Wait(_) | Terminator::Leave(_));
                 if stops && !(is_first && states.contains_key(&block)) {
-                    self.arrive(body, block, state, exits, &mut states, &mut work);
+                    self.connect_to_block(body, block, state, exits, &mut states, &mut worklist);
                 } else {
-                    way.extend(onward(body, block));
+                    stack.extend(successors_outside_regions(body, block));
                 }
                 is_first = false;
             }
         }
     }
 
-    /// Comes from a state to a block that waits, or where a path is left.
-    fn arrive(
+    /// Draws the edge from a state to a block that waits or exits a path.
+    fn connect_to_block(
         &mut self,
         body: &Body,
         block: BlockId,
         from: usize,
         exits: &[(Location, usize)],
         states: &mut BTreeMap<BlockId, usize>,
-        work: &mut Vec<(BlockId, usize)>,
+        worklist: &mut Vec<(BlockId, usize)>,
     ) {
         let code = &body.blocks[block.0 as usize];
         if let Terminator::Leave(leave) = &code.terminator {
@@ -137,7 +137,7 @@ impl Picture<'_> {
             let at = |location: Location| exits.iter().filter(move |(exit, _)| *exit == location);
             let own = at(to.location).chain(to.instructions.first().into_iter().flat_map(|first| at(first.location)));
             let own: Vec<usize> = own.map(|(_, node)| *node).collect();
-            // Of two exits to one place the code does not say which is which: all are drawn.
+            // Exits to one location are not distinguishable in the code: all are drawn.
             let all = exits.iter().map(|(_, node)| *node).filter(|_| own.is_empty());
             own.iter().copied().chain(all).for_each(|exit| self.connect(from, exit));
             return;
@@ -147,7 +147,7 @@ impl Picture<'_> {
             None => {
                 let state = self.add(self.wait(code));
                 states.insert(block, state);
-                work.push((block, state));
+                worklist.push((block, state));
                 state
             }
         };
@@ -170,8 +170,8 @@ impl Picture<'_> {
     }
 }
 
-/// The blocks that come after one, without regions.
-fn onward(body: &Body, block: BlockId) -> Vec<BlockId> {
+/// The successors of a block without regions.
+fn successors_outside_regions(body: &Body, block: BlockId) -> Vec<BlockId> {
     match &body.blocks[block.0 as usize].terminator {
         Terminator::Wait(wait) => wait.branches.iter().map(|branch| branch.then).chain(wait.otherwise).collect(),
         terminator => successors(terminator, Regions::Include),

@@ -1,12 +1,12 @@
-//! Fast paths found, not only given: of a profile, the specification of its most frequent round, short enough that a
-//! person reads and edits it. A specification is only suggested if its path can be made.
+//! Profile-guided fast paths: derives from a profile the specification of its most frequent round, short enough to be read
+//! and edited. A specification is suggested only if its path can be formed.
 //!
 //! ```text
-//!   entry of the profile ----------> trigger, and its start
-//!   whom it reaches by messages ---> members, nearest first
-//!   what they do first in it ------> their starts and exits
-//!   operations that are rare ------> statements that lead off the path
-//!   all other operations ----------> transparent
+//!   entry of the profile -----------------> trigger, and its start
+//!   instances that its messages reach ----> members, nearest first
+//!   their first operations in a round ----> their starts and exits
+//!   rare operations ----------------------> statements that deviate from the path
+//!   all other operations -----------------> transparent
 //! ```
 
 use crate::profile::{self, Profile, RARE, by_name, end};
@@ -17,16 +17,15 @@ use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 /// With a line for the name and one for the brace, ten lines.
-const MOST_MEMBERS: usize = 8;
+const MAX_MEMBERS: usize = 8;
 
-/// How much work one attempt may be: a path that takes more is no path that a person would read. All attempts together
-/// take a second or two.
+/// The fuel of one attempt: a path that reads more is too large to be read. All attempts together take one or two seconds.
 const MAX_FUEL: usize = 500_000;
 
-/// What the path is called, if nothing in the program is.
+/// The name of the path, if it is free in the program.
 const NAME: &str = "hotPath";
 
-/// A specification whose path can be made.
+/// A specification whose path can be formed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Suggestion {
     /// The path's name.
@@ -35,28 +34,28 @@ pub struct Suggestion {
     pub text: String,
     /// The members' names, the trigger first.
     pub members: Vec<String>,
-    /// Who takes part, too, but is left to the slow code, as with it the path could not be made.
+    /// Participants that remain in the general code, as the path cannot be formed with them.
     pub left_out: Vec<String>,
-    /// What `--report` says of the path.
+    /// The report on the path.
     pub report: String,
 }
 
 /// Why nothing is suggested.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NoSuggestion {
-    /// The program by itself is wrong.
+    /// The program itself has errors.
     Program(NoOutput),
-    /// Nothing was communicated while it was profiled.
+    /// The profile has no communication.
     Silence,
-    /// The profile speaks of an operation that the program does not have.
+    /// The profile has an operation that the program lacks.
     Foreign(profile::Operation),
-    /// Whoever sets the pace meets nobody often enough.
+    /// The instance of the entry operation communicates with no other frequent enough.
     Alone(String),
-    /// No path could be made; what was said of the last that was tried.
+    /// No path could be formed; the report on the last attempt.
     Refused(String),
 }
 
-/// Suggests a fast path for what a profile says is done most.
+/// Suggests a fast path for the most frequent round of a profile.
 ///
 /// # Errors
 /// Why there is none.
@@ -64,7 +63,7 @@ pub fn suggest(source: &Source, loader: &mut dyn Loader, profile: &Profile) -> R
     suggest_within(source, loader, profile, MAX_FUEL)
 }
 
-/// Likewise, with less work for each attempt.
+/// Likewise, with this fuel for each attempt.
 pub(crate) fn suggest_within(
     source: &Source,
     loader: &mut dyn Loader,
@@ -73,7 +72,7 @@ pub(crate) fn suggest_within(
 ) -> Result<Suggestion, NoSuggestion> {
     let plain = compile(source.clone(), loader, &Options::new(Emit::Ir));
     let program = plain.outputs.map_err(NoSuggestion::Program)?.ir;
-    let hot = Hot::new(&program, profile)?;
+    let hot = ResolvedProfile::new(&program, profile)?;
     let mut members = hot.members();
     let all: Vec<String> = members.iter().map(|member| program.instance_name(member.instance)).collect();
     if members.len() < 2 {
@@ -84,7 +83,7 @@ pub(crate) fn suggest_within(
     let mut refusal = String::new();
     while members.len() >= 2 {
         let text = specification(&program, &name, &members);
-        match tried(source, loader, &name, &text, fuel) {
+        match form_path(source, loader, &name, &text, fuel) {
             Ok(report) => {
                 let left_out = all[members.len()..].to_vec();
                 let members = all[..members.len()].to_vec();
@@ -97,8 +96,8 @@ pub(crate) fn suggest_within(
     Err(NoSuggestion::Refused(refusal))
 }
 
-/// Makes the path of a specification: what is said of it, or of why it cannot be made.
-fn tried(source: &Source, loader: &mut dyn Loader, name: &str, text: &str, fuel: usize) -> Result<String, String> {
+/// Forms the path of a specification; returns the report on it, or on its refusal.
+fn form_path(source: &Source, loader: &mut dyn Loader, name: &str, text: &str, fuel: usize) -> Result<String, String> {
     let mut source = source.clone();
     source.root.bytes.extend(format!("\n{text}").into_bytes());
     let limits = Limits { fuel, ..Limits::default() };
@@ -111,7 +110,7 @@ fn tried(source: &Source, loader: &mut dyn Loader, name: &str, text: &str, fuel:
     if extraction.result.is_ok() { Ok(text) } else { Err(text) }
 }
 
-/// A name that stands in none of these texts.
+/// A name that occurs in none of these texts.
 fn free_name(texts: &[&str]) -> String {
     let is_free = |name: &String| !texts.iter().any(|text| text.contains(name.as_str()));
     let numbered = (2u32..).map(|number| format!("{NAME}{number}"));
@@ -121,38 +120,38 @@ fn free_name(texts: &[&str]) -> String {
 struct Member {
     instance: u32,
     start: SiteId,
-    /// Whether it often does something else where it starts: a path that ended whenever it comes back there would be
-    /// left at once.
+    /// Whether the wait at its start frequent reads another branch: a path that ends on return to the start would exit at
+    /// once.
     has_choice: bool,
     /// Operations that lead off the path.
     off: Vec<SiteId>,
 }
 
-/// What a profile says of a program.
-struct Hot<'a> {
+/// A profile, resolved in a program.
+struct ResolvedProfile<'a> {
     program: &'a Program,
     entry: Done,
     counts: BTreeMap<Done, u64>,
     first: HashMap<Done, u64>,
 }
 
-impl Hot<'_> {
-    fn new<'a>(program: &'a Program, profile: &Profile) -> Result<Hot<'a>, NoSuggestion> {
+impl ResolvedProfile<'_> {
+    fn new<'a>(program: &'a Program, profile: &Profile) -> Result<ResolvedProfile<'a>, NoSuggestion> {
         let names = by_name(program);
         let find = |operation: &profile::Operation| {
             names.get(operation).copied().ok_or_else(|| NoSuggestion::Foreign(operation.clone()))
         };
         let entry = find(profile.entry.as_ref().ok_or(NoSuggestion::Silence)?)?;
-        // Operations of which the profile says nothing have not been done.
+        // Operations that the profile lacks were not executed.
         let mut counts: BTreeMap<Done, u64> = names.values().map(|done| (*done, 0)).collect();
         for (operation, count) in &profile.operations {
             counts.insert(find(operation)?, *count);
         }
         let first = profile.first.iter().map(|(operation, count)| Ok((find(operation)?, *count)));
-        Ok(Hot { program, entry, first: first.collect::<Result<_, _>>()?, counts })
+        Ok(ResolvedProfile { program, entry, first: first.collect::<Result<_, _>>()?, counts })
     }
 
-    fn is_often(&self, done: Done) -> bool {
+    fn is_frequent(&self, done: Done) -> bool {
         let rounds = self.counts.get(&self.entry).copied().unwrap_or_default();
         self.counts.get(&done).is_some_and(|count| *count > 0 && count.saturating_mul(RARE) >= rounds)
     }
@@ -163,46 +162,46 @@ impl Hot<'_> {
         self.counts.range(least..).map(|(done, _)| *done).take_while(move |done| done.instance == instance)
     }
 
-    /// Channels inside the program on which an instance often does something, in this direction.
+    /// The internal channels that an instance frequent uses in this direction.
     fn channels(&self, instance: u32, wanted: Direction) -> Vec<u32> {
-        let often = self.operations(instance).filter(|done| self.is_often(*done));
-        let ends = often.map(|done| end(self.program, done));
+        let frequent = self.operations(instance).filter(|done| self.is_frequent(*done));
+        let ends = frequent.map(|done| end(self.program, done));
         ends.filter(|(_, direction, boundary)| *direction == wanted && *boundary == Boundary::Internal)
             .map(|(channel, ..)| channel)
             .collect()
     }
 
-    /// The trigger and whomever its messages reach; then whoever else they talk to; nearest first.
+    /// The trigger and the instances that its messages reach, then the others that communicate with these; nearest first.
     fn members(&self) -> Vec<Member> {
         let instances = self.program.instance_count();
         let ends = |direction: Direction| -> Vec<Vec<u32>> {
             (0..instances).map(|instance| self.channels(instance, direction)).collect()
         };
-        let (takes, gives) = (ends(Direction::In), ends(Direction::Out));
-        let meet = |from: &[Vec<u32>], a: u32, to: &[Vec<u32>], b: u32| {
+        let (reads, writes) = (ends(Direction::In), ends(Direction::Out));
+        let are_connected = |from: &[Vec<u32>], a: u32, to: &[Vec<u32>], b: u32| {
             from[a as usize].iter().any(|channel| to[b as usize].contains(channel))
         };
         let mut order = vec![self.entry.instance];
-        for links in [[(&gives, &takes)].as_slice(), [(&gives, &takes), (&takes, &gives)].as_slice()] {
+        for links in [[(&writes, &reads)].as_slice(), [(&writes, &reads), (&reads, &writes)].as_slice()] {
             let mut at = 0;
-            while at < order.len() && order.len() < MOST_MEMBERS {
+            while at < order.len() && order.len() < MAX_MEMBERS {
                 let near = (0..instances).filter(|other| {
-                    !order.contains(other) && links.iter().any(|(from, to)| meet(from, order[at], to, *other))
+                    !order.contains(other) && links.iter().any(|(from, to)| are_connected(from, order[at], to, *other))
                 });
                 let near: Vec<u32> = near.collect();
                 order.extend(near);
                 at += 1;
             }
         }
-        order.truncate(MOST_MEMBERS);
+        order.truncate(MAX_MEMBERS);
         order.into_iter().filter_map(|instance| self.member(instance)).collect()
     }
 
     fn member(&self, instance: u32) -> Option<Member> {
-        let often: Vec<Done> = self.operations(instance).filter(|done| self.is_often(*done)).collect();
-        let start = if instance == self.entry.instance { Some(self.entry) } else { self.start(&often) }?;
-        let off = self.operations(instance).filter(|done| !often.contains(done)).map(|done| done.site);
-        let has_choice = often.iter().any(|other| *other != start && self.share_wait(start, *other));
+        let frequent: Vec<Done> = self.operations(instance).filter(|done| self.is_frequent(*done)).collect();
+        let start = if instance == self.entry.instance { Some(self.entry) } else { self.start(&frequent) }?;
+        let off = self.operations(instance).filter(|done| !frequent.contains(done)).map(|done| done.site);
+        let has_choice = frequent.iter().any(|other| *other != start && self.share_wait(start, *other));
         Some(Member { instance, start: start.site, has_choice, off: off.collect() })
     }
 
@@ -221,17 +220,17 @@ impl Hot<'_> {
         })
     }
 
-    /// Where an instance waits before a round: at what it does first in most of them; of what is about as frequent, the
-    /// first in the text.
-    fn start(&self, often: &[Done]) -> Option<Done> {
+    /// The operation at which an instance waits before a round: its most frequent first one; among similar frequencies, the
+    /// first in the source.
+    fn start(&self, frequent: &[Done]) -> Option<Done> {
         let inside = |done: &&Done| end(self.program, **done).2 == Boundary::Internal;
         let weight = |done: &Done| self.first.get(done).copied().unwrap_or_default();
-        let most = often.iter().filter(inside).map(weight).max()?;
-        often.iter().filter(inside).find(|done| weight(done) >= most - most / 4).copied()
+        let most = frequent.iter().filter(inside).map(weight).max()?;
+        frequent.iter().filter(inside).find(|done| weight(done) >= most - most / 4).copied()
     }
 }
 
-/// The specification as people write it: a line for each process.
+/// The specification as source text, one line for each process.
 fn specification(program: &Program, name: &str, members: &[Member]) -> String {
     let mut text = format!("fastpath {name} {{\n");
     let names: Vec<String> = members.iter().map(|member| program.instance_name(member.instance)).collect();
@@ -248,9 +247,9 @@ fn specification(program: &Program, name: &str, members: &[Member]) -> String {
         }
         statements.extend(member.off.iter().map(|site| words(*site)));
         let statements = statements.join(", ");
-        let goes_on =
+        let continuation =
             if number == 0 || member.has_choice { format!("follows {start}*;") } else { format!("exit {start};") };
-        writeln!(text, "  process {process:<width$} {{ statement {statements}; start {start}; {goes_on} }}")
+        writeln!(text, "  process {process:<width$} {{ statement {statements}; start {start}; {continuation} }}")
             .expect("writing to a string does not fail");
     }
     text + "}\n"

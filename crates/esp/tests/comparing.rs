@@ -2,7 +2,7 @@
 //! is wrong in any one thing is found to be.
 
 use expect_test::expect;
-use quaject_esp::{Fast, File, Limits, Loader, Source, Subject, compared};
+use quaject_esp::{File, Limits, Loader, ModelSelection, RefinementModel, Source, refinement_models};
 use quaject_esp_check::{
     Limit, Limits as Search, Mismatch, ObserverOutcome, Refinement, RefinementInput, RefinementVerdict, build_observer,
     refine,
@@ -98,27 +98,28 @@ fastpath stream {
 }";
 
 /// The first model of a program, as it is and with its paths.
-fn formed(program: &str, paths: &str) -> (ModelProgram, Fast) {
+fn formed(program: &str, paths: &str) -> (ModelProgram, RefinementModel) {
     let file = |name: &str, text: &str| File { name: name.into(), bytes: text.as_bytes().to_vec() };
     let source = Source { root: file("p.esp", program), fast_paths: vec![file("p.fp", paths)] };
-    let compared = compared(source, &mut Figures, &Subject::default(), Limits::default()).expect("there are models");
+    let compared = refinement_models(source, &mut Figures, &ModelSelection::default(), Limits::default())
+        .expect("there are models");
     let models = compared.models.unwrap_or_else(|| panic!("{:#?}", compared.modelled.diagnostics));
     let plain = compared.modelled.models.expect("there are models");
     let fast = models.into_iter().next().expect("there is one model");
     for extraction in &fast.extractions {
-        assert!(extraction.result.is_ok(), "{}", extraction.text(&fast.program));
+        assert!(extraction.result.is_ok(), "{}", extraction.text(&fast.implementation));
     }
     (plain.into_iter().next().expect("there is one model"), fast)
 }
 
-fn compare(plain: &ModelProgram, cut: &Program, fast: &Program) -> Refinement {
-    let input = RefinementInput { specification: plain, split_specification: cut, implementation: fast };
+fn compare(plain: &ModelProgram, split: &Program, fast: &Program) -> Refinement {
+    let input = RefinementInput { specification: plain, split_specification: split, implementation: fast };
     refine(input, &Search { states: Some(100_000), ..Search::default() }, &mut |_| {}).expect("it is small")
 }
 
 fn holds(program: &str, paths: &str) -> Refinement {
     let (plain, fast) = formed(program, paths);
-    let report = compare(&plain, &fast.cut, &fast.program);
+    let report = compare(&plain, &fast.specification, &fast.implementation);
     assert_eq!(report.verdict, RefinementVerdict::Holds, "{}", report.text(&plain));
     report
 }
@@ -292,15 +293,16 @@ fn mutants(program: &Program, is_found: &dyn Fn(&Program) -> bool) -> Vec<(&'sta
 fn found(program: &str, paths: &str, every: usize) -> BTreeMap<&'static str, usize> {
     let (plain, fast) = formed(program, paths);
     let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
-    let is_found =
-        |mutant: &Program| matches!(compare(&plain, &fast.cut, mutant).verdict, RefinementVerdict::Violated(_));
-    for (what, mutant) in mutants(&fast.program, &is_found) {
+    let is_found = |mutant: &Program| {
+        matches!(compare(&plain, &fast.specification, mutant).verdict, RefinementVerdict::Violated(_))
+    };
+    for (what, mutant) in mutants(&fast.implementation, &is_found) {
         let count = counts.entry(what).or_default();
         *count += 1;
         if *count % every != 1 % every {
             continue;
         }
-        let report = compare(&plain, &fast.cut, &mutant);
+        let report = compare(&plain, &fast.specification, &mutant);
         let RefinementVerdict::Violated(difference) = &report.verdict else {
             panic!("{what}: {}\n{}", report.text(&plain), print(&mutant))
         };
@@ -323,14 +325,11 @@ fn wrong_paths_are_found() {
     assert!(filters.contains_key("lost message"), "{filters:?}");
 }
 
-/// What Spin finds beside what others see of the program without paths. Promela may say a little more than the program does:
-/// what Spin then finds nothing in is right all the more.
-fn beside(plain: &ModelProgram, cut: &Program, fast: &Program) -> Found {
-    let observed = build_observer(
-        RefinementInput { specification: plain, split_specification: cut, implementation: fast },
-        &Search::default(),
-    )
-    .expect("it is small");
+/// What Spin finds in the product of the program with paths and the observer of the program without. Promela
+/// over-approximates the program, so that a verdict without error holds for the program.
+fn search_with_observer(plain: &ModelProgram, split: &Program, fast: &Program) -> Found {
+    let input = RefinementInput { specification: plain, split_specification: split, implementation: fast };
+    let observed = build_observer(input, &Search::default()).expect("it is small");
     let ObserverOutcome::Automaton(observer) = observed else { panic!("{observed:?}") };
     let with = ModelProgram { program: fast.clone(), properties: Vec::new(), ..plain.clone() };
     let model = promela::generate(&with, Checks::On, Some(&observer)).expect("Promela can say it");
@@ -348,17 +347,20 @@ fn spin_says_so_of_both() {
     let every = Effort::wanted().pick(16, 8, 1);
     for (program, paths) in [(FIGURE_2, FIGURE_5), (FILTERS, FILTER_PATH)] {
         let (plain, fast) = formed(program, paths);
-        assert_eq!(beside(&plain, &fast.cut, &fast.program), Found::Nothing);
-        let is_wrong =
-            |mutant: &Program| matches!(compare(&plain, &fast.cut, mutant).verdict, RefinementVerdict::Violated(_));
+        assert_eq!(search_with_observer(&plain, &fast.specification, &fast.implementation), Found::Nothing);
+        let is_wrong = |mutant: &Program| {
+            matches!(compare(&plain, &fast.specification, mutant).verdict, RefinementVerdict::Violated(_))
+        };
         let (mut seen, mut found) = (0, 0);
-        for (what, mutant) in mutants(&fast.program, &is_wrong).into_iter().step_by(every) {
-            let RefinementVerdict::Violated(difference) = compare(&plain, &fast.cut, &mutant).verdict else { continue };
+        for (what, mutant) in mutants(&fast.implementation, &is_wrong).into_iter().step_by(every) {
+            let RefinementVerdict::Violated(difference) = compare(&plain, &fast.specification, &mutant).verdict else {
+                continue;
+            };
             // The model would be one of another program.
             if matches!(difference.mismatch, Mismatch::Code | Mismatch::InitialState) {
                 continue;
             }
-            let is_found = beside(&plain, &fast.cut, &mutant) != Found::Nothing;
+            let is_found = search_with_observer(&plain, &fast.specification, &mutant) != Found::Nothing;
             assert!(
                 is_found || difference.mismatch != Mismatch::VisibleAction,
                 "Spin misses: {what}\n{}",
@@ -376,15 +378,15 @@ fn spin_says_so_of_both() {
 #[test]
 fn a_lost_count_is_told() {
     let (plain, fast) = formed(FILTERS, FILTER_PATH);
-    let leaves = path_blocks(&fast.program).into_iter().find_map(|(process, block)| {
-        let terminator = &fast.program.processes[process].body.blocks[block].terminator;
+    let leaves = path_blocks(&fast.implementation).into_iter().find_map(|(process, block)| {
+        let terminator = &fast.implementation.processes[process].body.blocks[block].terminator;
         let Terminator::Leave(leave) = terminator else { return None };
         let becomes = leave.members.iter().position(|(_, resume)| !resume.values.is_empty())?;
         Some((process, block, becomes))
     });
     let (process, block, member) = leaves.expect("a path gives values back");
-    let mut mutant = fast.program.clone();
-    let Terminator::Leave(leave) = &fast.program.processes[process].body.blocks[block].terminator else {
+    let mut mutant = fast.implementation.clone();
+    let Terminator::Leave(leave) = &fast.implementation.processes[process].body.blocks[block].terminator else {
         unreachable!("it was found as one")
     };
     let wrong = one_more(&mut mutant, (process, block), leave.members[member].1.values[0].1);
@@ -392,7 +394,7 @@ fn a_lost_count_is_told() {
         unreachable!("it was found as one")
     };
     leave.members[member].1.values[0].1 = wrong.expect("counts are integers");
-    let report = compare(&plain, &fast.cut, &mutant);
+    let report = compare(&plain, &fast.specification, &mutant);
     let text = report.text(&plain);
     let lines: Vec<&str> = text.lines().filter(|line| !line.contains(" MB")).collect();
     expect![[r#"
@@ -411,8 +413,11 @@ fn a_lost_count_is_told() {
 #[test]
 fn limits_hold() {
     let (plain, fast) = formed(FILTERS, FILTER_PATH);
-    let input =
-        RefinementInput { specification: &plain, split_specification: &fast.cut, implementation: &fast.program };
+    let input = RefinementInput {
+        specification: &plain,
+        split_specification: &fast.specification,
+        implementation: &fast.implementation,
+    };
     for (limits, expected) in [
         (Search { states: Some(50), ..Search::default() }, Limit::States),
         (Search { bytes: Some(100_000), ..Search::default() }, Limit::Memory),
@@ -428,7 +433,7 @@ fn limits_hold() {
 #[test]
 fn a_path_without_progress_is_found() {
     let (plain, fast) = formed(FIGURE_2, FIGURE_5);
-    let mut mutant = fast.program.clone();
+    let mut mutant = fast.implementation.clone();
     let body = &mut mutant.processes[0].body;
     let enter = body.blocks.iter().find_map(|block| match &block.terminator {
         Terminator::Enter(enter) => Some(enter.clone()),
@@ -451,7 +456,7 @@ fn a_path_without_progress_is_found() {
     let Terminator::Yield(edge) = &mut body.blocks[again.0 as usize].terminator else { panic!("it tries again") };
     edge.arguments = vec![tries];
     assert_eq!(verify(&mutant), []);
-    let report = compare(&plain, &fast.cut, &mutant);
+    let report = compare(&plain, &fast.specification, &mutant);
     let RefinementVerdict::Violated(difference) = &report.verdict else { panic!("{}", report.text(&plain)) };
     assert_eq!(difference.mismatch, Mismatch::Divergence, "{}", report.text(&plain));
 }
@@ -488,13 +493,13 @@ fn objects_are_told_apart_by_what_is_in_them() {
         holds(&program, CELL_PATH);
         let (plain, fast) = formed(&program, CELL_PATH);
         let mut swapped = 0;
-        for (process, block) in path_blocks(&fast.program) {
-            let mut trap = fast.program.clone();
+        for (process, block) in path_blocks(&fast.implementation) {
+            let mut trap = fast.implementation.clone();
             trap.processes[process].body.blocks[block].terminator = Terminator::Fault(Fault::Assert);
-            if compare(&plain, &fast.cut, &trap).verdict == RefinementVerdict::Holds {
+            if compare(&plain, &fast.specification, &trap).verdict == RefinementVerdict::Holds {
                 continue;
             }
-            let mut mutant = fast.program.clone();
+            let mut mutant = fast.implementation.clone();
             let Program { types, processes, .. } = &mut mutant;
             let body = &mut processes[process].body;
             let values = &body.values;
@@ -509,14 +514,14 @@ fn objects_are_told_apart_by_what_is_in_them() {
                 resume.values[one].1 = std::mem::replace(&mut resume.values[other].1, becomes);
                 swapped += 1;
             }
-            if print(&mutant) == print(&fast.program) {
+            if print(&mutant) == print(&fast.implementation) {
                 continue;
             }
             assert_eq!(verify(&mutant), []);
-            let report = compare(&plain, &fast.cut, &mutant);
+            let report = compare(&plain, &fast.specification, &mutant);
             let is_found = matches!(report.verdict, RefinementVerdict::Violated(_));
             assert_eq!(is_found, is_seen, "{content}: {}\n{}", report.text(&plain), print(&mutant));
         }
-        assert!(swapped > 0, "{}", print(&fast.program));
+        assert!(swapped > 0, "{}", print(&fast.implementation));
     }
 }

@@ -198,7 +198,7 @@ fn figures_2_and_5() {
         [&(ExitReason::Deviation(1), vec![15, 36, 50])],
         "the only abort by the path's words is at #2"
     );
-    assert_eq!(made.decline, None);
+    assert_eq!(made.bypass_interval, None);
 }
 
 #[test]
@@ -619,7 +619,7 @@ fn alternatives_predicates_and_peers() {
         same(CHOICES, paths, &scripts, 3, Uses::Sometimes);
     }
     let made = compiled(CHOICES, specifications[1], Mode::FastPath, IterationCountPlacement::LoopHeads);
-    assert_eq!(made.extractions[0].result.as_ref().expect("it can be made").decline, Some(2));
+    assert_eq!(made.extractions[0].result.as_ref().expect("it can be made").bypass_interval, Some(2));
 }
 
 const WORKERS: &str = r#"
@@ -721,18 +721,18 @@ fn paths_that_cannot_be_made() {
     assert_eq!(refused(&pri, start), "no fast path f: `sum` has a `pri alt` at its start at p.esp:16:7");
     let large = "fastpath f { process split { statement inC, evenC; start inC; follows (inC evenC){0,90000}; } }";
     assert_eq!(refused(CHOICES, large), "no fast path f: `split` has too long a `follows` at p.esp:8:5");
-    // Who waits on the path would be passed by.
+    // A member that waits on the path would be passed over.
     let passing = "channel c(int);\nchannel x(int) external in;\nchannel go(int) external out;\n\
         process asks { while { in(go, $n); pri alt { in(c, _) {} out(x, n) {} } } }\n\
         process says { while { out(c, 1); } }\n";
-    let said = "`asks` does something else when nobody waits at `c`, by `pri alt` or `else`, as nobody does where a path is left";
+    let said = "`asks` observes by `pri alt` or `else` that no process waits at `c`, as is the case after a side exit";
     for members in
         ["process asks { statement go; start go; }", "process asks { statement go, x; start go; follows x; }"]
     {
         let inside = format!("fastpath f {{ {members} process says {{ statement c; start c; }} }}");
         assert_eq!(refused(passing, &inside), format!("no fast path f: {said}"), "{members}");
     }
-    // There is an end to how many a program has.
+    // The number of paths of a program is limited.
     let many: String =
         (0..34).map(|number| start.replace("fastpath f", &format!("fastpath f{number}")) + "\n").collect();
     let said = refused(CHOICES, &many);

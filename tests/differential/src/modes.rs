@@ -10,10 +10,10 @@ use quaject_esp_exec::step::{Checks, Effect, Machine, State};
 use quaject_esp_ir::ir::{Fault, HandOff, Location, MemoryMode, Program, SiteId};
 use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
-use quaject_esp_opt::batch::batch;
-use quaject_esp_opt::groups::{fuse_all, fuse_unseen};
+use quaject_esp_opt::groups::{fuse_all, fuse_if_schedule_independent};
 use quaject_esp_opt::limits::Limits;
-use quaject_esp_opt::order::Order;
+use quaject_esp_opt::loop_versioning::unroll_loops;
+use quaject_esp_opt::observability::ScheduleIndependence;
 use quaject_esp_opt::path::{Extracted, Options, extract};
 use quaject_esp_opt::path_exit::IterationCountPlacement;
 use quaject_esp_opt::path_spec::{MemberSpec, PathElement, PathRegex, PathSpec, ProgramPoint};
@@ -49,29 +49,29 @@ pub fn transform(seed: u64, program: &Program, mode: Mode) -> Result<Option<Prog
             Some(Program { hand_off: HandOff::Direct, ..optimised })
         }
         Mode::Automata => {
-            let before = before(seed, program);
-            let alone = before.processes.len();
-            let (mut made, attempts) = fuse_all(before, false, limits());
+            let mut fused = before(seed, program);
+            let first_fused = fused.processes.len();
+            let attempts = fuse_all(&mut fused, false, limits());
             let is_fused = attempts.iter().any(|attempt| attempt.is_fused());
-            // Bodies are batched as they come, and after the passes.
+            // Loops are unrolled with and without the passes before.
             if !seed.is_multiple_of(3) {
-                batch(&mut made, alone, false);
+                unroll_loops(&mut fused, first_fused, false);
             }
-            is_fused.then_some(made)
+            is_fused.then_some(fused)
         }
         Mode::Auto => {
-            let before = before(seed, program);
-            let order = Order::of(&before, false);
-            let alone = before.processes.len();
-            let (mut made, attempts) = fuse_unseen(before, false, limits(), &order);
+            let mut fused = before(seed, program);
+            let independence = ScheduleIndependence::analyze(&fused, false);
+            let first_fused = fused.processes.len();
+            let attempts = fuse_if_schedule_independent(&mut fused, false, limits(), &independence);
             if !seed.is_multiple_of(3) {
-                batch(&mut made, alone, false);
+                unroll_loops(&mut fused, first_fused, false);
             }
-            made.hand_off = if order.is_unseen() { HandOff::Direct } else { HandOff::Queued };
-            (order.is_unseen() || attempts.iter().any(|attempt| attempt.is_fused())).then_some(made)
+            fused.hand_off = if independence.holds() { HandOff::Direct } else { HandOff::Queued };
+            (independence.holds() || attempts.iter().any(|attempt| attempt.is_fused())).then_some(fused)
         }
         Mode::FastPath => {
-            // A third of the paths are left somewhere for no reason.
+            // A third of the paths have a forced side exit.
             let forced = seed.is_multiple_of(3).then_some(IterationCountPlacement::Forced((seed / 3 % 24) as u32));
             path_cut(seed, &before(seed, program), Checks::Off, forced).map(|made| made.program)
         }

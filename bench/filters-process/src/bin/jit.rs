@@ -68,8 +68,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let root = sources.add(SourceFile::new("program.esp", text));
     let analysis = analyze(&mut sources, root, &mut Folder(folder));
     let whole = Instant::now();
-    let program = lower(&analysis.program.ok_or("the program has mistakes")?, &sources);
-    let (program, _) = fuse_all(program, false, Limits::default());
+    let mut program = lower(&analysis.program.ok_or("the program has mistakes")?, &sources);
+    fuse_all(&mut program, false, Limits::default());
     let begin = Instant::now();
     let code = MachineCode::compile(&program, Checks::Off, DebugInfo::None).map_err(|trouble| format!("{trouble:?}"))?;
     let compiled = begin.elapsed();

@@ -4,7 +4,7 @@ use super::promela::{generate, spin};
 use super::verify::told;
 use crate::arguments::Verify;
 use crate::terminal::{Status, Stop, Terminal, print_verdict};
-use quaject_esp::{Fast, Modelled};
+use quaject_esp::{LoweredModels, RefinementModel};
 use quaject_esp_check::{ObserverOutcome, Options, RefinementInput, build_observer, restrictions, subject};
 use quaject_esp_exec::observer::Observer;
 use quaject_esp_exec::step::Checks;
@@ -19,13 +19,17 @@ use quaject_esp_run::spin::{Found, Question, Search};
 /// without is worked out first, and Spin looks whether all that is seen of the one with is among it.
 pub(crate) fn beside(
     terminal: &Terminal,
-    modelled: &Modelled,
+    modelled: &LoweredModels,
     model: &ModelProgram,
-    fast: &Fast,
+    fast: &RefinementModel,
     options: &Options,
     arguments: &Verify,
 ) -> Result<Status, Stop> {
-    let input = RefinementInput { specification: model, split_specification: &fast.cut, implementation: &fast.program };
+    let input = RefinementInput {
+        specification: model,
+        split_specification: &fast.specification,
+        implementation: &fast.implementation,
+    };
     let observed = build_observer(input, &options.limits);
     let Some(observed) = told(terminal, modelled, model, observed)? else { return Ok(Status::Wrong) };
     let subject = subject(model);
@@ -52,20 +56,20 @@ pub(crate) fn beside(
             return Err(Stop::at(trouble.help("the built-in engine does: leave out `--engine spin`")));
         }
     };
-    let with = ModelProgram { program: fast.program.clone(), properties: Vec::new(), ..model.clone() };
+    let with = ModelProgram { program: fast.implementation.clone(), properties: Vec::new(), ..model.clone() };
     let generated = generate(terminal, modelled, &with, Checks::On, Some(&observer));
     let Some(text) = &generated else { return Ok(Status::Wrong) };
     let search = spin(text, options, arguments)
-        .search(text, fast.program.instance_count(), Question::Beside)
+        .search(text, fast.implementation.instance_count(), Question::Beside)
         .map_err(Stop::at)?;
-    let verdict = Beside { model, fast: &fast.program, text, search: &search, observer: &observer };
+    let verdict = Beside { model, fast: &fast.implementation, text, search: &search, observer: &observer };
     let told = match arguments.json {
         true => format!("{}\n", verdict.json()),
         false => verdict.text(),
     };
     print_verdict(told.as_bytes())?;
     Ok(match &search.found {
-        Found::Nothing if (0..fast.program.paths.len()).all(|path| verdict.is_entered(path)) => Status::Done,
+        Found::Nothing if (0..fast.implementation.paths.len()).all(|path| verdict.is_entered(path)) => Status::Done,
         // Of a path that is never entered nothing is known.
         Found::Nothing | Found::NothingSoFar(_) => Status::Unfinished,
         Found::Deadlock(_) | Found::Fault(_) | Found::Property(_) if verdict.is_exact() => Status::Wrong,

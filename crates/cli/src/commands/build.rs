@@ -2,9 +2,9 @@
 
 use super::run::{FAST_PATHS, UNASKED, checks, chosen, manual, options, paths, tell_manual};
 use super::{compile, keep_apart};
-use crate::arguments::{BatchChoice, Build, EmitForm, ModeChoice, StyleChoice};
+use crate::arguments::{Build, EmitForm, ModeChoice, StyleChoice, UnrollChoice};
 use crate::terminal::{Status, Stop, Terminal, deliver, print, say};
-use quaject_esp::{Batching, Dump, Dumped, Emit, Emitted, Optimiser, Options, Outputs};
+use quaject_esp::{Dump, Dumped, Emit, Emitted, Optimiser, Options, Outputs, Unrolling};
 use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::{RUNTIME_HEADER, c};
 use quaject_esp_run::Trouble;
@@ -28,13 +28,13 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
         let dump = Dump { passes: arguments.dump.clone() };
         options(emit, mode, &arguments.coding, arguments.checked).map(|options| Options {
             optimiser: Optimiser::On,
-            batching: match (arguments.batch, mode) {
-                (Some(BatchChoice::Off), _) => Batching::Off,
-                (Some(BatchChoice::Auto), _) => Batching::On,
-                // They cost more code than `auto` makes unless it is told to, and tables.
-                (None, ModeChoice::Auto) => Batching::Off,
+            unrolling: match (arguments.unroll, mode) {
+                (Some(UnrollChoice::Off), _) => Unrolling::Off,
+                (Some(UnrollChoice::Auto), _) => Unrolling::On,
+                // Unrolling costs more code than `auto` spends by default, and tables.
+                (None, ModeChoice::Auto) => Unrolling::Off,
                 (None, ModeChoice::Process | ModeChoice::Direct | ModeChoice::Fastpath | ModeChoice::Automata) => {
-                    Batching::On
+                    Unrolling::On
                 }
             },
             dump,
@@ -120,8 +120,8 @@ fn refuse_idle_options(arguments: &Build, mode: ModeChoice) -> Result<(), Stop> 
             let trouble = Trouble::usage(format!("`{option}` has no meaning here"));
             Err(Stop::at(trouble.help(format!("it is for `--emit {form}`"))))
         }
-        None if arguments.batch.is_some() && !fuses(mode) => {
-            let trouble = Trouble::usage("`--batch` has no meaning here");
+        None if arguments.unroll.is_some() && !fuses(mode) => {
+            let trouble = Trouble::usage("`--unroll` has no meaning here");
             Err(Stop::at(trouble.help("it is for `--mode automata` and `--mode auto`")))
         }
         None if arguments.ring.is_some() && arguments.style != Some(StyleChoice::Post) => {

@@ -34,7 +34,7 @@ fn states(terminal: &Terminal, mode: ModeChoice, arguments: &Graph) -> Result<St
         Stop::at(match reason {
             NoPicture::Nothing => Trouble::new("nothing was made of the processes that could be drawn")
                 .help("`qj build --emit c --report` with this mode says why"),
-            NoPicture::TooLarge { states, most } => Trouble::new(format!("more than {most} states, at least {states}"))
+            NoPicture::TooLarge { states, max } => Trouble::new(format!("more than {max} states, at least {states}"))
                 .help("`--growth` makes smaller ones; `qj build --emit c --report` counts them"),
         })
     })

@@ -55,7 +55,7 @@ fn compile(
         Mode::Process | Mode::Direct | Mode::Automata | Mode::Auto => &[],
     };
     for extraction in asked_for {
-        extraction.in_vain(&outputs.ir).iter().for_each(|line| say(&format!("warning: {line}\n")));
+        extraction.unreachable_statements(&outputs.ir).iter().for_each(|line| say(&format!("warning: {line}\n")));
     }
     for refused in asked_for {
         match refused.result {
@@ -70,10 +70,10 @@ fn compile(
 /// What to say of a program that was refused, beside its diagnostics.
 fn refused(file: &Path, reason: NoOutput) -> Stop {
     match reason {
-        NoOutput::Wrong => Stop::silent(Status::Wrong),
-        NoOutput::TooLarge { most_instructions } => Stop::at(
+        NoOutput::Errors => Stop::silent(Status::Wrong),
+        NoOutput::TooLarge { max_instructions } => Stop::at(
             Trouble::new(format!(
-                "`{}` is too large: its text stands for more than {most_instructions} instructions",
+                "`{}` is too large: its text stands for more than {max_instructions} instructions",
                 file.display()
             ))
             .help("read long tables from a channel, or write those of bytes as strings"),

@@ -3,7 +3,7 @@
 use super::verify::{choose_one, json_of, open, tell, too_many};
 use crate::arguments::{Build, Verify};
 use crate::terminal::{Status, Stop, Terminal, deliver, print_verdict, say};
-use quaject_esp::{Modelled, Subject};
+use quaject_esp::{LoweredModels, ModelSelection};
 use quaject_esp_check::{
     Answer, Compaction, Deadlocks, Leaks, Limit, Options, Refusal, ReplayOutcome, Report, Symmetry, Verdict,
     replay_external, replay_external_property, restrictions,
@@ -20,7 +20,7 @@ use std::time::Duration;
 
 /// Writes a program's model, or one of its models.
 pub(crate) fn emit(terminal: &Terminal, arguments: &Build, checks: Checks) -> Result<Status, Stop> {
-    let modelled = open(terminal, &arguments.file, &Subject { model: arguments.model.clone(), scope: None })?;
+    let modelled = open(terminal, &arguments.file, &ModelSelection { model: arguments.model.clone(), scope: None })?;
     let Some(models) = &modelled.models else { return Ok(Status::Wrong) };
     let [model] = &models[..] else {
         return Err(Stop::at(Trouble::usage("the program has several models").help(choose_one(models))));
@@ -37,7 +37,7 @@ pub(crate) fn emit(terminal: &Terminal, arguments: &Build, checks: Checks) -> Re
 /// The model's text; nothing if Promela cannot say it, which is told then.
 pub(crate) fn generate(
     terminal: &Terminal,
-    modelled: &Modelled,
+    modelled: &LoweredModels,
     model: &ModelProgram,
     checks: Checks,
     beside: Option<&Observer>,
@@ -45,7 +45,7 @@ pub(crate) fn generate(
     match promela::generate(model, checks, beside) {
         Ok(text) => Some(text),
         Err(refusals) => {
-            let told = |refusal| quaject_esp::unsayable(modelled, model, refusal);
+            let told = |refusal| quaject_esp::inexpressible(modelled, model, refusal);
             let diagnostics: Vec<_> = refusals.iter().map(told).collect();
             terminal.diagnostics(&modelled.sources, &diagnostics);
             None
@@ -67,7 +67,7 @@ pub(crate) fn spin(text: &promela::Model, options: &Options, arguments: &Verify)
 /// Explores one model with Spin: asks for its faults, then for each of its properties.
 pub(crate) fn one(
     terminal: &Terminal,
-    modelled: &Modelled,
+    modelled: &LoweredModels,
     model: &ModelProgram,
     options: &Options,
     arguments: &Verify,

@@ -3,7 +3,7 @@
 use super::verify::{json_of_run, no_such, options, told, watched};
 use crate::arguments::{Verify, VerifyEngine};
 use crate::terminal::{Status, Stop, Terminal, print_verdict, say};
-use quaject_esp::{Fast, Limits, Modelled, Subject, compared};
+use quaject_esp::{Limits, LoweredModels, ModelSelection, RefinementModel, refinement_models};
 use quaject_esp_check::{
     Mismatch, Options, PathCoverage, Refinement, RefinementInput, RefinementVerdict, refine as compare,
 };
@@ -14,8 +14,8 @@ use quaject_esp_run::{Interrupts, Trouble, die_of};
 pub(crate) fn refine(terminal: &Terminal, arguments: &Verify) -> Result<Status, Stop> {
     refuse_idle_options(arguments)?;
     let (source, mut disk) = open_program(&arguments.file, &arguments.fast_paths).map_err(Stop::at)?;
-    let subject = Subject { model: arguments.model.clone(), scope: None };
-    let compared = compared(source, &mut disk, &subject, Limits::default()).map_err(no_such)?;
+    let subject = ModelSelection { model: arguments.model.clone(), scope: None };
+    let compared = refinement_models(source, &mut disk, &subject, Limits::default()).map_err(no_such)?;
     let modelled = &compared.modelled;
     terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
     let (Some(models), Some(fast)) = (&modelled.models, &compared.models) else { return Ok(Status::Wrong) };
@@ -66,19 +66,19 @@ fn refuse_idle_options(arguments: &Verify) -> Result<(), Stop> {
 /// Compares one model's program with and without its fast paths.
 fn one(
     terminal: &Terminal,
-    modelled: &Modelled,
+    modelled: &LoweredModels,
     model: &ModelProgram,
-    fast: &Fast,
+    fast: &RefinementModel,
     options: &Options,
     arguments: &Verify,
 ) -> Result<Status, Stop> {
     for extraction in fast.extractions.iter().filter(|extraction| extraction.result.is_err()) {
-        say(&format!("warning: {}\n", extraction.text(&fast.program)));
+        say(&format!("warning: {}\n", extraction.text(&fast.implementation)));
     }
     for (path, process) in &fast.left_out {
         say(&format!("warning: no fast path {path}: the model leaves out `{process}`\n"));
     }
-    if fast.program.paths.is_empty() {
+    if fast.implementation.paths.is_empty() {
         let of = model.name.as_ref().map_or_else(String::new, |name| format!(" of model `{name}`"));
         let trouble = Trouble::new(format!("no fast path{of} could be formed, so that nothing can be compared"));
         return Err(Stop::at(trouble.help("the warnings above say why; `qj build --report` says what would help")));
@@ -86,7 +86,11 @@ fn one(
     if arguments.engine == VerifyEngine::Spin {
         return super::beside::beside(terminal, modelled, model, fast, options, arguments);
     }
-    let input = RefinementInput { specification: model, split_specification: &fast.cut, implementation: &fast.program };
+    let input = RefinementInput {
+        specification: model,
+        split_specification: &fast.specification,
+        implementation: &fast.implementation,
+    };
     let compared = watched(|progress| compare(input, &options.limits, progress));
     let Some(report) = told(terminal, modelled, model, compared)? else { return Ok(Status::Wrong) };
     if arguments.json {

@@ -4,7 +4,9 @@ use super::{compile, keep_apart, refused};
 use crate::arguments::{self, Coding, DebugTool, ModeChoice, Run, RunOptions};
 use crate::terminal::{Status, Stop, Terminal, say};
 use clap::ValueEnum;
-use quaject_esp::{CodeGrowth, Compiled, Emit, Extraction, Limits, Manual, Mode, Optimiser, Options, Outputs, Refusal};
+use quaject_esp::{
+    CodeGrowth, Compiled, Emit, Extraction, Limits, ManualPaths, Mode, Optimiser, Options, Outputs, Refusal,
+};
 use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_run::disk::open_program;
@@ -64,7 +66,7 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
     tell_notes(&ended);
     if arguments.report {
         let made = outputs.extractions.iter().filter(|extraction| extraction.result.is_ok());
-        made.zip(&ended.paths).for_each(|(extraction, runs)| say(&format!("{}\n", extraction.told(runs))));
+        made.zip(&ended.paths).for_each(|(extraction, runs)| say(&format!("{}\n", extraction.run_summary(runs))));
     }
     Ok(tell(terminal, program, &sources, ended.ending))
 }
@@ -98,10 +100,10 @@ pub(super) const FAST_PATHS: &str = "as `--fast-paths` asks for it";
 
 /// What was chosen and why, and what became of the processes; `why` is told where the mode was not asked for.
 pub(super) fn chosen(mode: ModeChoice, why: Option<&str>, outputs: &Outputs) -> String {
-    let attempts = outputs.attempts.iter().map(|attempt| attempt.text(&outputs.ir));
-    let batches = outputs.batches.iter().map(|batch| batch.text(&outputs.ir));
+    let attempts = outputs.fusion_attempts.iter().map(|attempt| attempt.text(&outputs.ir));
+    let unrolled = outputs.unroll_attempts.iter().map(|attempt| attempt.text(&outputs.ir));
     let mode = why.map(|why| format!("mode: {}, {why}", name(mode)));
-    mode.into_iter().chain(attempts).chain(batches).map(|line| line + "\n").collect()
+    mode.into_iter().chain(attempts).chain(unrolled).map(|line| line + "\n").collect()
 }
 
 /// What became of fast paths.
@@ -189,8 +191,8 @@ pub(super) fn tell_notes(ended: &Ended) {
 }
 
 /// What becomes of fast paths that are C functions, with these files.
-pub(super) fn manual(externs: &[PathBuf]) -> Manual {
-    if externs.is_empty() { Manual::LeftOut } else { Manual::Called }
+pub(super) fn manual(externs: &[PathBuf]) -> ManualPaths {
+    if externs.is_empty() { ManualPaths::Omit } else { ManualPaths::Call }
 }
 
 /// Says what would make fast paths in C run, which have been told to be left out.

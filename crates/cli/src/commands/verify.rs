@@ -2,7 +2,7 @@
 
 use crate::arguments::{Verify, VerifyEngine};
 use crate::terminal::{Status, Stop, Terminal, print_verdict, say};
-use quaject_esp::{Modelled, NoSuch, Part, Subject};
+use quaject_esp::{LoweredModels, ModelSelection, PartSelection, UnknownName};
 use quaject_esp_check::{
     Answer, Compaction, Concretization, Counterexample, Interrupt, Limits, Liveness, Options, Progress, Reduction,
     Refusal, Report, Symmetry, TraceStep, Verdict, counterexample_file,
@@ -58,7 +58,7 @@ pub(crate) fn choose_one(models: &[ModelProgram]) -> String {
 /// Explores one model and says what has come of it.
 fn one(
     terminal: &Terminal,
-    modelled: &Modelled,
+    modelled: &LoweredModels,
     model: &ModelProgram,
     options: &Options,
     arguments: &Verify,
@@ -86,7 +86,7 @@ fn refuse_idle_options(arguments: &Verify) -> Result<(), Stop> {
 }
 
 /// Reads a program and says what is to be said of it.
-pub(crate) fn open(terminal: &Terminal, file: &Path, subject: &Subject) -> Result<Modelled, Stop> {
+pub(crate) fn open(terminal: &Terminal, file: &Path, subject: &ModelSelection) -> Result<LoweredModels, Stop> {
     let (source, mut disk) = open_program(file, &[]).map_err(Stop::at)?;
     let modelled = quaject_esp::models(source, &mut disk, subject).map_err(no_such)?;
     terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
@@ -98,12 +98,12 @@ const CONFIRMING: (u64, u64) = (10, 1_000_000_000);
 
 /// Whether the program itself goes wrong in the same way as a model that does more; nothing for other models.
 fn label(
-    modelled: &Modelled,
+    modelled: &LoweredModels,
     model: &ModelProgram,
     found: &Counterexample,
     options: &Options,
 ) -> Option<Concretization> {
-    let whole = quaject_esp::whole(modelled, model)?;
+    let whole = quaject_esp::whole_program_model(modelled, model)?;
     let (seconds, bytes) = CONFIRMING;
     let interrupt = options.limits.interrupt.clone();
     let limits = Limits { states: None, bytes: Some(bytes), time: Some(Duration::from_secs(seconds)), interrupt };
@@ -119,7 +119,7 @@ const GLANCE_MS: u64 = 100;
 pub(crate) fn glance(file: &Path) -> Result<bool, Stop> {
     let started = Instant::now();
     let (source, mut disk) = open_program(file, &[]).map_err(Stop::at)?;
-    let modelled = quaject_esp::models(source, &mut disk, &Subject::default()).map_err(no_such)?;
+    let modelled = quaject_esp::models(source, &mut disk, &ModelSelection::default()).map_err(no_such)?;
     let models = modelled.models.unwrap_or_default();
     let (mut wrong, mut open) = (false, Vec::new());
     for (number, model) in models.iter().enumerate() {
@@ -144,7 +144,12 @@ pub(crate) fn glance(file: &Path) -> Result<bool, Stop> {
 }
 
 /// Writes the run that goes wrong where it is wanted.
-fn keep(arguments: &Verify, modelled: &Modelled, model: &ModelProgram, found: &Counterexample) -> Result<(), Stop> {
+fn keep(
+    arguments: &Verify,
+    modelled: &LoweredModels,
+    model: &ModelProgram,
+    found: &Counterexample,
+) -> Result<(), Stop> {
     if let Some(path) = &arguments.trace {
         let files: Vec<(String, String)> =
             modelled.sources.files().iter().map(|file| (file.name.clone(), file.text.clone())).collect();
@@ -167,10 +172,10 @@ pub(crate) fn replay(terminal: &Terminal, name: &str, text: &str) -> Result<Stat
     let file = counterexample_file::CounterexampleFile::parse(text).map_err(bad)?;
     let (source, mut disk) = open_recorded(&file.files).expect("a counterexample without files is refused");
     let scope = file.part.as_ref().map(|part| match part {
-        counterexample_file::Part::Process(process) => Part::Process(process.clone()),
-        counterexample_file::Part::Slice(processes) => Part::Slice(processes.clone()),
+        counterexample_file::Part::Process(process) => PartSelection::Process(process.clone()),
+        counterexample_file::Part::Slice(processes) => PartSelection::Slice(processes.clone()),
     });
-    let subject = Subject { model: file.model.clone(), scope };
+    let subject = ModelSelection { model: file.model.clone(), scope };
     let modelled = quaject_esp::models_with_variables(source, &mut disk, &subject).map_err(no_such)?;
     let Some(models) = &modelled.models else {
         terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
@@ -190,16 +195,16 @@ pub(crate) fn replay(terminal: &Terminal, name: &str, text: &str) -> Result<Stat
     Ok(Status::Fault)
 }
 
-fn subject(arguments: &Verify) -> Subject {
+fn subject(arguments: &Verify) -> ModelSelection {
     let scope = match (&arguments.process, &arguments.slice[..]) {
-        (Some(process), _) => Some(Part::Process(process.clone())),
+        (Some(process), _) => Some(PartSelection::Process(process.clone())),
         (None, []) => None,
-        (None, names) => Some(Part::Slice(names.to_vec())),
+        (None, names) => Some(PartSelection::Slice(names.to_vec())),
     };
-    Subject { model: arguments.model.clone(), scope }
+    ModelSelection { model: arguments.model.clone(), scope }
 }
 
-pub(crate) fn no_such(error: NoSuch) -> Stop {
+pub(crate) fn no_such(error: UnknownName) -> Stop {
     let trouble = Trouble::usage(format!("the program has no {} `{}`", error.what, error.name));
     Stop::at(match &error.known[..] {
         [] => trouble,
@@ -226,7 +231,7 @@ pub(crate) fn options(arguments: &Verify, interrupts: &Interrupts) -> Options {
 /// Explores one model; nothing if it cannot be, which has been said then.
 fn explore(
     terminal: &Terminal,
-    modelled: &Modelled,
+    modelled: &LoweredModels,
     model: &ModelProgram,
     options: &Options,
 ) -> Result<Option<Report>, Stop> {
@@ -254,7 +259,7 @@ pub(crate) fn watched<T>(work: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T 
 /// What a search has come to; nothing if the model says too little for it, which is told then.
 pub(crate) fn told<T>(
     terminal: &Terminal,
-    modelled: &Modelled,
+    modelled: &LoweredModels,
     model: &ModelProgram,
     checked: Result<T, Refusal>,
 ) -> Result<Option<T>, Stop> {
@@ -267,7 +272,7 @@ pub(crate) fn told<T>(
         Err(Refusal::TooMany(instances)) => Err(Stop::at(too_many(instances))),
         Err(Refusal::Property(bad)) => {
             let program = modelled.program.as_ref().expect("there are models of it");
-            terminal.diagnostics(&modelled.sources, &[quaject_esp::bad_property(program, model, &bad)]);
+            terminal.diagnostics(&modelled.sources, &[quaject_esp::invalid_property(program, model, &bad)]);
             Ok(None)
         }
         Err(Refusal::Unbounded(missing)) => {
@@ -293,7 +298,7 @@ fn progress_line(now: &Progress) -> String {
 
 /// Says a verdict, and of a run that goes wrong whether it is one of the program itself, and keeps that run.
 pub(crate) fn tell(
-    modelled: &Modelled,
+    modelled: &LoweredModels,
     model: &ModelProgram,
     options: &Options,
     report: &Report,

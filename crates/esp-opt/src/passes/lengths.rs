@@ -1,6 +1,5 @@
-//! Indices of `bytes` in a fast path: that a loop goes on as long as an index is below a length says that it is inside, as
-//! long as nobody has changed the length meanwhile. What tests that again is gone. Knows bodies that run through without
-//! anybody else in between.
+//! Eliminates bounds checks on `bytes` in a fast path: a dominating comparison of an index with the length shows that it is
+//! in range if the length has not changed since. Applies to bodies that no other process interleaves with.
 
 use crate::facts::Fact;
 use crate::ranges::ranges;
@@ -13,24 +12,29 @@ use quaject_esp_ir::simplify_cfg::Replacements;
 use quaject_esp_ir::visit::{op_places_mut, op_slots, op_values_mut, terminator_slots, terminator_values_mut};
 use rustc_hash::FxHashMap;
 
-/// Rounds after which nothing is taken for known: loops in loops take a few.
-const MOST_ROUNDS: usize = 64;
+/// Rounds after which the analysis gives up: nested loops take a few.
+const MAX_ROUNDS: usize = 64;
 
-/// Lengths that are asked for again become the first one; whether there were any.
+/// Replaces repeated loads of a length by the first one; whether there were any.
 pub(super) fn unify(body: &mut Body) -> bool {
     let dominators = Dominators::new(body);
     Lengths::new(body, &dominators).unify(body, &dominators)
 }
 
-/// Lengths that are asked for again become the first one; conditions that an earlier one has decided become constants;
-/// indices that are inside are marked. Whether there were any. `given` is what is so of the entry block's parameters.
-pub(super) fn settle(body: &mut Body, types: &TypeTable, checked: bool, given: &[Option<Fact>]) -> bool {
+/// Replaces repeated loads of a length by the first one, conditions that an earlier one decides by constants, and marks
+/// indices that are in range; whether there were any. Per parameter of the entry block, `entry_facts` hold of it.
+pub(super) fn eliminate_checks(
+    body: &mut Body,
+    types: &TypeTable,
+    checked: bool,
+    entry_facts: &[Option<Fact>],
+) -> bool {
     let dominators = Dominators::new(body);
     let mut lengths = Lengths::new(body, &dominators);
     let mut any = lengths.unify(body, &dominators);
     let conditions = Conditions::new(body, &dominators);
     if conditions.any {
-        let known = ranges(body, types, checked, given);
+        let known = ranges(body, types, checked, entry_facts);
         let proof = Proof { conditions, known, types };
         any |= proof.decide(body, &dominators);
         any |= proof.mark(body, &mut lengths, &dominators);
@@ -38,17 +42,17 @@ pub(super) fn settle(body: &mut Body, types: &TypeTable, checked: bool, given: &
     any
 }
 
-/// What is known of a slot's length.
+/// The lattice element of a slot's length.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Held {
-    /// Nobody has come there yet.
+    /// Not reached yet (top).
     Unseen,
     /// It is this value.
     Is(Value),
     Unknown,
 }
 
-/// Which values are the lengths of slots, where blocks begin.
+/// Which values are the lengths of slots, at block entries.
 struct Lengths {
     slots: Vec<SlotId>,
     /// Per block and slot.
@@ -81,7 +85,7 @@ impl Lengths {
             }
         }
         let mut ends = lengths.begins.clone();
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let mut changed = false;
             for index in dominators.order().iter().copied() {
                 for slot in 0..lengths.slots.len() {
@@ -110,7 +114,7 @@ impl Lengths {
         lengths
     }
 
-    /// What is known where ways meet: what all of them know, or hand over.
+    /// The meet at a join: the value that all edges know or pass.
     fn met(&self, parameters: &[Value], before: &[(usize, Vec<Value>)], ends: &[Vec<Held>], slot: usize) -> Held {
         let mut known = before.iter().map(|(from, _)| ends[*from][slot]).filter(|held| *held != Held::Unseen);
         let Some(first) = known.next() else { return Held::Unseen };
@@ -127,7 +131,7 @@ impl Lengths {
         (0..parameters.len()).find(|position| is_handed(*position)).map_or(Held::Unknown, |at| Held::Is(parameters[at]))
     }
 
-    /// What is known after an instruction.
+    /// The transfer function of an instruction.
     fn step(&self, slot: usize, instruction: &Instruction, held: &mut Held) {
         let wanted = self.slots[slot];
         if length(&instruction.op) == Some(wanted) {
@@ -146,7 +150,7 @@ impl Lengths {
         }
     }
 
-    /// Replaces what is asked for again.
+    /// Replaces repeated loads of a length.
     fn unify(&mut self, body: &mut Body, dominators: &Dominators) -> bool {
         let mut replacements = Replacements::new(body.values.len());
         let mut any = false;
@@ -182,7 +186,7 @@ impl Lengths {
     }
 }
 
-/// The slot of which an operation asks the length.
+/// The slot whose length an operation loads.
 fn length(op: &Op) -> Option<SlotId> {
     match op {
         Op::Length(Place { base: Base::Slot(slot), path }) if path.is_empty() => Some(*slot),
@@ -190,9 +194,9 @@ fn length(op: &Op) -> Option<SlotId> {
     }
 }
 
-/// Which conditions hold where.
+/// The conditions that hold in each block.
 struct Conditions {
-    /// Per block: the condition that holds from there on, or does not.
+    /// Per block: the condition that holds from its entry on, or its negation.
     of: Vec<Option<(Value, bool)>>,
     comparisons: FxHashMap<Value, (BinaryOp, Value, Value)>,
     converted: FxHashMap<Value, Value>,
@@ -271,7 +275,7 @@ impl Proof<'_> {
         self.known[value.0 as usize].as_ref().is_some_and(|fact| fact.low >= 0)
     }
 
-    /// What a condition is in a block, if an earlier one says it.
+    /// The value of a condition in a block, if an earlier one decides it.
     fn decided(&self, body: &Body, dominators: &Dominators, block: usize, condition: Value) -> Option<bool> {
         let same = |other: Value, holds: bool| (other == condition).then_some(holds);
         if let Some(holds) = self.conditions.find(dominators, block, same) {
@@ -296,7 +300,7 @@ impl Proof<'_> {
         }
     }
 
-    /// Branches on conditions that are known go the one way.
+    /// Folds branches on decided conditions.
     fn decide(&self, body: &mut Body, dominators: &Dominators) -> bool {
         let mut any = false;
         for index in dominators.order() {
@@ -310,7 +314,7 @@ impl Proof<'_> {
         any
     }
 
-    /// Marks indices that are inside.
+    /// Marks indices that are in range.
     fn mark(&self, body: &mut Body, lengths: &mut Lengths, dominators: &Dominators) -> bool {
         let mut any = false;
         for index in dominators.order() {
@@ -338,9 +342,9 @@ impl Proof<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::clean_path;
-    use super::super::numbering::tests::tidied_by;
+    use super::super::gvn::tests::cleaned_by;
 
-    /// A loop up to the length of `s0`, which asks again whether its place is inside, and adds up what stands there.
+    /// A loop up to the length of `s0` that checks its index again and sums the elements.
     fn adds_up(first: i32, before_test: &str, condition: &str) -> String {
         let blocks = format!(
             "block1(v0: int):\n  v1: int = length s0\n  v2: int = constant {first}\n  v3: int = constant 0\n  \
@@ -351,7 +355,7 @@ mod tests {
              v15: int = add v4, v14\n  jump block2(v15, v13)\nblock5:\n  jump block6\nblock6:\n  wait fair\n    \
              out site1 o ready(keep v5, keep v0) -> block7 @0:2:1\nblock7:\n  end\n"
         );
-        tidied_by(&blocks, &|body, types, checked| clean_path(body, types, checked, &[]))
+        cleaned_by(&blocks, &|body, types, checked| clean_path(body, types, checked, &[]))
     }
 
     #[test]

@@ -1,150 +1,150 @@
-//! Passes over one body, one file each. Each leaves a well-formed body that does the same, and says whether it has
-//! changed anything. In which order they run is said by whoever compiles a whole program; here is only how a body is
-//! tidied that was emitted path by path.
+//! Passes over one body, one file each, by the names of the literature. Each keeps the body well-formed and its behaviour,
+//! and returns whether it changed anything. The driver of a whole program chooses the order; this module only combines
+//! passes for the clean-up of bodies that the product explorer emitted.
 
-mod bounds;
-mod constants;
-mod counts;
-mod dead;
+mod bounds_check_elim;
+mod const_fold;
+mod copy_prop;
+mod dce;
+mod demanded_bits;
+mod dle;
+mod dse;
+mod gvn;
 mod lengths;
-mod loads;
-mod masks;
-mod numbering;
-mod parameters;
-mod ranges;
-mod stores;
-mod strength;
+mod rc_elim;
+mod strength_reduce;
+mod vrp;
 
-pub(crate) use numbering::{Number, numbers_if};
+pub(crate) use gvn::{ValueNumber, value_numbers};
 
 use crate::facts::Fact;
 use quaject_esp_ir::ir::{Body, MemoryMode, Program, Terminator, TypeTable};
 use quaject_esp_ir::simplify_cfg::merge_and_number;
 use std::cell::RefCell;
 
-/// What passes know beside the body.
+/// The input of a pass besides the body.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// Every type.
     pub types: &'a TypeTable,
-    /// How counts end.
+    /// Whether objects are freed by their reference counts.
     pub memory: MemoryMode,
     /// Whether overflow is a fault.
     pub checked: bool,
-    /// What passes have found out about the body as it is.
-    pub found: &'a Found,
+    /// Analyses of the unchanged body.
+    pub cache: &'a AnalysisCache,
 }
 
-/// What passes have found out about a body: of no use any more once it has changed.
+/// Analysis results of a body, valid until the body changes.
 #[derive(Default, Debug)]
-pub struct Found(RefCell<Option<Vec<Option<Fact>>>>);
+pub struct AnalysisCache(RefCell<Option<Vec<Option<Fact>>>>);
 
-/// Joins every block with the one it alone jumps to, leaves out what nothing leads to, and numbers all anew.
-pub fn join(body: &mut Body, _: Context<'_>) -> bool {
+/// Merges every block with its only predecessor if that jumps to it, removes unreachable blocks, and renumbers the body.
+pub fn simplify_cfg(body: &mut Body, _: Context<'_>) -> bool {
     let size = |body: &Body| (body.blocks.len(), body.values.len(), body.slots.len());
     let before = size(body);
     *body = merge_and_number(std::mem::take(body));
     before != size(body)
 }
 
-/// Values that always are another one: the other takes their place.
-pub fn copies(body: &mut Body, _: Context<'_>) -> bool {
-    parameters::drop_trivial(body)
+/// Copy propagation: replaces block parameters that always equal another value.
+pub fn copy_prop(body: &mut Body, _: Context<'_>) -> bool {
+    copy_prop::drop_redundant_parameters(body)
 }
 
-/// Operations on constants, and branches on them.
-pub fn constants(body: &mut Body, context: Context<'_>) -> bool {
-    let any = constants::fold(body, context.types, context.checked);
+/// Constant folding: operations on constants, and branches on them.
+pub fn const_fold(body: &mut Body, context: Context<'_>) -> bool {
+    let any = const_fold::fold(body, context.types, context.checked);
     if any {
-        // Where a branch never goes there is no code: it may be part of a region, which nobody enters from outside.
-        join(body, context);
+        // A branch that is never taken leaves unreachable code, which may be part of a region.
+        simplify_cfg(body, context);
     }
     any
 }
 
-/// Values that are computed twice, and operations that undo each other.
-pub fn numbering(body: &mut Body, _: Context<'_>) -> bool {
-    numbering::unify(body)
+/// Global value numbering: values that are computed twice, and operations that cancel each other.
+pub fn gvn(body: &mut Body, _: Context<'_>) -> bool {
+    gvn::unify(body)
 }
 
-/// Operations that their operands' ranges decide.
-pub fn ranges(body: &mut Body, context: Context<'_>) -> bool {
-    !is_on_paths(body) && ranges::decide(body, context)
+/// Value range propagation: operations whose result the operands' ranges decide.
+pub fn vrp(body: &mut Body, context: Context<'_>) -> bool {
+    !has_path_terminators(body) && vrp::fold_by_ranges(body, context)
 }
 
-/// Operations that a cheaper one can do.
-pub fn strength(body: &mut Body, context: Context<'_>) -> bool {
-    !is_on_paths(body) && strength::reduce(body, context)
+/// Strength reduction: operations for which a cheaper one exists.
+pub fn strength_reduce(body: &mut Body, context: Context<'_>) -> bool {
+    !has_path_terminators(body) && strength_reduce::reduce(body, context)
 }
 
-/// Counts that are added and taken away again, unseen.
-pub fn counts(body: &mut Body, context: Context<'_>) -> bool {
+/// Reference-count elision: increments and decrements that cancel, unobserved.
+pub fn rc_elim(body: &mut Body, context: Context<'_>) -> bool {
     match context.memory {
-        MemoryMode::Automatic => counts::cancel(body),
-        // A count that is added to an object which has none is a fault.
+        MemoryMode::Automatic => rc_elim::cancel(body),
+        // In manual memory an increment of a freed object is a fault.
         MemoryMode::Manual => false,
     }
 }
 
-/// Writes to memory of the process that nobody reads.
-pub fn stores(body: &mut Body, context: Context<'_>) -> bool {
-    !is_on_paths(body) && stores::remove(body, context.types)
+/// Dead store elimination: writes to slots that are never read.
+pub fn dse(body: &mut Body, context: Context<'_>) -> bool {
+    !has_path_terminators(body) && dse::remove(body, context.types)
 }
 
-/// Values that nobody uses.
-pub fn dead(body: &mut Body, context: Context<'_>) -> bool {
-    dead::remove(body, context.checked)
+/// Dead code elimination: unused results.
+pub fn dce(body: &mut Body, context: Context<'_>) -> bool {
+    dce::remove(body, context.checked)
 }
 
-/// Bounds that need not be checked.
-pub fn bounds(body: &mut Body, context: Context<'_>) -> bool {
-    !is_on_paths(body) && bounds::prove(body, context.types, context.checked)
+/// Bounds-check elimination: marks indices that are proved in range.
+pub fn bounds_check_elim(body: &mut Body, context: Context<'_>) -> bool {
+    !has_path_terminators(body) && bounds_check_elim::mark_inside(body, context.types, context.checked)
 }
 
-/// A copy of a body of the program with what bounds can be shown to hold.
-pub(crate) fn proven(body: &Body, program: &Program, checked: bool) -> Body {
+/// A copy of a body of the program, after bounds-check elimination.
+pub(crate) fn with_bounds_checks_eliminated(body: &Body, program: &Program, checked: bool) -> Body {
     let mut body = body.clone();
-    bounds::prove(&mut body, &program.types, checked);
+    bounds_check_elim::mark_inside(&mut body, &program.types, checked);
     body
 }
 
-/// Whether a fast path is in the body: where one is left, values and slots go along that are on no edge.
-fn is_on_paths(body: &Body) -> bool {
+/// Whether the body enters or exits a fast path: exits transfer values and slots that are on no edge.
+fn has_path_terminators(body: &Body) -> bool {
     body.blocks.iter().any(|block| matches!(block.terminator, Terminator::Enter(_) | Terminator::Leave(_)))
 }
 
-/// Tidies a body that was emitted path by path.
+/// Cleans up a body that the product explorer emitted.
 pub(crate) fn clean(body: Body, types: &TypeTable, checked: bool) -> Body {
     clean_with(body, types, checked, &[])
 }
 
-/// The same, with what is always so of the entry block's parameters, as far as something is.
-pub(crate) fn clean_with(mut body: Body, types: &TypeTable, checked: bool, given: &[Option<Fact>]) -> Body {
+/// The same. Per parameter of the entry block, `entry_facts` always hold of it; missing facts are unknown.
+pub(crate) fn clean_with(mut body: Body, types: &TypeTable, checked: bool, entry_facts: &[Option<Fact>]) -> Body {
     loop {
-        // What stands in one block is seen together.
+        // Merged blocks are analysed together.
         body = merge_and_number(body);
-        let dropped = parameters::drop_trivial(&mut body);
-        let folded = constants::fold(&mut body, types, checked);
-        let unified = numbering::unify(&mut body);
-        let removed = dead::remove(&mut body, checked);
+        let dropped = copy_prop::drop_redundant_parameters(&mut body);
+        let folded = const_fold::fold(&mut body, types, checked);
+        let unified = gvn::unify(&mut body);
+        let removed = dce::remove(&mut body, checked);
         if dropped || folded || unified || removed {
             continue;
         }
-        // Ranges take longer than all others; what has gone by then need not be looked at.
-        if !loads::remove(&mut body, types, checked, given) {
+        // The range analysis takes longest, so it runs last.
+        if !dle::remove(&mut body, types, checked, entry_facts) {
             return body;
         }
     }
 }
 
-/// Tidies the code of a fast path, which runs through without anybody else in between.
-pub(crate) fn clean_path(body: Body, types: &TypeTable, checked: bool, given: &[Option<Fact>]) -> Body {
-    let mut body = clean_with(body, types, checked, given);
-    // What is handed round a loop may turn out to be one length.
+/// Cleans up the code of a fast path, which no other process interleaves with.
+pub(crate) fn clean_path(body: Body, types: &TypeTable, checked: bool, entry_facts: &[Option<Fact>]) -> Body {
+    let mut body = clean_with(body, types, checked, entry_facts);
+    // A loop parameter may turn out to be a length.
     if lengths::unify(&mut body) {
-        body = clean_with(body, types, checked, given);
+        body = clean_with(body, types, checked, entry_facts);
     }
-    let settled = lengths::settle(&mut body, types, checked, given);
-    let sunk = !checked && masks::sink(&mut body, types);
-    if settled || sunk { clean_with(body, types, checked, given) } else { body }
+    let proved = lengths::eliminate_checks(&mut body, types, checked, entry_facts);
+    let sunk = !checked && demanded_bits::sink_masks(&mut body, types);
+    if proved || sunk { clean_with(body, types, checked, entry_facts) } else { body }
 }

@@ -1,59 +1,61 @@
-//! Backing off from a path that does not pay. Being entered and left costs about as much as what a path saves in two
-//! iterations; input that has it left before that, again and again, would be slower with the path than without it. So
-//! where it is left it notes how far it came, and the entry test, when it comes the next time, declines it for a while:
-//! 2 times at first, then 4, 8, 16, 32 and from then on 64 times between two tries. A run that ends as specified, or that
-//! only the bound ends, has it tried at once again, and so has one that came far enough.
+//! Exponential back-off from a path that does not pay. Entering and leaving a path costs about as much as it saves in two
+//! iterations; input that causes an earlier side exit again and again would run slower with the path than without. So a
+//! side exit records the progress of the run, and the next entry test bypasses the path for a while: 2 times at first,
+//! then 4, 8, 16, 32 and finally 64 times between two attempts. A run that takes the normal exit or reaches the iteration
+//! limit, or that progressed far enough, resets the interval. A warm-up counter of a tracing compiler in reverse.
 //!
 //! ```text
-//!   entry test: skip > 0:             skip -= 1 ───────────────────────────────────> decline
-//!               else left = 0: ────────────────────────────────────────────────────> enter
-//!                    else left <= bound - 2: left, span = 0 ───────────────────────> enter
-//!                         else left = 0, span, skip = (2 span + 1) & 63 ───────────> decline
+//!   entry test: skip > 0:               skip -= 1 ───────────────────────────────────> bypass
+//!               else remaining = 0: ────────────────────────────────────────────────> enter
+//!                    else remaining <= limit - 2: remaining, interval = 0 ───────────> enter
+//!                         else remaining = 0; interval, skip = (2 interval + 1) & 63 > bypass
 //! ```
 
-use super::ExitReason;
+use crate::path_exit::ExitReason;
 use crate::product::{Leaving, NodeEnd};
 use quaject_esp_ir::ir::{
     Base, BinaryOp, Block, BlockId, Body, Edge, Instruction, Location, Op, Place, Projection, SlotId, Terminator, Type,
     TypeId, TypeTable, Value, ValueData,
 };
 
-/// What comes of a path that is left early again and again.
+/// Whether a path that exits back_off again and again is bypassed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum BackOff {
-    /// It is declined for a while.
+    /// It is bypassed for a while.
     #[default]
     On,
-    /// It is entered again and again.
+    /// It is entered every time.
     Off,
 }
 
 /// Iterations that pay for an entry.
-const PAID: u32 = 2;
-/// The most times that it is declined once more between two tries: a power of two less one.
-const MOST_SKIPPED: i128 = 63;
+const BREAK_EVEN_ITERATIONS: u32 = 2;
+/// The maximal interval between two attempts, less one: a power of two less one.
+const MAX_SKIPPED: i128 = 63;
 
-/// Where things are noted: how many iterations were left when the path was left early, nought if it was not or if that is
-/// dealt with; how often it was declined once more then; how often it still is.
-const LEFT: i128 = 0;
-const SPAN: i128 = 1;
+/// The elements of the state: the iterations that remained at an back_off exit, 0 if there was none or it has been handled;
+/// the entry tests to skip after it, less one; those of them still to skip.
+const REMAINING: i128 = 0;
+const INTERVAL: i128 = 1;
 const SKIP: i128 = 2;
 
-/// The type of the slot where things are noted.
-pub(super) fn notes() -> Type {
+/// The type of the slot with the back-off state.
+pub(super) fn state_type() -> Type {
     Type::Array { length: 3, element: TypeTable::U32 }
 }
 
-/// Has a path's code note how far it came, in a slot of this type.
-pub(super) fn note(body: &mut Body, ty: TypeId, leaves: &[Leaving], ends: &[NodeEnd]) -> SlotId {
-    body.slots.push(super::insert::slot(ty));
+/// Makes a path's exits record the progress of the run, in a slot of this type.
+pub(super) fn record_progress(body: &mut Body, ty: TypeId, leaves: &[Leaving], ends: &[NodeEnd]) -> SlotId {
+    body.slots.push(super::insert::unnamed_slot(ty));
     let slot = SlotId(body.slots.len() as u32 - 1);
-    let bounds = ends.iter().map(|end| (end.stub, None));
+    let limit_exits = ends.iter().map(|end| (end.stub, None));
     let others = leaves.iter().map(|leaving| {
         let count = match leaving.exit.reason {
             ExitReason::Normal | ExitReason::IterationLimit => None,
-            // The path goes on as soon as it can, so that one iteration is enough.
-            ExitReason::EnvironmentNotReady(_) | ExitReason::NoneRunnable => Some((leaving.count, PAID - 1)),
+            // The path is resumed as soon as possible, so that one iteration pays.
+            ExitReason::EnvironmentNotReady(_) | ExitReason::NoneRunnable => {
+                Some((leaving.count, BREAK_EVEN_ITERATIONS - 1))
+            }
             ExitReason::Deviation(_)
             | ExitReason::PredicateFalse(_)
             | ExitReason::Stops(_)
@@ -62,16 +64,16 @@ pub(super) fn note(body: &mut Body, ty: TypeId, leaves: &[Leaving], ends: &[Node
         };
         (leaving.block, count)
     });
-    for (block, count) in bounds.chain(others) {
+    for (block, count) in limit_exits.chain(others) {
         let location = body.blocks[block.0 as usize].location;
-        let mut code = Code { body, slot, location, instructions: Vec::new() };
+        let mut code = BlockBuilder { body, slot, location, instructions: Vec::new() };
         match count {
-            None => code.paid(),
-            Some((count, 0)) => code.store(LEFT, count),
+            None => code.reset(),
+            Some((count, 0)) => code.store(REMAINING, count),
             Some((count, less)) => {
                 let less = code.constant(i128::from(less));
                 let count = code.binary(BinaryOp::Subtract, count, less);
-                code.store(LEFT, count);
+                code.store(REMAINING, count);
             }
         }
         let instructions = code.instructions;
@@ -80,58 +82,59 @@ pub(super) fn note(body: &mut Body, ty: TypeId, leaves: &[Leaving], ends: &[Node
     slot
 }
 
-/// The test before the entry test at `enter`: where it begins.
-pub(super) fn test(
+/// Emits the back-off test in front of the entry test at `enter`; returns its first block.
+pub(super) fn emit_back_off_test(
     body: &mut Body,
     slot: SlotId,
-    bound: u32,
+    limit: u32,
     enter: BlockId,
-    declined: &Edge,
+    bypass: &Edge,
     location: Location,
 ) -> BlockId {
-    let mut code = Code { body, slot, location, instructions: Vec::new() };
+    let mut code = BlockBuilder { body, slot, location, instructions: Vec::new() };
     let to = |to: BlockId| Edge { to, arguments: Vec::new() };
-    let (span, most, one) = (code.load(SPAN), code.constant(MOST_SKIPPED), code.constant(1));
-    let twice = code.binary(BinaryOp::Add, span, span);
+    let (interval, mask, one) = (code.load(INTERVAL), code.constant(MAX_SKIPPED), code.constant(1));
+    let twice = code.binary(BinaryOp::Add, interval, interval);
     let more = code.binary(BinaryOp::Add, twice, one);
-    let next = code.binary(BinaryOp::BitAnd, more, most);
+    let next = code.binary(BinaryOp::BitAnd, more, mask);
     let zero = code.constant(0);
-    code.store(LEFT, zero);
-    code.store(SPAN, next);
+    code.store(REMAINING, zero);
+    code.store(INTERVAL, next);
     code.store(SKIP, next);
-    let early = code.block(Terminator::Jump(declined.clone()));
+    let back_off = code.block(Terminator::Jump(bypass.clone()));
 
-    code.paid();
-    let paid = code.block(Terminator::Jump(to(enter)));
+    code.reset();
+    let reset = code.block(Terminator::Jump(to(enter)));
 
-    // The count is one more than the iterations that are left, and where loops begin it is counted before the first.
-    let (left, enough) = (code.load(LEFT), code.constant(i128::from(bound.saturating_sub(PAID))));
-    let condition = code.truth(BinaryOp::Less, enough, left);
-    let aborted = code.block(Terminator::Branch { condition, then: to(early), otherwise: to(paid) });
+    // The count is one more than the remaining iterations, and at loop heads it is decremented before the first.
+    let (remaining, enough) =
+        (code.load(REMAINING), code.constant(i128::from(limit.saturating_sub(BREAK_EVEN_ITERATIONS))));
+    let condition = code.comparison(BinaryOp::Less, enough, remaining);
+    let test_progress = code.block(Terminator::Branch { condition, then: to(back_off), otherwise: to(reset) });
 
-    let (left, zero) = (code.load(LEFT), code.constant(0));
-    let condition = code.truth(BinaryOp::Equal, left, zero);
-    let may_enter = code.block(Terminator::Branch { condition, then: to(enter), otherwise: to(aborted) });
+    let (remaining, zero) = (code.load(REMAINING), code.constant(0));
+    let condition = code.comparison(BinaryOp::Equal, remaining, zero);
+    let test_exit = code.block(Terminator::Branch { condition, then: to(enter), otherwise: to(test_progress) });
 
     let (skip, one) = (code.load(SKIP), code.constant(1));
     let fewer = code.binary(BinaryOp::Subtract, skip, one);
     code.store(SKIP, fewer);
-    let skipped = code.block(Terminator::Jump(declined.clone()));
+    let skipped = code.block(Terminator::Jump(bypass.clone()));
 
     let (skip, zero) = (code.load(SKIP), code.constant(0));
-    let condition = code.truth(BinaryOp::Equal, skip, zero);
-    code.block(Terminator::Branch { condition, then: to(may_enter), otherwise: to(skipped) })
+    let condition = code.comparison(BinaryOp::Equal, skip, zero);
+    code.block(Terminator::Branch { condition, then: to(test_exit), otherwise: to(skipped) })
 }
 
-/// Instructions that are about to become a block.
-struct Code<'b> {
+/// Instructions of the block under construction.
+struct BlockBuilder<'b> {
     body: &'b mut Body,
     slot: SlotId,
     location: Location,
     instructions: Vec<Instruction>,
 }
 
-impl Code<'_> {
+impl BlockBuilder<'_> {
     fn define(&mut self, ty: TypeId, op: Op) -> Value {
         self.body.values.push(ValueData { ty, name: None });
         let result = Value(self.body.values.len() as u32 - 1);
@@ -147,7 +150,7 @@ impl Code<'_> {
         self.define(TypeTable::U32, Op::Binary(op, a, b))
     }
 
-    fn truth(&mut self, op: BinaryOp, a: Value, b: Value) -> Value {
+    fn comparison(&mut self, op: BinaryOp, a: Value, b: Value) -> Value {
         self.define(TypeTable::BOOL, Op::Binary(op, a, b))
     }
 
@@ -166,11 +169,11 @@ impl Code<'_> {
         self.instructions.push(Instruction { result: None, op: Op::Store(place, value), location: self.location });
     }
 
-    /// It has paid: the next time it is tried at once.
-    fn paid(&mut self) {
+    /// Resets the interval: the next entry test enters the path.
+    fn reset(&mut self) {
         let zero = self.constant(0);
-        self.store(LEFT, zero);
-        self.store(SPAN, zero);
+        self.store(REMAINING, zero);
+        self.store(INTERVAL, zero);
     }
 
     fn block(&mut self, terminator: Terminator) -> BlockId {

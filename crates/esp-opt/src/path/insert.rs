@@ -1,14 +1,14 @@
-//! Puts a fast path's code into its trigger, behind the test that enters it, and says who is taken along.
+//! Inserts a fast path's code into its trigger, behind the entry test, and records which members it captures.
 //!
 //! ```text
 //!   start: .. predicate ──false──────────────────────────────┐
 //!            │true                                           │
-//!          for a while, if it did not pay (`back_off`) ──────┤
-//!          every D-th time, if the path has a choice ────────┤
+//!          bypassed for a while by back-off (`back_off`) ────┤
+//!          every `bypass_interval`-th time, if it chooses ───┤
 //!            │                                               v
-//!          enter ──in place──> the path's code            as before
-//!            │  └──elsewhere────────────────────────────────^
-//!          members about to run: yield, and test again, `settle` times at most
+//!          enter ──in position──> the path's code        general code
+//!            │  └──not in position──────────────────────────^
+//!          members about to run: yield and retry, at most `retry_limit` times
 //! ```
 
 use super::back_off;
@@ -24,38 +24,43 @@ use quaject_esp_ir::ir::{
 use quaject_esp_ir::visit::{block_slots, block_slots_mut, op_values_mut, region_slots, terminator_values_mut};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Why a path is not entered though everybody is in place.
-pub(super) struct Refusals {
-    /// It makes a choice, which others have to make now and then.
+/// Why a path may be bypassed although every member is in position.
+pub(super) struct EntryGuards {
+    /// It makes a choice, which the general code has to make otherwise at intervals.
     pub(super) has_choice: bool,
-    /// Its slot where it notes whether it paid, and how many iterations it begins with.
-    pub(super) notes: Option<(SlotId, u32)>,
+    /// The slot with the back-off state, and the initial iteration count.
+    pub(super) back_off: Option<(SlotId, u32)>,
 }
 
-/// Inserts the code of a path; the entry block of `path` takes the members' values in order.
+/// Inserts the code of a path. The entry block of `path` takes the members' values in order.
 pub(super) fn insert(
     program: &mut Program,
     group: &Group<'_>,
     course: &Course,
-    of: &PathSpec,
+    spec: &PathSpec,
     path: Body,
-    refusals: Refusals,
+    guards: EntryGuards,
 ) {
     let id = PathId(program.paths.len() as u32);
     let members = group.placement(course);
-    let counter = refusals.has_choice.then(|| program.types.intern(Type::Array { length: 1, element: TypeTable::U32 }));
+    let counter = guards.has_choice.then(|| program.types.intern(Type::Array { length: 1, element: TypeTable::U32 }));
     let trigger = members[0].process;
     let own_values = &members[0].values;
     let mut sites = Vec::new();
     let process = &mut program.processes[trigger.0 as usize];
     let first_new = process.sites.len() as u32;
-    let splice = Splice::new(&mut process.body, &members, &kept_slots(group, &members, &path), &path);
-    let mut taken: Vec<PathMember> = Vec::new();
+    let splice = Splice::new(&mut process.body, &members, &live_slots(group, &members, &path), &path);
+    let mut captured: Vec<PathMember> = Vec::new();
     for (number, member) in members.iter().enumerate().skip(1) {
-        let slots = splice.stand_ins(number);
-        taken.push(PathMember { instance: member.instance, start: member.start, values: member.values.clone(), slots });
+        let slots = splice.shadow_slots(number);
+        captured.push(PathMember {
+            instance: member.instance,
+            start: member.start,
+            values: member.values.clone(),
+            slots,
+        });
     }
-    let entry = splice.blocks(&mut process.body, path, id, &mut |site| {
+    let entry = splice.append_blocks(&mut process.body, path, id, &mut |site| {
         let first = members.iter().rev().find(|member| member.first_site <= site.0).expect("a site is a member's");
         if first.first_site == 0 {
             return site;
@@ -63,7 +68,7 @@ pub(super) fn insert(
         sites.push((first.process, SiteId(site.0 - first.first_site)));
         SiteId(first_new + sites.len() as u32 - 1)
     });
-    // Operations of other members become operations of the trigger, too.
+    // Operations of other members become operations of the trigger.
     let added: Vec<Site> = sites
         .iter()
         .map(|(process, site): &(ProcessId, SiteId)| {
@@ -72,48 +77,48 @@ pub(super) fn insert(
         .collect();
     let process = &mut program.processes[trigger.0 as usize];
     process.sites.extend(added);
-    let notes = refusals.notes.map(|(slot, bound)| (splice.slots[&slot.0], bound));
-    let test = Test { of, id, before: course.before, entry, values: own_values.clone(), counter, notes };
+    let back_off = guards.back_off.map(|(slot, bound)| (splice.slots[&slot.0], bound));
+    let test = EntryTest { spec, id, before: course.before, entry, values: own_values.clone(), counter, back_off };
     test.insert(&mut process.body, course.trigger_test());
-    program.paths.push(FastPath { name: of.name.clone(), trigger: members[0].instance, members: taken });
+    program.paths.push(FastPath { name: spec.name.clone(), trigger: members[0].instance, members: captured });
 }
 
-/// Where the parts of a path's body go in the trigger's.
+/// The renumbering of a path's values, blocks and slots in the trigger's body.
 struct Splice {
     first_value: u32,
     first_block: u32,
     /// Slot of the path to slot of the trigger.
     slots: BTreeMap<u32, SlotId>,
-    /// Per member: its slots and those that stand for them.
-    stand_ins: Vec<Vec<(SlotId, SlotId)>>,
+    /// Per member: its slots and the trigger's slots that shadow them.
+    shadow_slots: Vec<Vec<(SlotId, SlotId)>>,
 }
 
-/// Per member: the slots that matter to it when the path is entered or left.
-fn kept_slots(group: &Group<'_>, members: &[MemberPlacement], path: &Body) -> Vec<BTreeSet<SlotId>> {
-    let mut kept: Vec<BTreeSet<SlotId>> =
+/// Per member: its slots that are live at the entry or at an exit of the path.
+fn live_slots(group: &Group<'_>, members: &[MemberPlacement], path: &Body) -> Vec<BTreeSet<SlotId>> {
+    let mut live: Vec<BTreeSet<SlotId>> =
         members.iter().enumerate().map(|(number, member)| group.live_slots(number, member.start.0)).collect();
     for block in &path.blocks {
         let Terminator::Leave(leave) = &block.terminator else { continue };
-        kept[0].extend(group.live_slots(0, leave.trigger.to));
+        live[0].extend(group.live_slots(0, leave.trigger.to));
         for (number, resume) in &leave.members {
             let member = *number as usize + 1;
-            kept[member].extend(group.live_slots(member, resume.to));
+            live[member].extend(group.live_slots(member, resume.to));
         }
     }
-    for (kept, body) in kept.iter_mut().zip(group.bodies()) {
+    for (live, body) in live.iter_mut().zip(group.bodies()) {
         let of_regions = region_slots(body);
-        kept.retain(|slot| !of_regions.contains(slot));
+        live.retain(|slot| !of_regions.contains(slot));
     }
-    kept
+    live
 }
 
 impl Splice {
-    fn new(body: &mut Body, members: &[MemberPlacement], kept: &[BTreeSet<SlotId>], path: &Body) -> Splice {
+    fn new(body: &mut Body, members: &[MemberPlacement], live: &[BTreeSet<SlotId>], path: &Body) -> Splice {
         let mut splice = Splice {
             first_value: body.values.len() as u32,
             first_block: body.blocks.len() as u32,
             slots: BTreeMap::new(),
-            stand_ins: vec![Vec::new(); members.len()],
+            shadow_slots: vec![Vec::new(); members.len()],
         };
         body.values.extend(path.values.iter().cloned());
         let mut used = vec![false; path.slots.len()];
@@ -123,8 +128,8 @@ impl Splice {
         for (index, slot) in path.slots.iter().enumerate().filter(|(index, _)| used[*index]) {
             let index = index as u32;
             let owner = members.iter().position(|member| member.has_slot(index));
-            // What is written and read on the path alone belongs to nobody else.
-            let owner = owner.filter(|owner| kept[*owner].contains(&SlotId(index - members[*owner].first_slot)));
+            // A slot that is dead outside of the path needs no owner.
+            let owner = owner.filter(|owner| live[*owner].contains(&SlotId(index - members[*owner].first_slot)));
             let here = match owner {
                 Some(0) => SlotId(index),
                 Some(_) | None => {
@@ -133,19 +138,25 @@ impl Splice {
                 }
             };
             if let Some(owner @ 1..) = owner {
-                splice.stand_ins[owner].push((SlotId(index - members[owner].first_slot), here));
+                splice.shadow_slots[owner].push((SlotId(index - members[owner].first_slot), here));
             }
             splice.slots.insert(index, here);
         }
         splice
     }
 
-    fn stand_ins(&self, member: usize) -> Vec<(SlotId, SlotId)> {
-        self.stand_ins[member].clone()
+    fn shadow_slots(&self, member: usize) -> Vec<(SlotId, SlotId)> {
+        self.shadow_slots[member].clone()
     }
 
-    /// Appends the path's blocks; where its entry is.
-    fn blocks(&self, body: &mut Body, path: Body, id: PathId, site: &mut dyn FnMut(SiteId) -> SiteId) -> BlockId {
+    /// Appends the path's blocks; returns its entry.
+    fn append_blocks(
+        &self,
+        body: &mut Body,
+        path: Body,
+        id: PathId,
+        site: &mut dyn FnMut(SiteId) -> SiteId,
+    ) -> BlockId {
         for mut block in path.blocks {
             let mut value = |value: &mut Value| value.0 += self.first_value;
             block.parameters.iter_mut().for_each(&mut value);
@@ -185,52 +196,55 @@ impl Splice {
 }
 
 /// The entry test.
-struct Test<'s> {
-    of: &'s PathSpec,
+struct EntryTest<'s> {
+    spec: &'s PathSpec,
     id: PathId,
-    /// The block behind which the path begins.
+    /// The block after which the path starts.
     before: BlockId,
-    /// The path's entry, and what of the trigger's values it takes first.
+    /// The path's entry, and the trigger's values that it takes first.
     entry: BlockId,
     values: Vec<Value>,
-    /// The type of the slot that counts tests, if the path is declined now and then.
+    /// The type of the slot that counts tests, if the path is bypassed at intervals.
     counter: Option<TypeId>,
-    /// Where the path notes whether it paid, and how many iterations it begins with.
-    notes: Option<(SlotId, u32)>,
+    /// The slot with the back-off state, and the initial iteration count.
+    back_off: Option<(SlotId, u32)>,
 }
 
-impl Test<'_> {
-    /// Puts the test behind that block; what it did goes on behind the test.
+impl EntryTest<'_> {
+    /// Puts the test at the end of `before`; its former terminator continues the general code.
     fn insert(&self, body: &mut Body, predicate: Option<u32>) {
-        let (location, before) = (self.of.location, self.before);
-        // Going on as before: what the block before did.
-        let as_before = push(body, Vec::new(), Vec::new(), body.blocks[before.0 as usize].terminator.clone(), location);
-        let refused = Edge { to: as_before, arguments: Vec::new() };
-        // enter(n), with a try again if members are about to run.
-        let tries = value(body, TypeTable::U32);
-        let test = push(body, vec![tries], Vec::new(), Terminator::End, location);
+        let (location, before) = (self.spec.location, self.before);
+        // The general code: the former terminator.
+        let general = push(body, Vec::new(), Vec::new(), body.blocks[before.0 as usize].terminator.clone(), location);
+        let bypass = Edge { to: general, arguments: Vec::new() };
+        // enter(n); retried if members are about to run.
+        let retries = value(body, TypeTable::U32);
+        let test = push(body, vec![retries], Vec::new(), Terminator::End, location);
         let (limit, fewer) = (value(body, TypeTable::U32), value(body, TypeTable::BOOL));
         let (one, next) = (value(body, TypeTable::U32), value(body, TypeTable::U32));
-        let again = push(
-            body,
-            Vec::new(),
-            vec![define(one, Op::Constant(1), location), define(next, Op::Binary(BinaryOp::Add, tries, one), location)],
-            Terminator::Yield(Edge { to: test, arguments: vec![next] }),
-            location,
-        );
-        let later = push(
+        let retry = push(
             body,
             Vec::new(),
             vec![
-                define(limit, Op::Constant(i128::from(self.of.retry_limit)), location),
-                define(fewer, Op::Binary(BinaryOp::Less, tries, limit), location),
+                define(one, Op::Constant(1), location),
+                define(next, Op::Binary(BinaryOp::Add, retries, one), location),
             ],
-            Terminator::Branch { condition: fewer, then: to(again), otherwise: refused.clone() },
+            Terminator::Yield(Edge { to: test, arguments: vec![next] }),
+            location,
+        );
+        let check_limit = push(
+            body,
+            Vec::new(),
+            vec![
+                define(limit, Op::Constant(i128::from(self.spec.retry_limit)), location),
+                define(fewer, Op::Binary(BinaryOp::Less, retries, limit), location),
+            ],
+            Terminator::Branch { condition: fewer, then: to(retry), otherwise: bypass.clone() },
             location,
         );
         let entry_parameters = body.blocks[self.entry.0 as usize].parameters.clone();
         let (_, others) = entry_parameters.split_at(self.values.len());
-        let given: Vec<Value> = others
+        let received: Vec<Value> = others
             .iter()
             .map(|parameter| {
                 let data = body.values[parameter.0 as usize].clone();
@@ -238,9 +252,9 @@ impl Test<'_> {
                 Value(body.values.len() as u32 - 1)
             })
             .collect();
-        let arguments = self.values.iter().chain(&given).copied().collect();
-        let then = push(body, given, Vec::new(), Terminator::Jump(Edge { to: self.entry, arguments }), location);
-        let enter = Enter { path: self.id, then, later: to(later), otherwise: refused.clone() };
+        let arguments = self.values.iter().chain(&received).copied().collect();
+        let then = push(body, received, Vec::new(), Terminator::Jump(Edge { to: self.entry, arguments }), location);
+        let enter = Enter { path: self.id, then, later: to(check_limit), otherwise: bypass.clone() };
         body.blocks[test.0 as usize].terminator = Terminator::Enter(enter);
         let zero = value(body, TypeTable::U32);
         let first = push(
@@ -251,13 +265,13 @@ impl Test<'_> {
             location,
         );
         let first = match self.counter {
-            Some(ty) => self.decline(body, ty, first, &refused),
+            Some(ty) => self.bypass_at_intervals(body, ty, first, &bypass),
             None => first,
         };
-        let first = match self.notes {
+        let first = match self.back_off {
             Some((slot, bound)) => {
-                begin_at_nought(body, slot, location);
-                back_off::test(body, slot, bound, first, &refused, location)
+                zero_initialise(body, slot, location);
+                back_off::emit_back_off_test(body, slot, bound, first, &bypass, location)
             }
             None => first,
         };
@@ -268,17 +282,17 @@ impl Test<'_> {
             })
         });
         body.blocks[before.0 as usize].terminator = match holds {
-            Some(condition) => Terminator::Branch { condition, then: to(first), otherwise: refused },
+            Some(condition) => Terminator::Branch { condition, then: to(first), otherwise: bypass },
             None => Terminator::Jump(to(first)),
         };
     }
 
-    /// Every D-th test is refused.
-    fn decline(&self, body: &mut Body, ty: TypeId, first: BlockId, refused: &Edge) -> BlockId {
-        let location = self.of.location;
-        body.slots.push(slot(ty));
+    /// Bypasses the path at every `bypass_interval`-th test.
+    fn bypass_at_intervals(&self, body: &mut Body, ty: TypeId, first: BlockId, bypass: &Edge) -> BlockId {
+        let location = self.spec.location;
+        body.slots.push(unnamed_slot(ty));
         let slot = SlotId(body.slots.len() as u32 - 1);
-        let [index, old, one, count, every, rest, zero, is_due] = [
+        let [index, old, one, count, interval, rest, zero, is_due] = [
             TypeTable::U32,
             TypeTable::U32,
             TypeTable::U32,
@@ -295,37 +309,37 @@ impl Test<'_> {
             define(old, Op::Load(place.clone()), location),
             define(one, Op::Constant(1), location),
             define(count, Op::Binary(BinaryOp::Add, old, one), location),
-            define(every, Op::Constant(i128::from(self.of.bypass_interval)), location),
-            define(rest, Op::Binary(BinaryOp::Remainder, count, every), location),
+            define(interval, Op::Constant(i128::from(self.spec.bypass_interval)), location),
+            define(rest, Op::Binary(BinaryOp::Remainder, count, interval), location),
             Instruction { result: None, op: Op::Store(place, rest), location },
             define(zero, Op::Constant(0), location),
             define(is_due, Op::Binary(BinaryOp::Equal, rest, zero), location),
         ];
-        begin_at_nought(body, slot, location);
+        zero_initialise(body, slot, location);
         push(
             body,
             Vec::new(),
             code,
-            Terminator::Branch { condition: is_due, then: refused.clone(), otherwise: to(first) },
+            Terminator::Branch { condition: is_due, then: bypass.clone(), otherwise: to(first) },
             location,
         )
     }
 }
 
-/// A slot that is no variable's.
-pub(super) fn slot(ty: TypeId) -> Slot {
+/// A slot without a variable.
+pub(super) fn unnamed_slot(ty: TypeId) -> Slot {
     Slot { ty, name: None }
 }
 
-/// Numbers in a slot begin at nought with the process.
-fn begin_at_nought(body: &mut Body, slot: SlotId, location: Location) {
+/// Zeroes a slot at the start of the process.
+fn zero_initialise(body: &mut Body, slot: SlotId, location: Location) {
     let start = value(body, TypeTable::U32);
-    let whole = Place { base: Base::Slot(slot), path: Vec::new() };
+    let place = Place { base: Base::Slot(slot), path: Vec::new() };
     body.blocks[0].instructions.splice(
         0..0,
         [
             define(start, Op::Constant(0), location),
-            Instruction { result: None, op: Op::Fill(whole, Operand::Value(start)), location },
+            Instruction { result: None, op: Op::Fill(place, Operand::Value(start)), location },
         ],
     );
 }

@@ -1,12 +1,12 @@
-//! Fast paths that are C functions ("Fast Paths in Concurrent Programs", sections 1 and 6: manual fast paths): the code of
-//! such a path hands the function what its members know, calls it, and leaves where it says.
+//! Fast paths that are C functions ("Fast Paths in Concurrent Programs", sections 1 and 6: manual fast paths). The code of
+//! such a path passes the members' variables to the function, calls it, and exits as its return value says.
 //!
 //! ```text
-//!   enter --> state.P_x = x of P ..          scalars that matter at the start or at an exit
-//!             where = f(&state, &array of P ..)
-//!             switch (where): 0 --> leave: everybody is where the path starts
-//!                             k --> leave: everybody is at its k-th exit
-//!                             else  fault range
+//!   enter --> state.P_x = x of P ..          scalars that are live at the start or at an exit
+//!             exit = f(&state, &array of P ..)
+//!             switch (exit): 0 --> leave: every member is at its start
+//!                            k --> leave: every member is at its k-th exit
+//!                            else  fault range
 //! ```
 
 use crate::path_spec::{PathElement, PathSpec, ProgramPoint};
@@ -26,25 +26,25 @@ pub(super) fn body(
     program: &mut Program,
     group: &Group<'_>,
     course: &Course,
-    of: &PathSpec,
+    spec: &PathSpec,
     function: &SmolStr,
 ) -> Result<Body, Refusal> {
-    let mut manual = Manual { group, of, table: &program.types, starts: Vec::new(), exits: Vec::new() };
-    manual.starts = (0..of.members.len()).map(|member| course.start(member).0).collect();
-    let rounds = of.members.iter().map(|part| part.exit.len()).max().unwrap_or(0);
-    for round in 0..rounds {
-        let stops = of.members.iter().enumerate().map(|(member, part)| match part.exit.get(round) {
-            Some(exit) => manual.stop(member, exit),
+    let mut manual = ManualPath { group, spec, table: &program.types, starts: Vec::new(), exits: Vec::new() };
+    manual.starts = (0..spec.members.len()).map(|member| course.start(member).0).collect();
+    let exit_count = spec.members.iter().map(|part| part.exit.len()).max().unwrap_or(0);
+    for number in 0..exit_count {
+        let resume_blocks = spec.members.iter().enumerate().map(|(member, part)| match part.exit.get(number) {
+            Some(exit) => manual.resume_block(member, exit),
             None => Ok(manual.starts[member]),
         });
-        let stops = stops.collect::<Result<Vec<BlockId>, Refusal>>()?;
-        manual.exits.push(stops);
+        let resume_blocks = resume_blocks.collect::<Result<Vec<BlockId>, Refusal>>()?;
+        manual.exits.push(resume_blocks);
     }
     let (fields, slots) = (manual.fields()?, manual.slots()?);
     let entry = manual.entry();
     let parts = fields.iter().map(|field| (field.name.clone(), Some(field.ty))).collect();
     let (exits, starts) = (manual.exits.clone(), manual.starts.clone());
-    let aggregate = Aggregate { name: Some(SmolStr::from(format!("{}_state", of.name))), parts };
+    let aggregate = Aggregate { name: Some(SmolStr::from(format!("{}_state", spec.name))), parts };
     let aggregate = program.types.add_aggregate(aggregate);
     let state_type = program.types.intern(Type::Record(aggregate));
     let mut body = Body { values: entry.values, slots: Vec::new(), blocks: Vec::new() };
@@ -59,15 +59,15 @@ pub(super) fn body(
         result: Some(TypeTable::U32),
     });
     let mut writer =
-        Writer { group, body, fields: &fields, taken: entry.taken, state, location: of.location, exits: 0 };
+        Writer { group, body, fields: &fields, captured: entry.captured, state, location: spec.location, exits: 0 };
     writer.call(ExternId(program.externs.len() as u32 - 1), &slots, entry.parameters);
-    for stops in std::iter::once(&starts).chain(&exits) {
-        writer.leave(stops);
+    for resume_blocks in std::iter::once(&starts).chain(&exits) {
+        writer.leave(resume_blocks);
     }
     Ok(writer.finish())
 }
 
-/// A variable that the function is given in its record: its name there, whose it is, and its type.
+/// A variable in the record that is passed to the function: its name there, its member, and its type.
 struct Field {
     name: SmolStr,
     member: usize,
@@ -75,26 +75,26 @@ struct Field {
     ty: TypeId,
 }
 
-struct Manual<'m, 'p> {
+struct ManualPath<'m, 'p> {
     group: &'m Group<'p>,
-    of: &'m PathSpec,
+    spec: &'m PathSpec,
     table: &'m TypeTable,
     /// Per member: the block it starts at.
     starts: Vec<BlockId>,
-    /// Per exit, per member: the block it goes on at.
+    /// Per exit, per member: the block it resumes at.
     exits: Vec<Vec<BlockId>>,
 }
 
-/// What the path takes: parameters of its entry, and per member which value of its own each is.
+/// The parameters of the path's entry, and per member the own value that each stands for.
 struct Entry {
     values: Vec<ValueData>,
     parameters: Vec<Value>,
-    taken: Vec<Vec<(Value, Value)>>,
+    captured: Vec<Vec<(Value, Value)>>,
 }
 
-impl Manual<'_, '_> {
-    /// The block at which a member goes on before a statement.
-    fn stop(&self, member: usize, exit: &PathElement) -> Result<BlockId, Refusal> {
+impl ManualPath<'_, '_> {
+    /// The block at which a member resumes, before a statement.
+    fn resume_block(&self, member: usize, exit: &PathElement) -> Result<BlockId, Refusal> {
         let body = self.group.body(member);
         let found = match exit.point {
             ProgramPoint::Site(site) => self.group.wait_of(member, site),
@@ -106,20 +106,20 @@ impl Manual<'_, '_> {
         found.ok_or_else(|| self.refuse(member, "an exit that is never reached"))
     }
 
-    /// Each stop of each member.
-    fn stops(&self, member: usize) -> impl Iterator<Item = BlockId> {
-        std::iter::once(self.starts[member]).chain(self.exits.iter().map(move |stops| stops[member]))
+    /// The blocks at which a member resumes: its start and its exits.
+    fn resume_blocks(&self, member: usize) -> impl Iterator<Item = BlockId> {
+        std::iter::once(self.starts[member]).chain(self.exits.iter().map(move |resume_blocks| resume_blocks[member]))
     }
 
-    /// The scalars with names that matter at a start or exit. What cannot be handed over has to be the same at both.
+    /// The named scalars that are live at a start or exit. Any other value has to be the same at both.
     fn fields(&self) -> Result<Vec<Field>, Refusal> {
         let mut fields: Vec<Field> = Vec::new();
-        for member in 0..self.of.members.len() {
+        for member in 0..self.spec.members.len() {
             let body = self.group.body(member);
             let at_start = self.group.live_values(member, self.starts[member]);
-            for stop in self.stops(member) {
+            for block in self.resume_blocks(member) {
                 let mut here: BTreeSet<&SmolStr> = BTreeSet::new();
-                for value in self.group.live_values(member, stop) {
+                for value in self.group.live_values(member, block) {
                     let ValueData { ty, name } = &body.values[value.0 as usize];
                     match name {
                         Some(variable) if self.table.is_scalar(*ty) => {
@@ -134,8 +134,8 @@ impl Manual<'_, '_> {
                             }
                         }
                         Some(_) | None => {
-                            if !at_start.contains(&value) && fixed(body, value).is_none() {
-                                return Err(self.refuse(member, "a value at its exit that C cannot be given"));
+                            if !at_start.contains(&value) && constant_definition(body, value).is_none() {
+                                return Err(self.refuse(member, "a value at its exit that cannot be passed to C"));
                             }
                         }
                     }
@@ -145,22 +145,22 @@ impl Manual<'_, '_> {
         Ok(fields)
     }
 
-    /// The aggregates with names that matter at a start or exit, as slots of the path.
+    /// The named aggregates that are live at a start or exit, as slots of the path.
     fn slots(&self) -> Result<Vec<SlotId>, Refusal> {
         let mut slots = Vec::new();
         let mut first = 0;
-        for member in 0..self.of.members.len() {
+        for member in 0..self.spec.members.len() {
             let body = self.group.body(member);
             let of_regions = region_slots(body);
             let at_start = self.group.live_slots(member, self.starts[member]);
             let all: BTreeSet<SlotId> =
-                self.stops(member).flat_map(|stop| self.group.live_slots(member, stop)).collect();
+                self.resume_blocks(member).flat_map(|block| self.group.live_slots(member, block)).collect();
             for slot in all.into_iter().filter(|slot| !of_regions.contains(slot)) {
                 let Slot { ty, name } = &body.slots[slot.0 as usize];
                 if name.is_some() && !has_boxes(self.table, *ty) {
                     slots.push(SlotId(first + slot.0));
                 } else if !at_start.contains(&slot) {
-                    return Err(self.refuse(member, "a value at its exit that C cannot be given"));
+                    return Err(self.refuse(member, "a value at its exit that cannot be passed to C"));
                 }
             }
             first += body.slots.len() as u32;
@@ -169,22 +169,22 @@ impl Manual<'_, '_> {
     }
 
     fn entry(&self) -> Entry {
-        let mut entry = Entry { values: Vec::new(), parameters: Vec::new(), taken: Vec::new() };
+        let mut entry = Entry { values: Vec::new(), parameters: Vec::new(), captured: Vec::new() };
         for (member, start) in self.starts.iter().enumerate() {
-            let mut taken = Vec::new();
+            let mut captured = Vec::new();
             for own in self.group.live_values(member, *start) {
                 entry.values.push(self.group.body(member).values[own.0 as usize].clone());
                 let value = Value(entry.values.len() as u32 - 1);
                 entry.parameters.push(value);
-                taken.push((own, value));
+                captured.push((own, value));
             }
-            entry.taken.push(taken);
+            entry.captured.push(captured);
         }
         entry
     }
 
     fn refuse(&self, member: usize, what: &'static str) -> Refusal {
-        Refusal::Unsupported { process: self.group.process(member), what, location: self.of.location }
+        Refusal::Unsupported { process: self.group.process(member), what, location: self.spec.location }
     }
 }
 
@@ -192,10 +192,10 @@ struct Writer<'w, 'p> {
     group: &'w Group<'p>,
     body: Body,
     fields: &'w [Field],
-    taken: Vec<Vec<(Value, Value)>>,
+    captured: Vec<Vec<(Value, Value)>>,
     state: SlotId,
     location: Location,
-    /// Ways out so far.
+    /// Exits so far.
     exits: u32,
 }
 
@@ -206,17 +206,17 @@ impl Writer<'_, '_> {
         for (number, field) in self.fields.iter().enumerate() {
             let own = &self.group.body(field.member).values;
             let is_it = |(value, _): &&(Value, Value)| own[value.0 as usize].name.as_ref() == Some(&field.variable);
-            let taken = self.taken[field.member].iter().find(is_it).map(|(_, taken)| *taken);
-            // What does not matter at the start is nought.
-            let value = taken.unwrap_or_else(|| {
+            let captured = self.captured[field.member].iter().find(is_it).map(|(_, captured)| *captured);
+            // A variable that is dead at the start is passed as zero.
+            let value = captured.unwrap_or_else(|| {
                 let zero = self.value(field.ty);
                 code.push(self.define(zero, Op::Constant(0)));
                 zero
             });
             code.push(self.instruction(None, Op::Store(self.field(number), value)));
         }
-        let whole = |slot: SlotId| Operand::Place(Place { base: Base::Slot(slot), path: Vec::new() });
-        let arguments = std::iter::once(self.state).chain(slots.iter().copied()).map(whole).collect();
+        let operand = |slot: SlotId| Operand::Place(Place { base: Base::Slot(slot), path: Vec::new() });
+        let arguments = std::iter::once(self.state).chain(slots.iter().copied()).map(operand).collect();
         let result = self.value(TypeTable::U32);
         code.push(self.define(result, Op::CallExtern { function, arguments, to: None }));
         let switch = Terminator::Switch { value: result, cases: Vec::new(), default: to(BlockId(1)) };
@@ -224,25 +224,27 @@ impl Writer<'_, '_> {
         self.push(Vec::new(), Vec::new(), Terminator::Fault(Fault::Range));
     }
 
-    /// The block that leaves with every member at its stop; the next case of the switch.
-    fn leave(&mut self, stops: &[BlockId]) {
+    /// The block that exits with every member at its block of `resume_blocks`; the next case of the switch.
+    fn leave(&mut self, resume_blocks: &[BlockId]) {
         let mut code = Vec::new();
         let mut resumes = Vec::new();
-        for (member, stop) in stops.iter().enumerate() {
+        for (member, block) in resume_blocks.iter().enumerate() {
             let mut values = Vec::new();
-            for own in self.group.live_values(member, *stop) {
+            for own in self.group.live_values(member, *block) {
                 let ValueData { ty, name } = self.group.body(member).values[own.0 as usize].clone();
                 let field = self.fields.iter().position(|field| {
                     field.member == member && name.as_ref() == Some(&field.variable) && field.ty == ty
                 });
-                let taken = self.taken[member].iter().find(|(value, _)| *value == own).map(|(_, taken)| *taken);
-                let becomes = match (field, taken) {
-                    (None, Some(taken)) => taken,
+                let captured =
+                    self.captured[member].iter().find(|(value, _)| *value == own).map(|(_, captured)| *captured);
+                let becomes = match (field, captured) {
+                    (None, Some(captured)) => captured,
                     (field, _) => {
                         let value = self.value(ty);
                         let op = match field {
                             Some(number) => Op::Load(self.field(number)),
-                            None => fixed(self.group.body(member), own).expect("asked for with the fields"),
+                            None => constant_definition(self.group.body(member), own)
+                                .expect("`fields` refuses other values"),
                         };
                         code.push(self.define(value, op));
                         value
@@ -250,7 +252,7 @@ impl Writer<'_, '_> {
                 };
                 values.push((own, becomes));
             }
-            resumes.push(Resume { to: *stop, values });
+            resumes.push(Resume { to: *block, values });
         }
         let mut resumes = resumes.into_iter();
         let trigger = resumes.next().expect("a path has a first process");
@@ -259,7 +261,7 @@ impl Writer<'_, '_> {
         self.exits += 1;
         let block = self.push(Vec::new(), code, Terminator::Leave(Leave { path: PathId(0), exit, trigger, members }));
         let Terminator::Switch { cases, .. } = &mut self.body.blocks[0].terminator else {
-            unreachable!("the call ends in a switch")
+            unreachable!("`call` ends in a switch")
         };
         cases.push((cases.len() as i128, to(block)));
     }
@@ -295,8 +297,8 @@ fn to(block: BlockId) -> Edge {
     Edge { to: block, arguments: Vec::new() }
 }
 
-/// What always computes a value, if it is the same in every run of its process.
-fn fixed(body: &Body, value: Value) -> Option<Op> {
+/// The operation that defines a value, if it is a constant.
+fn constant_definition(body: &Body, value: Value) -> Option<Op> {
     let mut instructions = body.blocks.iter().flat_map(|block| &block.instructions);
     instructions.find(|instruction| instruction.result == Some(value)).and_then(|instruction| match instruction.op {
         Op::Constant(constant) => Some(Op::Constant(constant)),

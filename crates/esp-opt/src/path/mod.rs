@@ -1,129 +1,132 @@
-//! Fast paths ("Fast Paths in Concurrent Programs", section 4; reference, section 10): what several instances do along
-//! a specified path becomes code of the first of them, entered by a test behind its start and left by exits and aborts
-//! that give every instance its values back. The processes stay as they are, behind it, always.
+//! Fast paths ("Fast Paths in Concurrent Programs", section 4; reference, section 10): what several instances do along a
+//! specified path becomes straight code of the first of them, the trigger. A test behind the trigger's start enters it;
+//! exits restore every member's state (as deoptimization does) and continue with the general code, which remains.
 //!
 //! ```text
-//!   specification, per process   statements, start, follows, exit
-//!   split      blocks of the members end where a path may be left
-//!   product    the members' code along the path, on the product explorer
-//!   entry      what is known of values when it begins
-//!   alike      values that stay equal if they are when it begins
-//!   bound      no loop of it runs for ever
-//!   back_off   whether it was left too early to pay, and what comes of that
-//!   insert     the code, its entry test, and who is taken along
+//!   path_spec            per process: statements of interest, start, path expression, exits
+//!   split                splits the members' blocks at the places where a path may exit
+//!   product              the members' code along the path, by the product explorer
+//!   entry_facts          facts on values at the entry
+//!   equivalence          specialisation on values that remain equal if they are equal at the entry
+//!   iteration_limit      bounds every loop of the path
+//!   back_off             bypasses a path that exits too early to pay
+//!   insert               the code, its entry test, and the capture of the members
+//!   manual               paths that are C functions
+//!   observes_absence     refuses paths whose side exits a `pri alt` or `else` could observe
 //! ```
 
-mod alike;
 mod back_off;
-mod bound;
-mod entry;
+mod entry_facts;
+mod equivalence;
 mod insert;
+mod iteration_limit;
 mod manual;
-mod passed_by;
+mod observes_absence;
 mod split;
 
+use crate::channel_ranges::ranges_of_processes;
 use crate::facts::Fact;
 use crate::limits::{LimitKind, Limits, ProductLimits, code_size};
-use crate::messages::ranges_of_all;
 use crate::passes;
 use crate::path_exit::{ExitReason, IterationCountPlacement, PathExit};
 use crate::path_spec::{PathSpec, ProgramPoint};
 use crate::placement::MemberPlacement;
 use crate::product::{Course, Followed, Group, Leaving, NodeEnd, follow};
 use crate::refusal::Refusal;
+use equivalence::InitialConstants;
+use insert::EntryGuards;
 use quaject_esp_ir::ir::{BlockId, Body, Location, ProcessId, Program, SlotId, Terminator, TypeTable, Value};
 use smol_str::SmolStr;
 
 pub use back_off::BackOff;
 
-/// How paths are made.
+/// How paths are formed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Whether overflow is a fault.
     pub checked: bool,
-    /// How large the product of a path may become.
+    /// The limits on the product of a path.
     pub limits: Limits,
-    /// Where runs are counted.
+    /// Where iterations are counted.
     pub iteration_counts: IterationCountPlacement,
-    /// What becomes of paths that are C functions.
-    pub manual: Manual,
-    /// What comes of a path that is left early again and again.
+    /// The treatment of paths that are C functions.
+    pub manual: ManualPaths,
+    /// Whether a path that exits early is bypassed for a while.
     pub back_off: BackOff,
 }
 
-/// What becomes of paths that are C functions.
+/// The treatment of paths that are C functions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Manual {
+pub enum ManualPaths {
     /// The program calls them.
     #[default]
-    Called,
-    /// The general path runs: there are no C functions.
-    LeftOut,
+    Call,
+    /// The general code runs instead: C functions are not available.
+    Omit,
 }
 
-/// What became of a specification.
+/// The result for one specification.
 #[derive(Clone, Debug)]
 pub struct Extraction {
     /// The path's name.
     pub name: SmolStr,
     /// Its members' names.
     pub members: Vec<String>,
-    /// What was made, or why nothing was.
-    pub result: Result<Made, Refusal>,
+    /// The path, or why there is none.
+    pub result: Result<FormedPath, Refusal>,
 }
 
-/// A path that was made.
+/// A path that was formed.
 #[derive(Clone, Debug)]
-pub struct Made {
+pub struct FormedPath {
     /// Nodes of the product.
     pub nodes: usize,
-    /// Where it is left, but for the bound: ways out are numbered as these and `limit_exits` behind them. Of a C function
-    /// nothing is known, but that its ways out are numbered as what it returns.
+    /// Its exits but for the iteration limit; exits are numbered as these and then `limit_exits`. Those of a C function
+    /// are unknown, and numbered by its return values.
     pub exits: Vec<PathExit>,
-    /// Where it is left because of the bound.
+    /// Its exits at the iteration limit.
     pub limit_exits: Vec<PathExit>,
-    /// Where members stand when one goes on: every state that the paper's figure 6 draws is among them.
+    /// The members' locations at each node: all states of the paper's figure 6 are among them.
     pub states: Vec<Vec<Location>>,
-    /// If there is a choice on the path: every how many entries it is declined.
-    pub decline: Option<u32>,
-    /// Most iterations of a run, and most instructions of one iteration: a run ends after their product.
-    pub bound: u32,
+    /// If there is a choice on the path: it is bypassed at every such entry test.
+    pub bypass_interval: Option<u32>,
+    /// The maximal iterations of a run; a run executes at most this many times `instructions`.
+    pub max_iterations: u32,
     /// Instructions of the path.
     pub instructions: usize,
-    /// The C function that is the path: nothing is known of what it does.
+    /// The C function that implements the path.
     pub function: Option<SmolStr>,
-    /// Statements of `follows` and `exit` that no run comes to on the path: by member, with their places.
-    pub unreached: Vec<(usize, Location)>,
+    /// Statements of `follows` and `exit` that no run reaches on the path: by member, with their locations.
+    pub unreachable: Vec<(usize, Location)>,
 }
 
-/// What [`extract`] makes.
+/// The result of [`extract`].
 #[derive(Clone, Debug)]
 pub struct Extracted {
-    /// The program with its paths; as it was, if none was made.
+    /// The program with its paths; unchanged if none was formed.
     pub program: Program,
-    /// The program without paths, its blocks cut as in `program`, where they come first and values, slots and sites
-    /// have the same numbers: what the paths are to be compared with.
+    /// The program without paths, its blocks split as in `program`: there the blocks come first, and values, slots and
+    /// sites have the same numbers. A refinement check compares the two.
     pub without: Program,
-    /// What became of each specification.
+    /// The result for each specification.
     pub extractions: Vec<Extraction>,
 }
 
-/// Paths of one program: each is code of its trigger, which whoever looks at the trigger walks for each of them.
-const MOST_PATHS: usize = 32;
+/// Paths of one program. Each is code of its trigger, which every analysis of that process traverses.
+const MAX_PATHS: usize = 32;
 
-/// Makes every path that can be made, but no more than 32.
+/// Forms every path that can be formed, up to 32.
 pub fn extract(program: &Program, specifications: &[PathSpec], options: Options) -> Extracted {
-    let (specifications, mut extractions) = possible(program, specifications);
+    let (specifications, mut extractions) = separate_fused(program, specifications);
     let source = split::split(program, &specifications);
     let mut result = source.clone();
-    let known = ranges_of_all(&source, options.checked);
-    for specification in &specifications {
-        let made = match result.paths.len() {
-            MOST_PATHS.. => Err(Refusal::LimitExceeded { kind: LimitKind::Paths, limit: MOST_PATHS, costliest: None }),
-            _ => one(&source, &mut result, specification, &known, options),
+    let ranges = ranges_of_processes(&source, options.checked);
+    for spec in &specifications {
+        let formed = match result.paths.len() {
+            MAX_PATHS.. => Err(Refusal::LimitExceeded { kind: LimitKind::Paths, limit: MAX_PATHS, costliest: None }),
+            _ => form_path(&source, &mut result, spec, &ranges, options),
         };
-        let members = specification.members.iter().map(|part| program.instance_name(part.instance)).collect();
-        extractions.push(Extraction { name: specification.name.clone(), members, result: made });
+        extractions.push(extraction(program, spec, formed));
     }
     if result.paths.is_empty() {
         return Extracted { program: program.clone(), without: program.clone(), extractions };
@@ -131,58 +134,104 @@ pub fn extract(program: &Program, specifications: &[PathSpec], options: Options)
     Extracted { program: result, without: source, extractions }
 }
 
-/// What is said of specifications of which none is made, for this reason or as their processes are fused.
-pub fn refused(program: &Program, specifications: &[PathSpec], refusal: &Refusal) -> Vec<Extraction> {
-    let (specifications, mut extractions) = possible(program, specifications);
-    extractions.extend(specifications.iter().map(|specification| {
-        let members = specification.members.iter().map(|part| program.instance_name(part.instance)).collect();
-        Extraction { name: specification.name.clone(), members, result: Err(refusal.clone()) }
-    }));
+/// The results if no path is formed, for this reason or because its processes are fused.
+pub fn refuse_all(program: &Program, specifications: &[PathSpec], refusal: &Refusal) -> Vec<Extraction> {
+    let (specifications, mut extractions) = separate_fused(program, specifications);
+    extractions.extend(specifications.iter().map(|spec| extraction(program, spec, Err(refusal.clone()))));
     extractions
 }
 
-/// The specifications of processes that are not parts of others, and what is said of the rest.
-fn possible(program: &Program, specifications: &[PathSpec]) -> (Vec<PathSpec>, Vec<Extraction>) {
+fn extraction(program: &Program, spec: &PathSpec, result: Result<FormedPath, Refusal>) -> Extraction {
+    let members = spec.members.iter().map(|part| program.instance_name(part.instance)).collect();
+    Extraction { name: spec.name.clone(), members, result }
+}
+
+/// The specifications of processes that are not members of fused ones, and the refusals of the rest.
+fn separate_fused(program: &Program, specifications: &[PathSpec]) -> (Vec<PathSpec>, Vec<Extraction>) {
     let fused: Vec<ProcessId> = program.processes.iter().flat_map(|process| process.members.iter().copied()).collect();
     let (mut possible, mut refused) = (Vec::new(), Vec::new());
-    for specification in specifications {
-        let mut processes = specification.members.iter().map(|part| process_of(program, part.instance));
+    for spec in specifications {
+        let mut processes = spec.members.iter().map(|part| process_of(program, part.instance));
         match processes.find(|process| fused.contains(process)) {
-            None => possible.push(specification.clone()),
-            Some(process) => {
-                let members = specification.members.iter().map(|part| program.instance_name(part.instance)).collect();
-                let result = Err(Refusal::AlreadyFused { process });
-                refused.push(Extraction { name: specification.name.clone(), members, result });
-            }
+            None => possible.push(spec.clone()),
+            Some(process) => refused.push(extraction(program, spec, Err(Refusal::AlreadyFused { process }))),
         }
     }
     (possible, refused)
 }
 
-/// Makes one path; `known` is what is always so of the values of each process.
-fn one(
+/// Forms one path and inserts it. `ranges`: per process, the facts that always hold of its values.
+fn form_path(
     source: &Program,
     result: &mut Program,
-    of: &PathSpec,
-    known: &[Vec<Option<Fact>>],
+    spec: &PathSpec,
+    ranges: &[Vec<Option<Fact>>],
     options: Options,
-) -> Result<Made, Refusal> {
-    let instances: Vec<u32> = of.members.iter().map(|part| part.instance).collect();
+) -> Result<FormedPath, Refusal> {
+    let instances: Vec<u32> = spec.members.iter().map(|part| part.instance).collect();
     let group = Group::of_instances(source, &instances, options.checked);
-    let course = Course::new(&group, of)?;
-    if let Some(function) = &of.function {
-        return manual(source, result, &group, &course, of, function, options.manual);
+    let course = Course::new(&group, spec)?;
+    if let Some(function) = &spec.function {
+        return form_manual_path(source, result, &group, &course, spec, function, options.manual);
     }
-    let bounds = ProductLimits::new(&options.limits, usize::MAX);
-    let mut followed = follow(&group, &course, bounds, options.iteration_counts)?;
-    // What is known of messages removes code after the exploration; before, it would only multiply states.
-    followed.given = given(&group, &course, known);
-    let starts = starts(source, &group, &course);
-    let compared =
-        alike::compare(&followed.body, &followed.ends, &starts, &source.types, options.checked, &followed.given);
-    // It is left where it begins then, which is not always possible.
-    if let Some((body, end)) = compared
-        && passed_by::passed_by(source, of, &body).is_ok()
+    let limits = ProductLimits::new(&options.limits, usize::MAX);
+    let mut followed = follow(&group, &course, limits, options.iteration_counts)?;
+    // Facts from messages remove code after the exploration; in it, they would only multiply states.
+    followed.given = entry_facts_of(&group, &course, ranges);
+    let constants = initial_constants(source, &group, &course);
+    specialise_on_equality(source, spec, &mut followed, &constants, options.checked);
+    let exits = number_exits(&mut followed);
+    let lengths = length_slots(source, &group, &course);
+    entry_facts::refine_entry_facts(&mut followed.body, &source.types, &followed.given, &lengths);
+    let unreachable = followed.unreached.iter();
+    let unreachable = unreachable.map(|(member, point)| (*member, location_of(source, spec, *member, *point)));
+    let formed = FormedPath {
+        nodes: followed.nodes,
+        exits: followed.exits.clone(),
+        limit_exits: exits[followed.exits.len()..].to_vec(),
+        states: followed.states.clone(),
+        bypass_interval: followed.has_choice.then_some(spec.bypass_interval),
+        max_iterations: spec.max_iterations,
+        instructions: 0,
+        function: None,
+        unreachable: unreachable.collect(),
+    };
+    let has_choice = followed.has_choice;
+    let back_off_slot = match options.back_off {
+        BackOff::On => {
+            let ty = result.types.intern(back_off::state_type());
+            Some(back_off::record_progress(&mut followed.body, ty, &followed.leaves, &followed.ends))
+        }
+        BackOff::Off => None,
+    };
+    let (body, initial_count) = iteration_limit::limit_iterations(
+        followed.body,
+        &followed.ends,
+        &result.types,
+        spec.max_iterations,
+        options.iteration_counts,
+    );
+    let body = clean_path_body(body, &result.types, options.checked, &followed.given);
+    observes_absence::refuse_observers(source, spec, &body)?;
+    let instructions = code_size(&body);
+    let guards = EntryGuards { has_choice, back_off: back_off_slot.map(|slot| (slot, initial_count)) };
+    insert::insert(result, &group, &course, spec, body, guards);
+    Ok(FormedPath { instructions, ..formed })
+}
+
+/// Specialises the path on values that remain equal if they are equal at its entry, if that is worth a comparison. The
+/// path then has a side exit at its entry, which is refused in some programs.
+fn specialise_on_equality(
+    source: &Program,
+    spec: &PathSpec,
+    followed: &mut Followed,
+    constants: &[InitialConstants],
+    checked: bool,
+) {
+    let specialised =
+        equivalence::specialise(&followed.body, &followed.ends, constants, &source.types, checked, &followed.given);
+    if let Some((body, end)) = specialised
+        && observes_absence::refuse_observers(source, spec, &body).is_ok()
     {
         let block = BlockId(followed.body.blocks.len() as u32);
         let exit = PathExit { reason: ExitReason::ValuesDiffer, at: followed.ends[end].at.clone() };
@@ -191,138 +240,107 @@ fn one(
         followed.exits.push(exit);
         followed.exits.sort();
     }
-    let ways_out = number(&mut followed);
-    entry::sharpen(&mut followed.body, &source.types, &followed.given, &lengths(source, &group, &course));
-    let made = Made {
-        nodes: followed.nodes,
-        exits: followed.exits.clone(),
-        limit_exits: ways_out[followed.exits.len()..].to_vec(),
-        states: followed.states.clone(),
-        decline: followed.has_choice.then_some(of.bypass_interval),
-        bound: of.max_iterations,
-        instructions: 0,
-        function: None,
-        unreached: followed
-            .unreached
-            .iter()
-            .map(|(member, point)| (*member, place(source, of, *member, *point)))
-            .collect(),
-    };
-    let has_choice = followed.has_choice;
-    let notes = match options.back_off {
-        BackOff::On => {
-            let ty = result.types.intern(back_off::notes());
-            Some(back_off::note(&mut followed.body, ty, &followed.leaves, &followed.ends))
-        }
-        BackOff::Off => None,
-    };
-    let (body, bound) =
-        bound::bound(followed.body, &followed.ends, &result.types, of.max_iterations, options.iteration_counts);
-    let body = clean(body, &result.types, options.checked, &followed.given);
-    passed_by::passed_by(source, of, &body)?;
-    let instructions = code_size(&body);
-    insert::insert(
-        result,
-        &group,
-        &course,
-        of,
-        body,
-        insert::Refusals { has_choice, notes: notes.map(|slot| (slot, bound)) },
-    );
-    Ok(Made { instructions, ..made })
 }
 
-/// Numbers the ways out in the code of a path: those that are known, then the bound at each node.
-fn number(followed: &mut Followed) -> Vec<PathExit> {
-    let mut ways_out = followed.exits.clone();
-    let bound = |end: &NodeEnd| PathExit { reason: ExitReason::IterationLimit, at: end.at.clone() };
-    let bounds: Vec<(BlockId, PathExit)> = followed.ends.iter().map(|end| (end.stub, bound(end))).collect();
+/// Numbers the exits in the code of a path: first those of `followed.exits`, then the iteration limit at each node.
+fn number_exits(followed: &mut Followed) -> Vec<PathExit> {
+    let mut exits = followed.exits.clone();
+    let at_limit = |end: &NodeEnd| PathExit { reason: ExitReason::IterationLimit, at: end.at.clone() };
+    let limits: Vec<(BlockId, PathExit)> = followed.ends.iter().map(|end| (end.stub, at_limit(end))).collect();
     let others = followed.leaves.iter().map(|leaving| (leaving.block, leaving.exit.clone()));
-    for (block, exit) in others.chain(bounds) {
-        let known = ways_out.iter().position(|known| *known == exit);
+    for (block, exit) in others.chain(limits) {
+        let known = exits.iter().position(|known| *known == exit);
         let number = known.unwrap_or_else(|| {
-            ways_out.push(exit);
-            ways_out.len() - 1
+            exits.push(exit);
+            exits.len() - 1
         });
         if let Terminator::Leave(leave) = &mut followed.body.blocks[block.0 as usize].terminator {
             leave.exit = number as u32;
         }
     }
-    ways_out
+    exits
 }
 
-/// Per parameter of a path's entry block: what is always so of it in its process.
-fn given(group: &Group<'_>, course: &Course, known: &[Vec<Option<Fact>>]) -> Vec<Option<Fact>> {
-    let placed = group.placement(course);
+/// Per parameter of a path's entry block: the fact that always holds of it in its process.
+fn entry_facts_of(group: &Group<'_>, course: &Course, ranges: &[Vec<Option<Fact>>]) -> Vec<Option<Fact>> {
+    let placements = group.placement(course);
     let of_member = |member: &MemberPlacement| {
         let process = member.process.0 as usize;
-        member.values.iter().map(move |value| known[process][value.0 as usize].clone()).collect::<Vec<_>>()
+        member.values.iter().map(move |value| ranges[process][value.0 as usize].clone()).collect::<Vec<_>>()
     };
-    placed.iter().flat_map(of_member).collect()
+    placements.iter().flat_map(of_member).collect()
 }
 
-/// Per parameter of a path's entry block: the constants it begins with in its process.
-fn starts(source: &Program, group: &Group<'_>, course: &Course) -> Vec<alike::Starts> {
-    let mut starts = Vec::new();
+/// Per parameter of a path's entry block: the constants it is initialised with in its process.
+fn initial_constants(source: &Program, group: &Group<'_>, course: &Course) -> Vec<InitialConstants> {
+    let mut constants = Vec::new();
     for member in group.placement(course) {
-        let of_process = alike::starts(&source.processes[member.process.0 as usize].body);
-        starts.extend(member.values.iter().map(|value| of_process.get(value).cloned().unwrap_or_default()));
+        let of_process = equivalence::initial_constants(&source.processes[member.process.0 as usize].body);
+        constants.extend(member.values.iter().map(|value| of_process.get(value).cloned().unwrap_or_default()));
     }
-    starts
+    constants
 }
 
-/// Per parameter of a path's entry block: the slot it is the length of, if it is one of some slot.
-fn lengths(source: &Program, group: &Group<'_>, course: &Course) -> Vec<Option<SlotId>> {
+/// Per parameter of a path's entry block: the slot whose length it is, if any.
+fn length_slots(source: &Program, group: &Group<'_>, course: &Course) -> Vec<Option<SlotId>> {
     let mut lengths = Vec::new();
     for member in group.placement(course) {
         let body = &source.processes[member.process.0 as usize].body;
-        let slot = |value: &Value| entry::length_of(body, *value, member.start.0);
-        let here = |slot: SlotId| SlotId(slot.0 + member.first_slot);
-        lengths.extend(member.values.iter().map(|value| slot(value).map(here)));
+        let slot = |value: &Value| entry_facts::length_of(body, *value, member.start.0);
+        let on_path = |slot: SlotId| SlotId(slot.0 + member.first_slot);
+        lengths.extend(member.values.iter().map(|value| slot(value).map(on_path)));
     }
     lengths
 }
 
-/// A path that is a C function.
-fn manual(
+/// Inserts a path that is a C function.
+fn form_manual_path(
     source: &Program,
     result: &mut Program,
     group: &Group<'_>,
     course: &Course,
-    of: &PathSpec,
+    spec: &PathSpec,
     function: &SmolStr,
-    manual: Manual,
-) -> Result<Made, Refusal> {
+    manual: ManualPaths,
+) -> Result<FormedPath, Refusal> {
     match manual {
-        Manual::Called => {}
-        Manual::LeftOut => return Err(Refusal::ManualPath { function: function.clone() }),
+        ManualPaths::Call => {}
+        ManualPaths::Omit => return Err(Refusal::ManualPath { function: function.clone() }),
     }
     let mut extended = result.clone();
-    let body = manual::body(&mut extended, group, course, of, function)?;
-    passed_by::passed_by(source, of, &body)?;
+    let body = manual::body(&mut extended, group, course, spec, function)?;
+    observes_absence::refuse_observers(source, spec, &body)?;
     *result = extended;
     let instructions = code_size(&body);
-    insert::insert(result, group, course, of, body, insert::Refusals { has_choice: false, notes: None });
-    let (exits, limit_exits, states, unreached) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let function = Some(function.clone());
-    Ok(Made { nodes: 0, exits, limit_exits, states, decline: None, bound: 0, instructions, function, unreached })
+    insert::insert(result, group, course, spec, body, EntryGuards { has_choice: false, back_off: None });
+    Ok(FormedPath {
+        nodes: 0,
+        exits: Vec::new(),
+        limit_exits: Vec::new(),
+        states: Vec::new(),
+        bypass_interval: None,
+        max_iterations: 0,
+        instructions,
+        function: Some(function.clone()),
+        unreachable: Vec::new(),
+    })
 }
 
-/// Where a statement of a part stands; of a label, its process.
-fn place(program: &Program, of: &PathSpec, member: usize, point: ProgramPoint) -> Location {
-    let process = &program.processes[process_of(program, of.members[member].instance).0 as usize];
+/// The location of a member's statement; for a label, that of its process.
+fn location_of(program: &Program, spec: &PathSpec, member: usize, point: ProgramPoint) -> Location {
+    let process = &program.processes[process_of(program, spec.members[member].instance).0 as usize];
     match point {
         ProgramPoint::Site(site) => process.sites[site.0 as usize].location,
         ProgramPoint::Label(_) => process.location,
     }
 }
 
-/// Tidies a path's code; its slots keep their numbers.
-fn clean(mut body: Body, types: &TypeTable, checked: bool, given: &[Option<Fact>]) -> Body {
+/// Cleans up a path's code; its slots keep their numbers.
+fn clean_path_body(mut body: Body, types: &TypeTable, checked: bool, entry_facts: &[Option<Fact>]) -> Body {
     let names: Vec<Option<SmolStr>> = body.slots.iter().map(|slot| slot.name.clone()).collect();
-    // Passes drop slots that have no name and are not used.
+    // Passes drop unused slots without a name.
     body.slots.iter_mut().for_each(|slot| slot.name = Some(SmolStr::default()));
-    let mut body = passes::clean_path(body, types, checked, given);
+    let mut body = passes::clean_path(body, types, checked, entry_facts);
     for (slot, name) in body.slots.iter_mut().zip(names) {
         slot.name = name;
     }

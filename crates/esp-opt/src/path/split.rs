@@ -1,6 +1,6 @@
-//! Splits blocks of the processes of fast paths so that whatever a path may stop before stands at the start of a block:
-//! waits, labels, tests, faults, ends, and instructions that may fault in a way that the path tests before. So every
-//! place to go on at is a block.
+//! Splits blocks of the processes of fast paths so that every place at which a path may exit is the start of a block:
+//! before waits, labels, tests, faults and ends, and before instructions whose faults the path checks beforehand. The
+//! members then resume at blocks.
 
 use super::process_of;
 use crate::path_spec::{PathSpec, ProgramPoint};
@@ -11,7 +11,7 @@ use quaject_esp_ir::ir::{
 };
 use std::collections::BTreeSet;
 
-/// The program with the processes of all specifications split.
+/// The program, with the processes of all specifications split.
 pub(super) fn split(program: &Program, specifications: &[PathSpec]) -> Program {
     let mut result = program.clone();
     let parts = || specifications.iter().flat_map(|specification| &specification.members);
@@ -31,7 +31,7 @@ pub(super) fn split(program: &Program, specifications: &[PathSpec]) -> Program {
         for start in triggers.filter(|part| process_of(program, part.instance) == process).map(|part| part.start.point)
         {
             if let ProgramPoint::Site(site) = start {
-                open_start(body, site);
+                split_behind_start(body, site);
             }
         }
         for index in 0..body.blocks.len() {
@@ -43,8 +43,8 @@ pub(super) fn split(program: &Program, specifications: &[PathSpec]) -> Program {
     result
 }
 
-/// Behind the operation that a path starts with stands a block of its own, so that a test fits in.
-fn open_start(body: &mut Body, start: SiteId) {
+/// Gives the operation at which a path starts a successor block of its own, as a place for the entry test.
+fn split_behind_start(body: &mut Body, start: SiteId) {
     let of = |branch: &&Branch| match &branch.operation {
         Operation::In { site, .. } | Operation::Out { site, .. } => *site == start,
         Operation::After { .. } => false,
@@ -57,7 +57,7 @@ fn open_start(body: &mut Body, start: SiteId) {
     let next = Edge { to: BlockId(body.blocks.len() as u32), arguments: Vec::new() };
     let block = &mut body.blocks[then];
     if let (true, Terminator::Jump(edge)) = (block.instructions.is_empty(), &block.terminator)
-        // What an edge hands over is known behind it only.
+        // Arguments of an edge are available only behind it.
         && edge.arguments.is_empty()
     {
         return;
@@ -71,7 +71,7 @@ fn open_start(body: &mut Body, start: SiteId) {
     body.blocks.push(rest);
 }
 
-/// The blocks that run while an instance waits; they stay whole.
+/// The blocks of regions, which run while an instance waits; they are not split.
 fn region_blocks(body: &Body) -> BTreeSet<BlockId> {
     let waits = body.blocks.iter().filter_map(|block| block.terminator.as_wait());
     reachable_from(body, waits.flat_map(region_entries), Regions::Include).into_iter().collect()
@@ -84,7 +84,7 @@ fn split_block(types: &TypeTable, body: &mut Body, index: usize, labels: &BTreeS
         match &instruction.op {
             Op::Mark(label) if labels.contains(&label.0) => cuts.extend([position, position + 1]),
             Op::Test(..) => cuts.push(position + 1),
-            op if is_tested(types, body, op) => cuts.push(position),
+            op if is_checked_by_path(types, body, op) => cuts.push(position),
             _ => {}
         }
     }
@@ -105,7 +105,7 @@ fn split_block(types: &TypeTable, body: &mut Body, index: usize, labels: &BTreeS
     cuts.dedup();
     cuts.retain(|cut| *cut > 0);
     let (terminator, location) = (block.terminator.clone(), block.location);
-    // From the last cut back: each piece jumps to the one behind it.
+    // From the last cut back: each piece jumps to the next.
     let mut end = (terminator, location);
     for cut in cuts.into_iter().rev() {
         let rest = instructions.split_off(cut);
@@ -120,8 +120,8 @@ fn split_block(types: &TypeTable, body: &mut Body, index: usize, labels: &BTreeS
     (block.terminator, block.location) = end;
 }
 
-/// Whether a path tests before an instruction that it will not fault: indices, divisors, lengths, free objects.
-fn is_tested(types: &TypeTable, body: &Body, op: &Op) -> bool {
+/// Whether a path checks before an instruction that it does not fault: indices, divisors, lengths, free objects.
+fn is_checked_by_path(types: &TypeTable, body: &Body, op: &Op) -> bool {
     let may_fault = match op {
         Op::Binary(BinaryOp::Divide | BinaryOp::Remainder, _, _)
         | Op::Allocate(_)

@@ -1,21 +1,21 @@
-//! What became of groups of processes, in words.
+//! The results of fusion, in words.
 
-use crate::groups::{Attempt, Outcome};
+use crate::groups::{FusionAttempt, FusionOutcome};
 use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{ProcessId, Program};
 
-impl Attempt {
-    /// What became of them, in one line.
+impl FusionAttempt {
+    /// The result in one line.
     pub fn text(&self, program: &Program) -> String {
         let name = |process: &ProcessId| program.processes[process.0 as usize].name.as_str();
         let names = self.processes.iter().map(name).collect::<Vec<_>>().join(", ");
         match &self.outcome {
-            Outcome::Fused { nodes, instructions, before } => format!(
+            FusionOutcome::Fused { nodes, instructions, before } => format!(
                 "fused: {names}: one state machine of {nodes} states, {instructions} instructions instead of {before}"
             ),
-            Outcome::Divided(why) => format!("divided: {names}: together {}", why.text(program)),
-            Outcome::LeftOut(why) => {
-                let hint = match why {
+            FusionOutcome::Divided(refusal) => format!("divided: {names}: together {}", refusal.text(program)),
+            FusionOutcome::LeftOut(refusal) => {
+                let hint = match refusal {
                     Refusal::LimitExceeded { .. } => "together with the others, ",
                     Refusal::SharedChannel { .. }
                     | Refusal::Unsupported { .. }
@@ -25,10 +25,10 @@ impl Attempt {
                     | Refusal::ObservesAbsence { .. }
                     | Refusal::MayStarve { .. } => "",
                 };
-                format!("left out: {names}: {hint}{}", why.text(program))
+                format!("left out: {names}: {hint}{}", refusal.text(program))
             }
-            Outcome::Refused(why) => format!("not fused: {names}: {}", why.text(program)),
-            Outcome::Alone => format!("on its own: {names}: no channel leads to another process"),
+            FusionOutcome::Refused(refusal) => format!("not fused: {names}: {}", refusal.text(program)),
+            FusionOutcome::Alone => format!("on its own: {names}: no channel leads to another process"),
         }
     }
 }

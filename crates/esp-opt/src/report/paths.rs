@@ -1,80 +1,87 @@
-//! What became of a fast path's specification, and what a run did with the path, in words.
+//! The results for fast paths: how each was formed, and how a run used it, in words.
 
-use crate::path::{Extraction, Made};
+use crate::path::{Extraction, FormedPath};
 use crate::path_exit::{ExitReason, PathExit};
 use quaject_esp_exec::profile::PathCounters;
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_ir::text::location_text;
 
 impl ExitReason {
-    /// In words.
+    /// The reason in words, with these names of the members.
     pub fn text(self, names: &[String]) -> String {
         match self {
             ExitReason::Normal => "exit".to_string(),
-            ExitReason::Deviation(member) => format!("abort: {} leaves the path", names[member]),
-            ExitReason::PredicateFalse(member) => format!("abort: a predicate of {} is false", names[member]),
-            ExitReason::EnvironmentNotReady(member) => format!("abort: the world is not ready for {}", names[member]),
-            ExitReason::Stops(member) => format!("abort: {} faults, yields or ends", names[member]),
-            ExitReason::NoneRunnable => "abort: nobody can run".to_string(),
-            ExitReason::Forced(member) => format!("abort: asked for, at {}", names[member]),
-            ExitReason::ValuesDiffer => "abort: values differ that the path takes for equal".to_string(),
-            ExitReason::IterationLimit => "abort: the bound is reached".to_string(),
+            ExitReason::Deviation(member) => format!("side exit: {} deviates from the path", names[member]),
+            ExitReason::PredicateFalse(member) => format!("side exit: a predicate of {} is false", names[member]),
+            ExitReason::EnvironmentNotReady(member) => {
+                format!("side exit: the environment is not ready for {}", names[member])
+            }
+            ExitReason::Stops(member) => format!("side exit: {} faults, yields or ends", names[member]),
+            ExitReason::NoneRunnable => "side exit: no member can run".to_string(),
+            ExitReason::Forced(member) => format!("side exit: forced, at {}", names[member]),
+            ExitReason::ValuesDiffer => "side exit: values that the path assumes equal differ".to_string(),
+            ExitReason::IterationLimit => "side exit: the iteration limit is reached".to_string(),
         }
     }
 }
 
 impl Extraction {
-    /// What is in vain in it, for people: one line for each statement that is never come to.
-    pub fn in_vain(&self, program: &Program) -> Vec<String> {
-        let Ok(Made { unreached, .. }) = &self.result else { return Vec::new() };
+    /// One line for each statement of the specification that is unreachable on the path.
+    pub fn unreachable_statements(&self, program: &Program) -> Vec<String> {
+        let Ok(FormedPath { unreachable, .. }) = &self.result else { return Vec::new() };
         let line = |(member, at): &(usize, Location)| {
             let (name, of) = (&self.name, &self.members[*member]);
-            format!("fast path {name}: no run of it comes to the statement of {of} at {}", location_text(program, *at))
+            format!(
+                "fast path {name}: the statement of {of} at {} is unreachable on the path",
+                location_text(program, *at)
+            )
         };
-        unreached.iter().map(line).collect()
+        unreachable.iter().map(line).collect()
     }
 
-    /// What a run has done with it, for people: how often it was entered, and where it was left how often.
-    pub fn told(&self, runs: &PathCounters) -> String {
+    /// How a run used it: entries, and how many times each exit was taken.
+    pub fn run_summary(&self, runs: &PathCounters) -> String {
         let PathCounters { entered, deferred, refused, left } = runs;
         let mut text = format!(
-            "fast path {}: entered {entered} times, put off {deferred} times, refused {refused} times, as some process \
-             was elsewhere",
-            self.name
+            "fast path {}: entered {}, retried {}, bypassed {} because a member was not in position",
+            self.name,
+            times(*entered),
+            times(*deferred),
+            times(*refused)
         );
         for (number, count) in left.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let exit =
-                self.result.as_ref().ok().and_then(|made| made.exits.iter().chain(&made.limit_exits).nth(number));
-            let way = match exit {
+            let formed = self.result.as_ref().ok();
+            let exit = formed.and_then(|formed| formed.exits.iter().chain(&formed.limit_exits).nth(number));
+            let exit = match exit {
                 Some(PathExit { reason, at }) => {
                     let lines: Vec<String> = at.iter().map(|at| at.line.to_string()).collect();
                     format!("{} ({})", reason.text(&self.members), lines.join(", "))
                 }
-                None => format!("{number} returned"),
+                None => format!("return value {number}"),
             };
-            text += &format!("\n  left {count} times: {way}");
+            text += &format!("\n  left {}: {exit}", times(*count));
         }
         text
     }
 
-    /// What became of it, for people.
+    /// The path, or why there is none.
     pub fn text(&self, program: &Program) -> String {
         let names = self.members.join(", ");
         match &self.result {
-            Ok(Made { function: Some(function), .. }) => {
-                format!("fast path {}: {names}: the C function `{function}`, of which nothing is known", self.name)
+            Ok(FormedPath { function: Some(function), .. }) => {
+                format!("fast path {}: {names}: the C function `{function}`, which is not analysed", self.name)
             }
-            Ok(made) => {
-                let Made { nodes, bound, instructions, .. } = made;
+            Ok(formed) => {
+                let FormedPath { nodes, max_iterations, instructions, .. } = formed;
                 let mut text =
                     format!("fast path {}: {names}: {nodes} states, {instructions} instructions\n", self.name);
-                text += &format!("  a run ends after at most {bound} iterations of its loops");
-                text += &format!(", {} steps\n", u64::from(*bound).saturating_mul(*instructions as u64));
-                if let Some(decline) = made.decline {
-                    text += &format!("  it makes a choice: every {decline}th entry is declined\n");
+                text += &format!("  a run ends after at most {max_iterations} iterations of its loops");
+                text += &format!(", {} steps\n", u64::from(*max_iterations).saturating_mul(*instructions as u64));
+                if let Some(interval) = formed.bypass_interval {
+                    text += &format!("  it makes a choice: every {interval}th entry is bypassed\n");
                 }
-                for (reason, places) in made.ways_out() {
-                    text += &format!("  {}: ({})\n", reason.text(&self.members), places.join("), ("));
+                for (reason, locations) in formed.exits_by_reason() {
+                    text += &format!("  {}: ({})\n", reason.text(&self.members), locations.join("), ("));
                 }
                 text.pop();
                 text
@@ -84,18 +91,25 @@ impl Extraction {
     }
 }
 
-impl Made {
-    /// Why the path is left, and for each reason where: the lines at which the members stand, in their order.
-    fn ways_out(&self) -> Vec<(ExitReason, Vec<String>)> {
-        let mut ways: Vec<(ExitReason, Vec<String>)> = Vec::new();
+fn times(count: u64) -> String {
+    match count {
+        1 => "1 time".to_string(),
+        _ => format!("{count} times"),
+    }
+}
+
+impl FormedPath {
+    /// The exits by reason, each as the lines at which the members resume, in their order.
+    fn exits_by_reason(&self) -> Vec<(ExitReason, Vec<String>)> {
+        let mut exits: Vec<(ExitReason, Vec<String>)> = Vec::new();
         for exit in &self.exits {
             let lines: Vec<String> = exit.at.iter().map(|at| at.line.to_string()).collect();
             let lines = lines.join(", ");
-            match ways.last_mut() {
-                Some((reason, places)) if *reason == exit.reason => places.push(lines),
-                Some(_) | None => ways.push((exit.reason, vec![lines])),
+            match exits.last_mut() {
+                Some((reason, locations)) if *reason == exit.reason => locations.push(lines),
+                Some(_) | None => exits.push((exit.reason, vec![lines])),
             }
         }
-        ways
+        exits
     }
 }

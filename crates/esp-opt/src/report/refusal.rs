@@ -6,7 +6,7 @@ use quaject_esp_ir::ir::{ProcessId, Program};
 use quaject_esp_ir::text::location_text;
 
 impl Refusal {
-    /// Why, in words.
+    /// The reason, in words.
     pub(crate) fn text(&self, program: &Program) -> String {
         let name = |process: &ProcessId| program.processes[process.0 as usize].name.as_str();
         match self {
@@ -17,7 +17,7 @@ impl Refusal {
                 format!("`{}` has {what} at {}", name(process), location_text(program, *location))
             }
             Refusal::ScheduleDependent { process, what, location } => format!(
-                "`{}` has {what} at {}, so that another order of processes could be seen",
+                "`{}` has {what} at {}, which makes the output depend on the schedule",
                 name(process),
                 location_text(program, *location)
             ),
@@ -25,20 +25,20 @@ impl Refusal {
                 LimitKind::Instances => format!("more than {limit} instances"),
                 LimitKind::States => format!("more than {limit} states"),
                 LimitKind::Instructions => format!("more than {limit} instructions"),
-                LimitKind::CodeSize => "much more code than on their own".to_string(),
-                LimitKind::Fuel => "it would take too long to make".to_string(),
+                LimitKind::CodeSize => "much more code than the separate processes".to_string(),
+                LimitKind::Fuel => "the construction exceeds its time limit".to_string(),
                 LimitKind::Paths => format!("more than {limit} fast paths"),
             },
             Refusal::AlreadyFused { process } => format!("`{}` is part of a state machine", name(process)),
             Refusal::ObservesAbsence { channel, process } => format!(
-                "`{}` does something else when nobody waits at `{}`, by `pri alt` or `else`, as nobody does where a path is left",
+                "`{}` observes by `pri alt` or `else` that no process waits at `{}`, as is the case after a side exit",
                 name(process),
                 program.channels[channel.0 as usize].name
             ),
             Refusal::ManualPath { function } => {
-                format!("it is the C function `{function}`, which cannot be looked into or called here")
+                format!("it is the C function `{function}`, which can neither be analysed nor called here")
             }
-            Refusal::MayStarve { process } => format!("`{}` could wait for ever", name(process)),
+            Refusal::MayStarve { process } => format!("`{}` may starve", name(process)),
         }
     }
 }

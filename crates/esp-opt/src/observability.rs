@@ -1,0 +1,303 @@
+//! Whether the schedule is observable. Processes that only communicate, each channel with one instance at each end, form
+//! a Kahn process network (Kahn, "The Semantics of a Simple Language for Parallel Programming", 1974): every channel
+//! carries the same messages under every schedule. If at most one instance of the program produces output or may fault,
+//! the program's output is schedule-independent as well. Elsewhere the language allows every schedule (reference, section
+//! 8), but fusion, which fixes one, may change what the program prints. An analysis: it changes no program.
+
+use crate::passes;
+use crate::ranges::ranges_by_place;
+use crate::refusal::Refusal;
+use crate::within::Within;
+use quaject_esp_ir::dominators::Dominators;
+use quaject_esp_ir::ir::{
+    AltOrder, BinaryOp, Body, Boundary, ChannelId, Direction, FnId, Function, Guard, Location, MemoryMode, Op,
+    Operation, Place, ProcessId, Program, Projection, Purity, Terminator, UnaryOp, Value, Wait,
+};
+use quaject_esp_ir::visit::op_places;
+use std::cell::OnceCell;
+
+/// Which parts of a program are independent of the schedule.
+#[derive(Clone, Debug)]
+pub struct ScheduleIndependence {
+    /// Why the program as a whole is not: by its output, faults or allocation.
+    program: Option<Refusal>,
+    /// Per process: why it is not, by its own choices.
+    processes: Vec<Option<Refusal>>,
+}
+
+impl ScheduleIndependence {
+    /// Analyses a program. With `checked`, overflow is a fault.
+    pub fn analyze(program: &Program, checked: bool) -> ScheduleIndependence {
+        let all = (0..program.processes.len() as u32).map(ProcessId);
+        let processes: Vec<Option<Refusal>> = all.map(|process| schedule_dependent_choice(program, process)).collect();
+        let whole =
+            several_outputs(program).or_else(|| manual_deallocation(program)).or_else(|| contended_allocation(program));
+        // The search for faults takes longest.
+        let is_decided = whole.is_some() || processes.iter().all(Option::is_some) || has_single_instance(program);
+        let faults = || if is_decided { None } else { concurrent_faults(program, checked) };
+        ScheduleIndependence { program: whole.or_else(faults), processes }
+    }
+
+    /// Why the output may depend on the schedule of these processes; none if it does not.
+    pub(crate) fn violation_by(&self, processes: &[ProcessId]) -> Option<Refusal> {
+        let by_choice = || processes.iter().find_map(|process| self.processes[process.0 as usize].clone());
+        self.program.clone().or_else(by_choice)
+    }
+
+    /// Whether the output is the same under every schedule.
+    pub fn holds(&self) -> bool {
+        self.violation().is_none()
+    }
+
+    /// Why the output may depend on the schedule of any processes; none if it does not.
+    pub fn violation(&self) -> Option<Refusal> {
+        let by_choice = || self.processes.iter().flatten().next().cloned();
+        self.program.clone().or_else(by_choice)
+    }
+}
+
+fn has_single_instance(program: &Program) -> bool {
+    program.processes.iter().map(|process| process.replicas).sum::<u32>() <= 1
+}
+
+fn schedule_dependent(process: ProcessId, what: &'static str, location: Location) -> Option<Refusal> {
+    Some(Refusal::ScheduleDependent { process, what, location })
+}
+
+/// A process with output while another instance has output, too.
+fn several_outputs(program: &Program) -> Option<Refusal> {
+    let mut instances = 0;
+    for (index, process) in program.processes.iter().enumerate() {
+        let Some(location) = output_location(program, index) else { continue };
+        let what = if process.replicas > 1 { "several instances with output" } else { "a second source of output" };
+        instances += process.replicas;
+        if instances > 1 {
+            return schedule_dependent(ProcessId(index as u32), what, location);
+        }
+    }
+    None
+}
+
+/// A process that may fault while another instance has output or may fault: a fault ends the output of others.
+fn concurrent_faults(program: &Program, checked: bool) -> Option<Refusal> {
+    let mut observable_instances = 0;
+    let mut faulting = None;
+    let functions = OnceCell::new();
+    for (index, process) in program.processes.iter().enumerate() {
+        let faults =
+            |function: FnId| functions.get_or_init(|| faulting_functions(program, checked))[function.0 as usize];
+        let fault = may_fault(program, &process.body, checked, &faults);
+        if let Some(location) = fault {
+            faulting = Some((ProcessId(index as u32), location));
+        }
+        if fault.is_some() || output_location(program, index).is_some() {
+            observable_instances += process.replicas;
+        }
+        if let (true, Some((process, location))) = (observable_instances > 1, faulting) {
+            return schedule_dependent(
+                process,
+                "a possible fault concurrent with output or faults of others",
+                location,
+            );
+        }
+    }
+    None
+}
+
+/// Per function, whether it or a function that it calls may fault. Each is analysed once.
+fn faulting_functions(program: &Program, checked: bool) -> Vec<bool> {
+    let by_itself = |function: &Function| may_fault(program, &function.body, checked, &|_| false).is_some();
+    let mut may: Vec<bool> = program.functions.iter().map(by_itself).collect();
+    let mut callers = vec![Vec::new(); may.len()];
+    for (caller, function) in program.functions.iter().enumerate() {
+        for instruction in function.body.blocks.iter().flat_map(|block| &block.instructions) {
+            if let Op::CallFunction { function: callee, .. } = instruction.op {
+                callers[callee.0 as usize].push(caller);
+            }
+        }
+    }
+    let mut worklist: Vec<usize> = (0..may.len()).filter(|function| may[*function]).collect();
+    while let Some(function) = worklist.pop() {
+        for caller in &callers[function] {
+            if !may[*caller] {
+                may[*caller] = true;
+                worklist.push(*caller);
+            }
+        }
+    }
+    may
+}
+
+/// The first location at which code may fault, by itself or in a function for which `function_faults` holds.
+fn may_fault(
+    program: &Program,
+    body: &Body,
+    checked: bool,
+    function_faults: &dyn Fn(FnId) -> bool,
+) -> Option<Location> {
+    let body = passes::with_bounds_checks_eliminated(body, program, checked);
+    let mut constants: Vec<Option<i128>> = vec![None; body.values.len()];
+    for instruction in body.blocks.iter().flat_map(|block| &block.instructions) {
+        if let (Op::Constant(constant), Some(result)) = (&instruction.op, instruction.result) {
+            constants[result.0 as usize] = Some(*constant);
+        }
+    }
+    let constant = |value: &Value| constants[value.0 as usize];
+    // Ranges are computed only if bounds checks remain.
+    let known = OnceCell::new();
+    let within = |place: &Place, block: usize| {
+        let (known, dominators) =
+            known.get_or_init(|| (ranges_by_place(&body, &program.types, checked), Dominators::new(&body)));
+        Within { body: &body, known, dominators }.is_inside(place, block)
+    };
+    let faults = |block: usize, op: &Op| {
+        let mut outside = false;
+        op_places(op, &mut |place| {
+            outside |= place.path.iter().any(|step| matches!(step, Projection::Element(_))) && !within(place, block);
+        });
+        let by_itself = match op {
+            Op::Unary(UnaryOp::Negate, _) => checked,
+            Op::Binary(BinaryOp::Divide | BinaryOp::Remainder, _, divisor) => {
+                checked || constant(divisor).is_none_or(|value| value == 0)
+            }
+            Op::Binary(op, _, _) => op.may_fault(checked),
+            Op::InstanceOf(process, replica) => constant(replica).is_none_or(|replica| {
+                !(0..i128::from(program.processes[process.0 as usize].replicas)).contains(&replica)
+            }),
+            Op::CallFunction { function, .. } => function_faults(*function),
+            // A bound exceeded, an index out of range, an empty pool, a missing function.
+            Op::Copy { .. }
+            | Op::SetLength(..)
+            | Op::CopySlice { .. }
+            | Op::StoreSlice { .. }
+            | Op::Append { .. }
+            | Op::LoadNumber { .. }
+            | Op::StoreNumber { .. }
+            | Op::LoadBits { .. }
+            | Op::StoreBits { .. }
+            | Op::CallExtern { .. }
+            | Op::Allocate(_) => true,
+            Op::Constant(_)
+            | Op::Unary(UnaryOp::Not | UnaryOp::Complement, _)
+            | Op::Convert(_)
+            | Op::Load(_)
+            | Op::Store(..)
+            | Op::SetBytes(..)
+            | Op::Fill(..)
+            | Op::SetTag(..)
+            | Op::Tag(_)
+            | Op::Length(_)
+            | Op::Equal(..)
+            | Op::OwnId
+            | Op::ReplicaNumber(_)
+            | Op::FreeObjects(_)
+            | Op::IsUnique(_)
+            | Op::Retain(_)
+            | Op::Release(_)
+            | Op::Deadline { .. }
+            | Op::Mark(_)
+            | Op::Test(..) => false,
+        };
+        outside || by_itself
+    };
+    body.blocks.iter().enumerate().find_map(|(number, block)| {
+        let instruction = block.instructions.iter().find(|instruction| faults(number, &instruction.op));
+        match (instruction, &block.terminator) {
+            (Some(instruction), _) => Some(instruction.location),
+            (None, Terminator::Fault(_)) => Some(block.location),
+            // It faults if no branch is open.
+            (None, Terminator::Wait(wait)) => {
+                let may_close = wait.otherwise.is_none() && wait.branches.iter().all(|of| of.guard != Guard::Open);
+                may_close.then_some(block.location)
+            }
+            (None, _) => None,
+        }
+    })
+}
+
+/// Where a process produces output: it sends to the environment, calls an impure function, or ends the program.
+fn output_location(program: &Program, process: usize) -> Option<Location> {
+    let process = &program.processes[process];
+    let is_outside = |channel: ChannelId| program.channels[channel.0 as usize].boundary != Boundary::Internal;
+    let sends = process.sites.iter().find(|site| site.direction == Direction::Out && is_outside(site.channel));
+    let calls = || {
+        process.body.blocks.iter().find_map(|block| {
+            let has_effects = |op: &Op| match op {
+                Op::CallExtern { function, .. } => program.externs[function.0 as usize].purity == Purity::Impure,
+                _ => false,
+            };
+            let call = block.instructions.iter().find(|instruction| has_effects(&instruction.op));
+            match (call, &block.terminator) {
+                (Some(call), _) => Some(call.location),
+                (None, Terminator::Exit(_)) => Some(block.location),
+                (None, _) => None,
+            }
+        })
+    };
+    sends.map(|site| site.location).or_else(calls)
+}
+
+/// Manual memory: a use after free faults where it is detected, which depends on the schedule.
+fn manual_deallocation(program: &Program) -> Option<Refusal> {
+    let is_manual = program.memory == MemoryMode::Manual && !program.types.pools().is_empty();
+    let first = program.processes.first().filter(|_| is_manual)?;
+    schedule_dependent(ProcessId(0), "manually freed objects", first.location)
+}
+
+/// A process that allocates from a pool while objects travel on channels: whether the pool is exhausted depends on how
+/// far the other processes have run.
+fn contended_allocation(program: &Program) -> Option<Refusal> {
+    let travel = program.channels.iter().any(|channel| {
+        channel.boundary == Boundary::Internal && channel.payload.iter().any(|ty| program.types.holds_objects(*ty))
+    });
+    let mut all = program.processes.iter().enumerate().filter(|_| travel);
+    all.find_map(|(index, process)| {
+        let mut instructions = process.body.blocks.iter().flat_map(|block| &block.instructions);
+        let allocation = instructions.find(|instruction| matches!(instruction.op, Op::Allocate(_)))?;
+        let what = "an allocation from a pool that other processes may hold objects of";
+        schedule_dependent(ProcessId(index as u32), what, allocation.location)
+    })
+}
+
+/// Where the behaviour of a process depends on which partner is ready first, or when.
+fn schedule_dependent_choice(program: &Program, process: ProcessId) -> Option<Refusal> {
+    let source = &program.processes[process.0 as usize];
+    for site in &source.sites {
+        if user_count(program, site.channel, site.direction) > 1 {
+            return schedule_dependent(process, "a channel with several users in this direction", site.location);
+        }
+    }
+    for block in &source.body.blocks {
+        let test = block.instructions.iter().find(|instruction| matches!(instruction.op, Op::FreeObjects(_)));
+        if let Some(test) = test {
+            return schedule_dependent(process, "a test of `free`", test.location);
+        }
+        if let Terminator::Wait(wait) = &block.terminator
+            && let Some(what) = choice_in_wait(wait)
+        {
+            return schedule_dependent(process, what, block.location);
+        }
+    }
+    None
+}
+
+/// What a wait decides by the readiness of its partners, or by time.
+fn choice_in_wait(wait: &Wait) -> Option<&'static str> {
+    match (&wait.branches[..], wait.otherwise, wait.order) {
+        (_, Some(_), _) => Some("an `else`"),
+        ([branch], None, AltOrder::Fair | AltOrder::Priority) => match (&branch.operation, branch.guard) {
+            (Operation::After { .. }, _) => Some("an `after`"),
+            (_, Guard::Region(_)) => Some("a guard that asks `free`"),
+            (Operation::In { .. } | Operation::Out { .. }, Guard::Open | Guard::Value(_)) => None,
+        },
+        (_, None, _) => Some("a choice"),
+    }
+}
+
+/// How many instances use a channel in a direction.
+fn user_count(program: &Program, channel: ChannelId, direction: Direction) -> u32 {
+    let uses = |process: &&quaject_esp_ir::ir::Process| {
+        process.sites.iter().any(|site| site.channel == channel && site.direction == direction)
+    };
+    program.processes.iter().filter(uses).map(|process| process.replicas).sum()
+}

@@ -1,0 +1,45 @@
+//! Dead store elimination: removes writes to slots that no instruction reads before the next write, by liveness (an
+//! analysis of `esp-ir`). Tracks whole slots: a dead field of a slot of which another field is live remains.
+
+use quaject_esp_ir::ir::{Body, Op, Operand, Place, Projection, TypeTable};
+use quaject_esp_ir::liveness::dead_stores;
+use quaject_esp_ir::typing::place_type;
+
+/// Removes dead stores; whether there were any.
+pub(super) fn remove(body: &mut Body, types: &TypeTable) -> bool {
+    let mut instructions = body.blocks.iter().flat_map(|block| &block.instructions);
+    if !instructions.any(|instruction| is_pure_write(body, types, &instruction.op)) {
+        return false;
+    }
+    let mut dead = dead_stores(body);
+    dead.retain(|(block, position)| {
+        let op = &body.blocks[*block].instructions[*position].op;
+        is_pure_write(body, types, op)
+    });
+    for (block, position) in dead.iter().rev() {
+        body.blocks[*block].instructions.remove(*position);
+    }
+    !dead.is_empty()
+}
+
+/// Whether an instruction writes its place and has no other effect.
+fn is_pure_write(body: &Body, types: &TypeTable, op: &Op) -> bool {
+    let ty = |place: &Place| place_type(types, body, place);
+    match op {
+        Op::Store(to, _) | Op::SetBytes(to, _) | Op::SetTag(to, _) | Op::Fill(to, Operand::Value(_)) => {
+            always_exists(to)
+        }
+        // A copy between `bytes` of different bounds may overflow.
+        Op::Copy { to, from } => always_exists(to) && always_exists(from) && ty(to) == ty(from),
+        Op::Fill(to, Operand::Place(from)) => always_exists(to) && always_exists(from),
+        _ => false,
+    }
+}
+
+/// Whether a place exists for all values of its indices.
+fn always_exists(place: &Place) -> bool {
+    place.path.iter().all(|step| match step {
+        Projection::Field(_) | Projection::Payload(_) | Projection::Inside(_) => true,
+        Projection::Element(_) => false,
+    })
+}

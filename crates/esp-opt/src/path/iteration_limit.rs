@@ -1,0 +1,477 @@
+//! Bounds every run of a fast path: iterations are counted at loop heads, and the path takes a side exit at the limit
+//! ("Fast Paths in Concurrent Programs", section 4.4). One counter serves all loops, and so bounds each. The counted heads
+//! are a feedback vertex set of the control-flow graph, chosen greedily. An inner loop whose trip count is known before it
+//! starts is counted once, in its preheader.
+
+use crate::path_exit::IterationCountPlacement;
+use crate::product::NodeEnd;
+use quaject_esp_ir::cfg::{Regions, edges, edges_mut, successors};
+use quaject_esp_ir::ir::{
+    BinaryOp, Block, BlockId, Body, Edge, Instruction, Op, Terminator, Type, TypeId, TypeTable, Value, ValueData,
+};
+use quaject_esp_ir::visit::{op_values_mut, terminator_values_mut};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// One in so many iterations is reserved for inner loops that have started when no other iterations remain: an exit at the
+/// head of the outer loop is preferable, as the members are close to their starts there and the next run can start at
+/// once.
+const RESERVE_DIVISOR: u32 = 16;
+
+/// A block at which a loop is counted.
+struct CountedHead {
+    block: usize,
+    /// Of an inner loop: its blocks. The outer loop counts the entry to it.
+    inside: Option<Vec<usize>>,
+}
+
+/// Makes a path's code count its iterations, at most `limit`. Returns the initial count as well: some iterations may be
+/// reserved for inner loops.
+pub(super) fn limit_iterations(
+    mut body: Body,
+    ends: &[NodeEnd],
+    types: &TypeTable,
+    limit: u32,
+    iteration_counts: IterationCountPlacement,
+) -> (Body, u32) {
+    let heads = match iteration_counts {
+        IterationCountPlacement::LoopHeads | IterationCountPlacement::Forced(_) => loop_heads(&body, ends, types),
+        IterationCountPlacement::EveryNode => {
+            ends.iter().map(|end| CountedHead { block: end.block.0 as usize, inside: None }).collect()
+        }
+    };
+    let reserved = limit / RESERVE_DIVISOR;
+    let mut initial = limit;
+    for head in &heads {
+        let end = ends.iter().find(|end| end.block.0 as usize == head.block).expect("loops are counted at nodes");
+        match &head.inside {
+            None => count_at_head(&mut body, end),
+            Some(inside) => match TripCount::of(&body, types, end.block, inside) {
+                Some(trip_count) => {
+                    count_in_preheader(&mut body, end, inside, trip_count, reserved);
+                    initial = limit - reserved;
+                }
+                None => count_on_back_edges(&mut body, end, inside),
+            },
+        }
+    }
+    // The count is initialised by a constant of the entry block.
+    for instruction in &mut body.blocks[0].instructions {
+        if let Op::Constant(value) = &mut instruction.op
+            && ends.first().is_some_and(|end| Some(end.first_count) == instruction.result)
+        {
+            // One more, as the test follows the decrement.
+            *value = i128::from(initial.saturating_add(1));
+        }
+    }
+    (body, initial)
+}
+
+/// Counts at a loop head.
+fn count_at_head(body: &mut Body, end: &NodeEnd) {
+    let block = &mut body.blocks[end.block.0 as usize];
+    let location = block.location;
+    let rest = Block {
+        parameters: Vec::new(),
+        instructions: std::mem::take(&mut block.instructions),
+        terminator: std::mem::replace(&mut block.terminator, Terminator::End),
+        location,
+    };
+    // The former parameter is the decremented count.
+    let received = value(body, TypeTable::U32);
+    let parameters = &mut body.blocks[end.block.0 as usize].parameters;
+    let parameter = parameters.iter_mut().find(|parameter| **parameter == end.count);
+    *parameter.expect("every node has a count parameter") = received;
+    let next = Edge { to: BlockId(body.blocks.len() as u32), arguments: Vec::new() };
+    body.blocks.push(rest);
+    emit_count(body, end, end.block, (received, end.count), next);
+}
+
+/// Counts on the back edges to a loop head.
+fn count_on_back_edges(body: &mut Body, end: &NodeEnd, inside: &[usize]) {
+    let before = InterposedBlock::new(body, end, |from| inside.contains(&from));
+    let remaining = value(body, TypeTable::U32);
+    let next = before.to_node(Some(remaining));
+    emit_count(body, end, before.block, (before.count, remaining), next);
+}
+
+/// Emits the decrement of the received count and the test at the start of a block that is still empty.
+fn emit_count(body: &mut Body, end: &NodeEnd, at: BlockId, (received, remaining): (Value, Value), next: Edge) {
+    let location = body.blocks[at.0 as usize].location;
+    let (zero, one, is_over) = (value(body, TypeTable::U32), value(body, TypeTable::U32), value(body, TypeTable::BOOL));
+    let op = |result: Value, op: Op| Instruction { result: Some(result), op, location };
+    let block = &mut body.blocks[at.0 as usize];
+    // The decrement precedes the test, so that machines need one instruction for both.
+    block.instructions = vec![
+        op(one, Op::Constant(1)),
+        op(remaining, Op::Binary(BinaryOp::Subtract, received, one)),
+        op(zero, Op::Constant(0)),
+        op(is_over, Op::Binary(BinaryOp::Equal, remaining, zero)),
+    ];
+    block.terminator = Terminator::Branch { condition: is_over, then: to(end.stub), otherwise: next };
+}
+
+/// A block interposed on some of the edges to a node.
+struct InterposedBlock {
+    block: BlockId,
+    node: BlockId,
+    /// Its parameters, and those of the node that they stand for.
+    own: Vec<Value>,
+    of_node: Vec<Value>,
+    /// Its parameter with the count.
+    count: Value,
+}
+
+impl InterposedBlock {
+    /// Interposes an empty block on the edges from some blocks. The exit at the limit is then taken there, not at the node.
+    fn new(body: &mut Body, end: &NodeEnd, is_redirected: impl Fn(usize) -> bool) -> InterposedBlock {
+        let node = &body.blocks[end.block.0 as usize];
+        let (of_node, location) = (node.parameters.clone(), node.location);
+        let own: Vec<Value> =
+            of_node.iter().map(|parameter| value(body, body.values[parameter.0 as usize].ty)).collect();
+        let block = BlockId(body.blocks.len() as u32);
+        for (_, from) in body.blocks.iter_mut().enumerate().filter(|(from, _)| is_redirected(*from)) {
+            let edges = edges_mut(&mut from.terminator);
+            edges.into_iter().filter(|edge| edge.to == end.block).for_each(|edge| edge.to = block);
+        }
+        body.blocks.push(Block {
+            parameters: own.clone(),
+            instructions: Vec::new(),
+            terminator: Terminator::End,
+            location,
+        });
+        let mut before = InterposedBlock { block, node: end.block, own, of_node, count: end.count };
+        before.count = before.own_value(end.count);
+        let stub = &mut body.blocks[end.stub.0 as usize];
+        let mut replace = |value: &mut Value| *value = before.own_value(*value);
+        stub.instructions.iter_mut().for_each(|instruction| op_values_mut(&mut instruction.op, &mut replace));
+        terminator_values_mut(&mut stub.terminator, &mut replace);
+        before
+    }
+
+    /// The own value that stands for one of the node.
+    fn own_value(&self, value: Value) -> Value {
+        self.of_node.iter().position(|of_node| *of_node == value).map_or(value, |position| self.own[position])
+    }
+
+    /// The edge to the node, with another count.
+    fn to_node(&self, count: Option<Value>) -> Edge {
+        let count = count.unwrap_or(self.count);
+        let arguments = self.own.iter().map(|own| if *own == self.count { count } else { *own }).collect();
+        Edge { to: self.node, arguments }
+    }
+}
+
+/// The trip count of a loop that only ends at its bound: from one number to another, by steps of one. Both are parameters
+/// of its node, or constants.
+struct TripCount {
+    from: Value,
+    until: InvariantBound,
+}
+
+/// The loop-invariant bound of a counter.
+enum InvariantBound {
+    Parameter(Value),
+    Constant(i128),
+}
+
+impl TripCount {
+    /// The trip count of a loop whose head tests whether to continue.
+    fn of(body: &Body, types: &TypeTable, node: BlockId, inside: &[usize]) -> Option<TripCount> {
+        let block = &body.blocks[node.0 as usize];
+        let Terminator::Branch { condition, then, otherwise } = &block.terminator else { return None };
+        let is_inside = |edge: &Edge| inside.contains(&(edge.to.0 as usize));
+        if !is_inside(then) || is_inside(otherwise) {
+            return None;
+        }
+        let definition = |value: Value, at: usize| {
+            let found = body.blocks[at].instructions.iter().find(|instruction| instruction.result == Some(value));
+            found.map(|instruction| &instruction.op)
+        };
+        let Op::Binary(BinaryOp::Less, from, until) = definition(*condition, node.0 as usize)? else { return None };
+        let is_number = match types.get(body.values[from.0 as usize].ty) {
+            Type::Int(kind) => kind.bits() <= 32,
+            _ => false,
+        };
+        let same = copies_of_parameters(body, node, inside)?;
+        let is_next = |value: Value, at: usize| match definition(value, at) {
+            Some(Op::Binary(BinaryOp::Add, a, b)) => {
+                same.get(a) == Some(from) && matches!(definition(*b, at), Some(Op::Constant(1)))
+            }
+            _ => false,
+        };
+        let position = |value: &Value| block.parameters.iter().position(|parameter| parameter == value);
+        // Whether a predicate holds on all back edges.
+        let on_back_edges = |holds: &dyn Fn(usize, &Edge) -> bool| {
+            let edges = inside.iter().flat_map(|from| {
+                let edges = edges(&body.blocks[*from].terminator);
+                edges.into_iter().map(move |edge| (*from, edge))
+            });
+            edges.filter(|(_, edge)| edge.to == node).all(|(from, edge)| holds(from, edge))
+        };
+        let counts = position(from)?;
+        if !is_number || !on_back_edges(&|from, edge| is_next(edge.arguments[counts], from)) {
+            return None;
+        }
+        let until = match (position(until), definition(*until, node.0 as usize)) {
+            (Some(position), _) => {
+                let is_invariant = on_back_edges(&|_, edge| same.get(&edge.arguments[position]) == Some(until));
+                is_invariant.then_some(InvariantBound::Parameter(*until))?
+            }
+            (None, Some(Op::Constant(constant))) => InvariantBound::Constant(*constant),
+            (None, _) => return None,
+        };
+        Some(TripCount { from: *from, until })
+    }
+}
+
+/// The values of a loop's blocks that are copies of parameters of its node, with the parameter. None if the loop contains
+/// another loop.
+fn copies_of_parameters(body: &Body, node: BlockId, inside: &[usize]) -> Option<FxHashMap<Value, Value>> {
+    let mut same: FxHashMap<Value, Option<Value>> =
+        body.blocks[node.0 as usize].parameters.iter().map(|parameter| (*parameter, Some(*parameter))).collect();
+    let next = |block: usize| {
+        let edges = edges(&body.blocks[block].terminator);
+        edges.into_iter().filter(|edge| edge.to != node && inside.contains(&(edge.to.0 as usize))).collect::<Vec<_>>()
+    };
+    let mut pending_edges: FxHashMap<usize, usize> = FxHashMap::default();
+    inside
+        .iter()
+        .flat_map(|block| next(*block))
+        .for_each(|edge| *pending_edges.entry(edge.to.0 as usize).or_default() += 1);
+    let mut work = vec![node.0 as usize];
+    let mut done = 0;
+    while let Some(block) = work.pop() {
+        done += 1;
+        for edge in next(block) {
+            let to = edge.to.0 as usize;
+            for (parameter, argument) in body.blocks[to].parameters.iter().zip(&edge.arguments) {
+                let what = same.get(argument).copied().flatten();
+                let known = same.entry(*parameter).or_insert(what);
+                if *known != what {
+                    *known = None;
+                }
+            }
+            let pending = pending_edges.get_mut(&to).expect("all edges were counted");
+            *pending -= 1;
+            if *pending == 0 {
+                work.push(to);
+            }
+        }
+    }
+    let same = same.into_iter().filter_map(|(value, what)| what.map(|what| (value, what))).collect();
+    (done == inside.len()).then_some(same)
+}
+
+/// Counts all iterations of an inner loop in its preheader. If fewer remain, but no more are needed than are reserved, the
+/// loop runs all the same, and the path exits at the head of the outer loop.
+fn count_in_preheader(body: &mut Body, end: &NodeEnd, inside: &[usize], trip_count: TripCount, reserved: u32) {
+    let before = InterposedBlock::new(body, end, |from| !inside.contains(&from));
+    let location = body.blocks[before.block.0 as usize].location;
+    let [wide_from, wide_until, count, remaining, max, one] = [TypeTable::U32; 6].map(|ty| value(body, ty));
+    let [is_entered, is_below, is_reserved] = [TypeTable::BOOL; 3].map(|ty| value(body, ty));
+    let op = |result: Value, op: Op| Instruction { result: Some(result), op, location };
+    let from = before.own_value(trip_count.from);
+    let ty = body.values[from.0 as usize].ty;
+    let mut first = Vec::new();
+    let until = match trip_count.until {
+        InvariantBound::Parameter(until) => before.own_value(until),
+        InvariantBound::Constant(constant) => {
+            let until = value(body, ty);
+            first.push(op(until, Op::Constant(constant)));
+            until
+        }
+    };
+    first.push(op(is_entered, Op::Binary(BinaryOp::Less, from, until)));
+    let mut block = |instructions: Vec<Instruction>, terminator: Terminator| {
+        body.blocks.push(Block { parameters: Vec::new(), instructions, terminator, location });
+        to(BlockId(body.blocks.len() as u32 - 1))
+    };
+    let last = block(vec![op(one, Op::Constant(1))], Terminator::Jump(before.to_node(Some(one))));
+    let few = block(
+        vec![op(max, Op::Constant(i128::from(reserved))), op(is_reserved, Op::Binary(BinaryOp::LessEqual, count, max))],
+        Terminator::Branch { condition: is_reserved, then: last, otherwise: to(end.stub) },
+    );
+    let enough = block(
+        vec![op(remaining, Op::Binary(BinaryOp::Subtract, before.count, count))],
+        Terminator::Jump(before.to_node(Some(remaining))),
+    );
+    let counted = block(
+        vec![
+            op(wide_from, Op::Convert(from)),
+            op(wide_until, Op::Convert(until)),
+            op(count, Op::Binary(BinaryOp::Subtract, wide_until, wide_from)),
+            op(is_below, Op::Binary(BinaryOp::Less, count, before.count)),
+        ],
+        Terminator::Branch { condition: is_below, then: enough, otherwise: few },
+    );
+    let block = &mut body.blocks[before.block.0 as usize];
+    block.instructions = first;
+    block.terminator = Terminator::Branch { condition: is_entered, then: counted, otherwise: before.to_node(None) };
+}
+
+fn to(block: BlockId) -> Edge {
+    Edge { to: block, arguments: Vec::new() }
+}
+
+fn value(body: &mut Body, ty: TypeId) -> Value {
+    body.values.push(ValueData { ty, name: None });
+    Value(body.values.len() as u32 - 1)
+}
+
+/// The control-flow graph of a path, without the blocks that are removed from it.
+struct PathGraph {
+    next: Vec<Vec<usize>>,
+    removed: Vec<bool>,
+}
+
+impl PathGraph {
+    /// Per block on a cycle: its strongly connected component, and the product of its degrees within that.
+    fn loops(&self) -> Vec<Option<(usize, usize)>> {
+        let components = components(&self.next, &self.removed);
+        let mut degrees = vec![(0usize, 0usize); self.next.len()];
+        for (block, targets) in self.next.iter().enumerate().filter(|(block, _)| !self.removed[*block]) {
+            for to in targets.iter().filter(|to| !self.removed[**to] && components[**to] == components[block]) {
+                degrees[block].1 += 1;
+                degrees[*to].0 += 1;
+            }
+        }
+        let loops = degrees.iter().enumerate().map(|(block, (into, out))| {
+            let is_in_loop = !self.removed[block] && *into > 0 && *out > 0;
+            is_in_loop.then_some((components[block], into * out))
+        });
+        loops.collect()
+    }
+
+    /// Per cyclic component: the block with the largest product of degrees, and the component.
+    fn greedy_choice(&self, can_count: &[bool]) -> Vec<(usize, usize)> {
+        let mut best: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
+        for (block, of) in self.loops().into_iter().enumerate() {
+            let Some((component, degree)) = of.filter(|_| can_count[block]) else { continue };
+            let known = best.entry(component).or_insert((block, degree));
+            if known.1 < degree {
+                *known = (block, degree);
+            }
+        }
+        best.into_iter().map(|(component, (block, _))| (block, component)).collect()
+    }
+
+    /// How many more blocks have to be removed until the graph is acyclic.
+    fn remaining_choices(&mut self, can_count: &[bool]) -> usize {
+        let before = self.removed.clone();
+        let mut more = 0;
+        loop {
+            let best = self.greedy_choice(can_count);
+            if best.is_empty() {
+                self.removed = before;
+                return more;
+            }
+            more += best.len();
+            best.iter().for_each(|(block, _)| self.removed[*block] = true);
+        }
+    }
+}
+
+/// Alternatives to the greedy choice that are tried.
+const MAX_ALTERNATIVES: usize = 32;
+
+/// A feedback vertex set: of every cyclic component the block with the largest product of degrees, then of the remaining
+/// components likewise. If the first choice is the head of an inner loop, a block of the outer loop at which the members
+/// are closer to their starts is better.
+fn loop_heads(body: &Body, ends: &[NodeEnd], types: &TypeTable) -> Vec<CountedHead> {
+    let count = body.blocks.len();
+    let next = body
+        .blocks
+        .iter()
+        .map(|block| successors(&block.terminator, Regions::Include).into_iter().map(|next| next.0 as usize).collect())
+        .collect();
+    let mut graph = PathGraph { next, removed: vec![false; count] };
+    let mut can_count = vec![false; count];
+    ends.iter().for_each(|end| can_count[end.block.0 as usize] = true);
+    let mut heads: Vec<CountedHead> = Vec::new();
+    // The blocks of the outermost loops.
+    let outer = graph.loops();
+    for (block, component) in graph.greedy_choice(&can_count) {
+        let away = |block: usize| ends.iter().find(|end| end.block.0 as usize == block).map_or(0, |end| end.away);
+        let of_component = |block: usize| outer[block].map_or(usize::MAX, |(of, _)| of);
+        let is_better = |other: &usize| away(*other) < away(block) && of_component(*other) == component;
+        let mut better: Vec<usize> = (0..count).filter(|other| can_count[*other]).filter(is_better).collect();
+        better.sort_by_key(|other| away(*other));
+        better.truncate(MAX_ALTERNATIVES);
+        let mut without = |other: usize| {
+            graph.removed[other] = true;
+            let needs = graph.remaining_choices(&can_count);
+            let rest = graph.loops();
+            graph.removed[other] = false;
+            let size = (0..count).filter(|block| rest[*block].is_some() && of_component(*block) == component).count();
+            (needs, size, rest[block].is_some())
+        };
+        let most = if better.is_empty() { 0 } else { without(block).0 + 1 };
+        let size = (0..count).filter(|block| of_component(*block) == component).count();
+        let tried = better.into_iter().map(|other| (without(other), other));
+        // The remaining cycles are small then, and the greedy choice is in an inner loop.
+        let tried = tried.filter(|((needs, rest, is_inner), _)| *needs <= most && 2 * rest <= size && *is_inner);
+        let block = tried.min_by_key(|((_, rest, _), other)| (away(*other), *rest)).map_or(block, |(_, other)| other);
+        heads.push(CountedHead { block, inside: None });
+    }
+    heads.iter().for_each(|head| graph.removed[head.block] = true);
+    loop {
+        let best = graph.greedy_choice(&can_count);
+        if best.is_empty() {
+            return heads;
+        }
+        let loops = graph.loops();
+        for (block, component) in best {
+            let inside: Vec<usize> =
+                (0..count).filter(|other| loops[*other].is_some_and(|(of, _)| of == component)).collect();
+            // A head whose trip count is known is best.
+            let mut nodes = inside.iter().copied().filter(|other| can_count[*other]);
+            let has_trip_count = |other: &usize| TripCount::of(body, types, BlockId(*other as u32), &inside).is_some();
+            let block = nodes.find(has_trip_count).unwrap_or(block);
+            heads.push(CountedHead { block, inside: Some(inside) });
+            graph.removed[block] = true;
+        }
+    }
+}
+
+/// Strongly connected components of the graph without some blocks (Kosaraju's algorithm): per block the first of its
+/// component.
+fn components(next: &[Vec<usize>], without: &[bool]) -> Vec<usize> {
+    let count = next.len();
+    let mut before: Vec<Vec<usize>> = vec![Vec::new(); count];
+    for (block, targets) in next.iter().enumerate() {
+        targets.iter().for_each(|to| before[*to].push(block));
+    }
+    let mut visited = without.to_vec();
+    let mut order = Vec::new();
+    for root in 0..count {
+        if visited[root] {
+            continue;
+        }
+        visited[root] = true;
+        let mut stack = vec![(root, 0)];
+        while let Some((block, edge)) = stack.pop() {
+            match next[block].get(edge) {
+                Some(to) => {
+                    stack.push((block, edge + 1));
+                    if !std::mem::replace(&mut visited[*to], true) {
+                        stack.push((*to, 0));
+                    }
+                }
+                None => order.push(block),
+            }
+        }
+    }
+    let mut component = vec![usize::MAX; count];
+    for root in order.into_iter().rev() {
+        let mut work = vec![root];
+        while let Some(block) = work.pop() {
+            if without[block] || component[block] != usize::MAX {
+                continue;
+            }
+            component[block] = root;
+            work.extend(&before[block]);
+        }
+    }
+    component
+}

@@ -1,0 +1,73 @@
+//! The models of a refinement check: the implementation, with fast paths, and the specification, the same program without.
+
+use crate::models::{UnknownName, models_concrete};
+use crate::{Loader, LoweredModels, ModelSelection, Source, paths, verified};
+use quaject_esp_ir::ir::Program;
+use quaject_esp_ir::model::{ModelProgram, Role};
+use quaject_esp_opt::limits::Limits;
+use quaject_esp_opt::path::{self, BackOff, Extraction, ManualPaths, extract};
+use quaject_esp_opt::path_spec::PathSpec;
+
+/// The models of a program, each with and without fast paths, without abstractions.
+#[derive(Clone, Debug)]
+pub struct RefinementModels {
+    /// The sources, and the models without fast paths.
+    pub modelled: LoweredModels,
+    /// The models in order; none if a diagnostic is an error.
+    pub models: Option<Vec<RefinementModel>>,
+}
+
+/// A model with and without fast paths.
+#[derive(Clone, Debug)]
+pub struct RefinementModel {
+    /// With fast paths.
+    pub implementation: Program,
+    /// Without fast paths, its blocks split where paths may exit.
+    pub specification: Program,
+    /// The result for each fast path.
+    pub extractions: Vec<Extraction>,
+    /// RefinementModel paths of which the model leaves out a process, with its name.
+    pub left_out: Vec<(String, String)>,
+}
+
+/// Reads and checks a program, lowers the selected models and forms their fast paths.
+///
+/// # Errors
+///
+/// The program has no model or process of a selected name.
+pub fn refinement_models(
+    source: Source,
+    loader: &mut dyn Loader,
+    subject: &ModelSelection,
+    path_limits: Limits,
+) -> Result<RefinementModels, UnknownName> {
+    let modelled = models_concrete(source, loader, subject)?;
+    let (Some(models), Some(program)) = (&modelled.models, &modelled.program) else {
+        return Ok(RefinementModels { modelled, models: None });
+    };
+    let models = models.iter().map(|model| {
+        let specifications = paths::specifications(&program.fast_paths, &model.program, &modelled.sources);
+        let (mut possible, mut left_out) = (Vec::new(), Vec::new());
+        for specification in specifications {
+            match first_left_out(model, &specification) {
+                None => possible.push(specification),
+                Some(process) => left_out.push((specification.name.to_string(), process)),
+            }
+        }
+        // For the checker overflow is a fault, and it explores every bypass of a path.
+        let (limits, manual, back_off) = (path_limits, ManualPaths::Omit, BackOff::Off);
+        let options = path::Options { checked: true, limits, manual, back_off, ..path::Options::default() };
+        let made = extract(&model.program, &possible, options);
+        let (implementation, specification) = (verified(made.program), verified(made.without));
+        RefinementModel { implementation, specification, extractions: made.extractions, left_out }
+    });
+    let models = models.collect();
+    Ok(RefinementModels { modelled, models: Some(models) })
+}
+
+/// The first process of a fast path that a model leaves out.
+fn first_left_out(model: &ModelProgram, specification: &PathSpec) -> Option<String> {
+    let is_left_out = |instance: &u32| model.role(*instance) == Role::LeftOut;
+    let mut instances = specification.members.iter().map(|part| part.instance);
+    instances.find(is_left_out).map(|instance| model.program.instance_name(instance))
+}
