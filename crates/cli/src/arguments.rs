@@ -549,14 +549,13 @@ pub(crate) struct Verify {
     /// Explore one process alone, for its use of memory
     #[arg(long, value_name = "NAME", conflicts_with = "slice")]
     pub(crate) process: Option<String>,
-    /// Explore these processes; the others do anything their ports allow
+    /// Explore these processes; the environment does anything their ports allow
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) slice: Vec<String>,
-    /// What explores: the built-in checker, or Spin, which needs `spin` and a C compiler
+    /// The model checker: the built-in one, or Spin, which needs `spin` and a C compiler
     #[arg(long, value_name = "ENGINE", default_value = "builtin")]
     pub(crate) engine: VerifyEngine,
-    /// Compare the program with its fast paths with the program without: everything it does with them must be something
-    /// that it does without
+    /// Check refinement: the program with its fast paths has no behaviour that the program without does not have
     #[arg(long, conflicts_with_all = ["process", "slice"])]
     pub(crate) fastpath: bool,
     /// A file of fast paths for the program (for --fastpath)
@@ -565,16 +564,16 @@ pub(crate) struct Verify {
     /// How many threads search
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) threads: u8,
-    /// Try every order of communications, also where it makes no difference; what is found first is a shortest run then
+    /// Explore every order of communications, without partial-order reduction; the first run found is a shortest one
     #[arg(long)]
     pub(crate) no_reduction: bool,
-    /// Look for processes that can wait for ever while others go on (weak fairness)
+    /// Check for starvation: processes that can wait for ever while others continue (weak fairness)
     #[arg(long)]
     pub(crate) progress: bool,
-    /// Keep 64 bits of each state: takes less memory, and may miss some with the probability the verdict states
+    /// Hash compaction: keep 64 bits of each state; takes less memory, with an omission probability in the verdict
     #[arg(long)]
     pub(crate) compact: bool,
-    /// Take replicas that no value names for interchangeable
+    /// Symmetry reduction: replicas that no value names are interchangeable
     #[arg(long)]
     pub(crate) symmetry: bool,
     /// End after so many states
@@ -586,10 +585,10 @@ pub(crate) struct Verify {
     /// End after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) max_time: Option<Duration>,
-    /// Write the run that goes wrong to FILE, for `qj replay`
+    /// Write the counterexample to FILE, for `qj replay`
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) trace: Option<PathBuf>,
-    /// Draw the run that goes wrong as a message-sequence chart
+    /// Draw the counterexample as a message-sequence chart
     #[arg(long, value_name = "FILE.svg", value_hint = ValueHint::FilePath)]
     pub(crate) chart: Option<PathBuf>,
     /// Write the verdict as one JSON object per model

@@ -164,7 +164,7 @@ fn a_deadlock_tells_who_waits_for_whom() {
     let folder = Folder::with(&[("a.esp", program)]);
     for engine in ENGINES {
         folder.qj(&format!("run --engine {engine} a.esp")).assert().code(3).stderr_eq(str![[r#"
-fault[deadlock]: waiting for ever: `P`, `Q`, channel `a`
+fault[deadlock]: `P`, `Q` are blocked forever, channel `a`
  --> a.esp:3:13
   |
 3 | process P { in(a, $x); out(b, x); }

@@ -96,15 +96,15 @@ fn without_a_terminal_a_run_is_printed() {
 }
 
 #[test]
-fn a_glance_finds_what_is_near_and_ends_where_there_is_no_end() {
-    let endless = "channel c(u64) external in; process p { var n: u64 = 0; while { out(c, n); n += 1; } }";
-    let folder = Folder::with(&[("wrong.esp", PROGRAM), ("endless.esp", endless)]);
+fn a_quick_check_finds_a_near_violation_and_ends_on_an_infinite_state_space() {
+    let infinite = "channel c(u64) external in; process p { var n: u64 = 0; while { out(c, n); n += 1; } }";
+    let folder = Folder::with(&[("wrong.esp", PROGRAM), ("infinite.esp", infinite)]);
     let started = std::time::Instant::now();
-    let assert = folder.qj("check --verify endless.esp").assert().code(0);
-    // It cannot be taken for verified.
+    let assert = folder.qj("check --verify infinite.esp").assert().code(0);
+    // It does not count as verified.
     let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
-    assert!(said.contains("note: endless.esp: not verified in 100 ms"), "{said}");
-    // A tenth of a second is for the search; the rest is for a busy machine.
+    assert!(said.contains("note: infinite.esp: not verified in 100 ms"), "{said}");
+    // The search takes a tenth of a second; the rest is for a busy machine.
     assert!(started.elapsed().as_secs() < 5, "{:?}", started.elapsed());
     folder.qj("check --verify wrong.esp").assert().code(1);
 }
@@ -121,7 +121,7 @@ fn one_file_keeps_the_run_of_one_model() {
 }
 
 #[test]
-fn a_run_that_the_program_does_not_have_is_labelled() {
+fn a_run_that_the_program_does_not_have_is_spurious() {
     let program = "channel c(u8);
 process p { var on = true; while { if (on) out(c, 1); else out(c, 3); } }
 process q { while { in(c, $x); assert(x < 3); } }
@@ -132,26 +132,26 @@ model m { abstract forget p.on; }
         let assert = folder.qj(arguments).assert().code(code);
         String::from_utf8_lossy(&assert.get_output().stdout).into_owned()
     };
-    let because = "SPURIOUS: no run of the program itself goes wrong in this way; `forget p.on` does more here";
+    let because = "SPURIOUS: no run of the program itself has this violation; `forget p.on` over-approximates here";
     assert!(said("verify p.esp --trace p.qjt", 1).ends_with(&format!("{because}\n")));
     assert!(said("replay p.qjt", 3).ends_with(&format!("{because}\n")));
     let json: serde_json::Value = serde_json::from_str(&said("verify p.esp --json", 1)).expect("it is JSON");
-    assert_eq!(json["label"], "spurious");
+    assert_eq!(json["spuriousness"], "spurious");
     assert_eq!(json["causes"], serde_json::json!(["forget p.on"]));
     let real = program.replace("var on = true", "var on = false");
     let folder = Folder::with(&[("p.esp", &real)]);
     let assert = folder.qj("verify p.esp --json").assert().code(1);
     let json: serde_json::Value = serde_json::from_slice(&assert.get_output().stdout).expect("it is JSON");
-    assert_eq!(json["label"], "real");
+    assert_eq!(json["spuriousness"], "real");
     let plain = real.replace("abstract forget p.on;", "");
     let folder = Folder::with(&[("p.esp", &plain)]);
     let assert = folder.qj("verify p.esp --json").assert().code(1);
     let json: serde_json::Value = serde_json::from_slice(&assert.get_output().stdout).expect("it is JSON");
-    assert_eq!(json["label"], serde_json::Value::Null);
+    assert_eq!(json["spuriousness"], serde_json::Value::Null);
 }
 
 #[test]
-fn a_glance_ends_within_one_step_that_does_not() {
+fn a_quick_check_ends_within_a_non_terminating_step() {
     let local = "process p { var n: u64 = 1; while (n > 0) { n = n | 1; } }";
     let condition = "channel c(u64); fn f(x: u64) -> u64 { var n = x; while (n > 0) { n = n | 1; } return n; }
         process p { out(c, 1); } process q { in(c, $x if f(x) > 0); }";

@@ -1,5 +1,4 @@
-//! `qj verify` as a command: what it says when it is interrupted, what Promela cannot say, what JSON tells, and what is
-//! compared with `--fastpath`.
+//! `qj verify` as a command: interruption, models that Promela cannot express, JSON, and refinement of fast paths.
 
 mod support;
 
@@ -9,13 +8,13 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use support::Folder;
 
-/// More states than anybody waits for.
+/// More states than a test can explore.
 const MANY: &str = "channel c(u8) external in;
 process p[6] { var n: u8 = 0; while { out(c, n); n = (n + 1) % 200; } }
 ";
 
-/// How long a test waits for what should come at once on any machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The timeout of what comes at once on any machine.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn start(folder: &Folder, arguments: &str) -> Child {
     let mut command = Command::new(cargo_bin!("qj"));
@@ -27,7 +26,7 @@ fn start(folder: &Folder, arguments: &str) -> Child {
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let started = Instant::now();
     while !holds() {
-        assert!(started.elapsed() < PATIENCE, "{what}");
+        assert!(started.elapsed() < TIMEOUT, "{what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -54,18 +53,21 @@ fn interrupt(child: Child, name: &str) -> Output {
     assert!(sent.success());
     let started = Instant::now();
     let output = child.wait_with_output().expect("qj ends");
-    assert!(started.elapsed() < PATIENCE, "{:?}", started.elapsed());
+    assert!(started.elapsed() < TIMEOUT, "{:?}", started.elapsed());
     output
 }
 
-/// The states that a verdict tells of.
+/// The number of states in a verdict.
 fn states(said: &str) -> u64 {
-    let line = said.lines().find(|line| line.contains(" states (")).unwrap_or_else(|| panic!("{said}"));
+    let line = said
+        .lines()
+        .find(|line| line.contains(" states (") || line.contains("1 state ("))
+        .unwrap_or_else(|| panic!("{said}"));
     line.split(' ').next().and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{line}"))
 }
 
 #[test]
-fn who_is_interrupted_says_what_was_covered_and_gives_no_verdict() {
+fn an_interrupted_check_reports_its_coverage_and_no_verdict() {
     let property = "model m { ltl \"[] (p[0]:n < 200)\"; }\nmodel n { ltl \"<> (p[0]:n == 1)\"; }\n";
     let small = "channel c(u32) external in;\nprocess p { var n: u32 = 0; while { out(c, n); n = n + 1; } }\n";
     let folder = Folder::with(&[("many.esp", MANY), ("both.esp", &format!("{MANY}{property}")), ("line.esp", small)]);
@@ -94,7 +96,7 @@ fn who_is_interrupted_says_what_was_covered_and_gives_no_verdict() {
 }
 
 #[test]
-fn spin_is_interrupted_with_qj() {
+fn an_interrupt_ends_spin_too() {
     if quaject_test_support::tool(&["spin"]).is_none() {
         return;
     }
@@ -109,9 +111,9 @@ fn spin_is_interrupted_with_qj() {
     assert!(!said.contains("no errors") && states(&said) > 0, "{said}");
 }
 
-/// What Promela cannot say has a code, a place and a way out, for people and for programs.
+/// A model that Promela cannot express gets a diagnostic with code, place and help, as text and as JSON.
 #[test]
-fn what_promela_cannot_say_has_a_code_and_a_place() {
+fn models_beyond_promela_get_a_diagnostic() {
     let wide = "channel c(u64) external in;\nprocess p {\n  var n: u64 = 0;\n  while { out(c, n); n = n + 1; }\n}\n";
     let many = "channel c();\nprocess p { out(c); }\nprocess q[300] { yield; }\nprocess r { in(c); }\n";
     let long = "channel c(bytes[<=80]);\nprocess p { out(c, \"ab\"); }\nprocess q { in(c, _); }\n";
@@ -152,9 +154,9 @@ fn what_promela_cannot_say_has_a_code_and_a_place() {
     }
 }
 
-/// What Spin's verifier would refuse or not count: a loop that only reads the world, and many processes under fairness.
+/// Limits of Spin's verifier: a loop that only reads the environment, and many processes under fairness.
 #[test]
-fn spin_judges_what_the_built_in_engine_does() {
+fn spin_and_the_built_in_engine_agree() {
     if quaject_test_support::tool(&["spin"]).is_none() {
         return;
     }
@@ -190,15 +192,16 @@ fn spin_judges_what_the_built_in_engine_does() {
         let built_in = folder.qj(&format!("verify {file}")).assert();
         assert_eq!(assert.get_output().status.code(), built_in.get_output().status.code(), "{name}: {said}{errors}");
         assert!(said.starts_with("no errors in "), "{name}: {said}{errors}");
-        let partial = said.contains("deadlock (not of some while others wait for the world or the clock)");
+        let partial =
+            said.contains("deadlock (not of some processes while others wait for the environment or the clock)");
         assert_eq!(partial, program.contains("external"), "{name}: {said}");
     }
 }
 
-/// What Spin finds is a run of the program, whatever the world sent in it, however often, and however it ends; where the
-/// model does more than the program, too, if the program has the run.
+/// A run of Spin is replayed on the program: with any messages of the environment, repeated, with any end; and where the
+/// model over-approximates the program, if the program has the run.
 #[test]
-fn properties_that_spin_refutes_are_refuted_on_the_program() {
+fn violations_of_spin_are_replayed_on_the_program() {
     let sent = "channel w(u8) external out;\nchannel c();\n\
                 process p { var n = 0; while { in(w, $x); n = int(x); out(c); } }\nprocess q { while { idle in(c); } }\n";
     let one = "channel w() external out;\nchannel c();\nprocess p { in(w); #a out(c); }\nprocess q { idle in(c); }\n";
@@ -223,7 +226,7 @@ fn properties_that_spin_refutes_are_refuted_on_the_program() {
 }
 
 #[test]
-fn json_says_which_questions_were_asked_and_answered() {
+fn json_lists_every_question_with_its_answer() {
     let starving = "channel c();\nchannel d();\nprocess loud { while { out(c); } }\nprocess quiet { out(d); }\n\
                     process server { while { pri alt { in(c) { } in(d) { } } } }\n";
     let fair = "channel c();\nprocess p { while { out(c); } }\nprocess q { while { in(c); } }\n";
@@ -241,18 +244,18 @@ fn json_says_which_questions_were_asked_and_answered() {
     assert_eq!(json("verify fair.esp --json --progress", 0)["progress"], "holds");
     let starves = json("verify starving.esp --json --progress", 1);
     assert_eq!((&starves["progress"], &starves["problem"]), (&"violated".into(), &"starvation".into()));
-    // The model may keep silent for ever, which the program does not.
-    let label = json("verify forgetful.esp --json --progress", 1);
-    assert_eq!((&label["progress"], &label["label"]), (&"violated".into(), &"spurious".into()));
+    // The model may wait for ever, which the program does not.
+    let spurious = json("verify forgetful.esp --json --progress", 1);
+    assert_eq!((&spurious["progress"], &spurious["spuriousness"]), (&"violated".into(), &"spurious".into()));
     let answers = json("verify two.esp --json", 1);
     let answer = |number: usize| answers["properties"][number]["verdict"].clone();
     assert_eq!((answer(0), answer(1), answer(2)), ("holds".into(), "violated".into(), "open".into()));
 }
 
-/// Spin's model of `pri alt` takes any branch, so it goes wrong where the program does not. That is no verdict, and its
-/// JSON has every key that a verdict's has.
+/// Spin's model of `pri alt` takes any branch, so it has violations that the program does not have. That is no verdict;
+/// its JSON has the same keys.
 #[test]
-fn what_spin_finds_beyond_the_program_is_no_verdict() {
+fn a_violation_of_an_over_approximation_is_no_verdict() {
     if quaject_test_support::tool(&["spin"]).is_none() {
         return;
     }
@@ -266,15 +269,15 @@ fn what_spin_finds_beyond_the_program_is_no_verdict() {
     let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).expect("it is JSON");
     let (exact, doubtful) = (json(&said("--json", 0)), json(&said("--json --engine spin", 4)));
     assert!(said("--engine spin", 4).starts_with("NOT VERIFIED: what Spin has found is spurious"));
-    assert_eq!((&doubtful["verdict"], &doubtful["label"]), (&"unfinished".into(), &"spurious".into()));
+    assert_eq!((&doubtful["verdict"], &doubtful["spuriousness"]), (&"unfinished".into(), &"spurious".into()));
     assert_eq!(doubtful["causes"][0], "p.esp:3:13: `pri alt` takes any branch");
     let keys = |json: &serde_json::Value| json.as_object().expect("an object").keys().cloned().collect::<Vec<_>>();
     assert_eq!(keys(&exact), keys(&doubtful));
 }
 
-/// What Spin cannot do is refused, not passed over; its runs are kept like those of the built-in engine.
+/// Options without effect for Spin are refused; its runs are written like those of the built-in engine.
 #[test]
-fn spin_refuses_what_it_cannot_do_and_keeps_runs() {
+fn spin_refuses_options_without_effect_and_writes_runs() {
     let wrong =
         "channel c(u8);\nprocess p { out(c, 1); out(c, 2); }\nprocess q { in(c, $a); in(c, $b); assert(a > b); }\n";
     let folder = Folder::with(&[("a.esp", wrong)]);
@@ -289,9 +292,9 @@ fn spin_refuses_what_it_cannot_do_and_keeps_runs() {
     assert!(std::fs::read_to_string(folder.path("a.svg")).expect("it is drawn").starts_with("<svg"));
 }
 
-/// What a path can be compared with, and what is said where nothing can be.
+/// Refinement checks of models with and without fast paths.
 #[test]
-fn fast_paths_are_compared_with_the_program_without() {
+fn fast_paths_are_compared_with_the_original() {
     let example = |name: &str| {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/vmmc-send/").to_string() + name;
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -313,15 +316,19 @@ fn fast_paths_are_compared_with_the_program_without() {
     ]);
     let path = "verify --fastpath --fast-paths figure5.fp";
     for (arguments, status, said) in [
-        (format!("{path} model.esp"), 0, "with fast paths, model `send` (3 processes) does nothing that it does not"),
+        (format!("{path} model.esp"), 0, "refinement holds: model `send` (3 processes) with fast paths"),
         (format!("{path} model.esp --json"), 0, "\"verdict\":\"holds\""),
-        (format!("{path} model.esp --max-states 20"), 4, "NOT VERIFIED: model `send` (3 processes) takes more states"),
+        (
+            format!("{path} model.esp --max-states 20"),
+            4,
+            "NOT VERIFIED: model `send` (3 processes) exceeds the state limit",
+        ),
         (format!("{path} never.esp"), 4, "fast path `demo`: NEVER ENTERED"),
         (format!("{path} part.esp"), 1, "no fast path demo: the model leaves out `translateAddress`"),
         (format!("{path} figure2.esp"), 1, "error[E0801]"),
         ("verify --fastpath alone.esp".to_string(), 1, "`alone.esp` has no fast paths to compare"),
-        (format!("{path} model.esp --threads 2"), 2, "`--threads` has no meaning with `--fastpath`"),
-        (format!("{path} model.esp --engine spin --max-states 9"), 2, "`--max-states` has no meaning for Spin"),
+        (format!("{path} model.esp --threads 2"), 2, "`--threads` has no effect with `--fastpath`"),
+        (format!("{path} model.esp --engine spin --max-states 9"), 2, "`--max-states` has no effect with Spin"),
         (format!("{path} model.esp --slice hostRequest"), 2, "cannot be used with"),
         ("verify model.esp --fast-paths figure5.fp".to_string(), 2, "--fastpath"),
     ] {
@@ -334,7 +341,7 @@ fn fast_paths_are_compared_with_the_program_without() {
 }
 
 #[test]
-fn spin_compares_fast_paths_too() {
+fn spin_checks_refinement_too() {
     let pairs = r#"
         channel sumC(int) external in;
         channel numberC(int) external out;
@@ -352,7 +359,11 @@ fn spin_compares_fast_paths_too() {
         ("never.esp", "import \"pairs.esp\";\nmodel never { abstract range numberC.0 0..1; bound numberC 0; }\n"),
     ]);
     for (arguments, status, said) in [
-        ("small.esp", 0, "with fast paths, Spin sees nothing of model `small` (2 processes) that is not seen without"),
+        (
+            "small.esp",
+            0,
+            "refinement holds: model `small` (2 processes) with fast paths has no trace that the original has not (Spin)",
+        ),
         ("small.esp", 0, "fast path `sums`: entered"),
         ("small.esp --json", 0, "\"entered\":true"),
         ("never.esp", 4, "fast path `sums`: NEVER ENTERED"),

@@ -1,37 +1,37 @@
-//! From a formula to an automaton on infinite runs that accepts those which fulfil it, made while it is used.
+//! Translation of an LTL formula into a transition-based generalised Büchi automaton, on the fly (Gastin, Oddoux: Fast
+//! LTL to Büchi automata translation, 2001; Couvreur: On-the-fly verification of linear temporal logic, 1999).
 //!
-//! A state is a set of `Until`s and `Release`s that the rest of the run must fulfil. A step reads which atoms hold; it
-//! chooses how each formula is kept, and notes the `Until`s whose goal it puts off. A run is accepted if none is put
-//! off for ever (generalised, on the steps: Gastin, Oddoux: Fast LTL to Büchi automata translation, 2001; Couvreur:
-//! On-the-fly verification of linear temporal logic, 1999). As the atoms are known when a step is worked out, what a
-//! formula says of one moment costs no states.
+//! A state is a set of `Until`s and `Release`s that the rest of the run has to fulfil. A step reads a valuation of the
+//! atomic propositions, chooses an expansion of each formula, and records the `Until`s whose goal it postpones. A run
+//! is accepted if it postpones no goal for ever. As the valuation is known when a step is computed, propositions about
+//! a single moment need no states.
 
 use crate::formula::{Formula, FormulaId, Formulas, Sign};
 use crate::options::Limit;
 use rustc_hash::FxHashMap;
 use std::rc::Rc;
 
-/// The automaton, as far as it is known. It starts in state 0.
+/// The automaton as computed so far. Its initial state is 0.
 #[derive(Debug)]
 pub(crate) struct Automaton {
     formulas: Formulas,
     states: Table,
-    /// Sets of `Until`s that a step puts off; number 0 is none.
+    /// Sets of `Until`s that a step postpones; number 0 is the empty set.
     postponed_sets: Table,
     steps: FxHashMap<(u32, u64), Rc<[AutomatonStep]>>,
     bytes: u64,
 }
 
-/// A step.
+/// A step of the automaton.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct AutomatonStep {
     /// The next state.
     pub(crate) to: u32,
-    /// What it puts off: see [`Automaton::delayed`].
+    /// The goals that it postpones: see [`Automaton::postponed`].
     pub(crate) postponed_set: u32,
 }
 
-/// Sets of formulas, by number.
+/// Sets of formulas by number.
 #[derive(Default, Debug)]
 struct Table {
     sets: Vec<Rc<[FormulaId]>>,
@@ -51,11 +51,11 @@ impl Table {
     }
 }
 
-/// Asked from time to time whether to go on, with about how many bytes the automaton takes.
+/// Called at intervals with the approximate memory of the automaton; an error ends the computation.
 pub(crate) type LimitCheck<'p> = &'p mut dyn FnMut(u64) -> Result<(), Limit>;
 
 impl Automaton {
-    /// The automaton of a formula over at most 64 atoms.
+    /// The automaton of a formula over at most 64 atomic propositions.
     pub(crate) fn new(formulas: Formulas, formula: FormulaId) -> Automaton {
         let (mut states, mut postponed_sets) = (Table::default(), Table::default());
         states.number(&[formula]);
@@ -63,17 +63,17 @@ impl Automaton {
         Automaton { formulas, states, postponed_sets, steps: FxHashMap::default(), bytes: 0 }
     }
 
-    /// The `Until`s that a step puts off, in order.
+    /// The `Until`s that a step postpones, sorted.
     pub(crate) fn postponed(&self, postponed_set: u32) -> &[FormulaId] {
         &self.postponed_sets.sets[postponed_set as usize]
     }
 
-    /// About how much memory it takes.
+    /// Approximate memory.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The steps from a state where these atoms hold. None: no run that goes on from here fulfils the formula.
+    /// The steps from a state under this valuation. Without steps no continuation of the run fulfils the formula.
     pub(crate) fn steps(
         &mut self,
         state: u32,
@@ -103,7 +103,8 @@ impl Automaton {
     }
 }
 
-/// A way to keep formulas in a step. Both sets are in order.
+/// One expansion of formulas in a step: the obligations of the rest of the run, and the postponed goals. Both sets are
+/// sorted.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Obligations {
     next: Vec<FormulaId>,
@@ -111,7 +112,7 @@ struct Obligations {
 }
 
 impl Obligations {
-    /// Nothing remains to be done.
+    /// No obligation remains.
     fn done() -> Obligations {
         Obligations { next: Vec::new(), postponed: Vec::new() }
     }
@@ -120,7 +121,7 @@ impl Obligations {
         (size_of::<Obligations>() + 4 * (self.next.len() + self.postponed.len())) as u64
     }
 
-    /// Whether every run that the other choice accepts, this one accepts.
+    /// Whether it accepts every run that the other one accepts.
     fn covers(&self, other: &Obligations) -> bool {
         is_subset(&self.next, &other.next) && is_subset(&self.postponed, &other.postponed)
     }
@@ -129,7 +130,7 @@ impl Obligations {
         Obligations { next: union(&self.next, &other.next), postponed: union(&self.postponed, &other.postponed) }
     }
 
-    /// Leaves out what others keep anyway: the steps are the same without it.
+    /// Removes obligations that another one implies: the steps are the same without them.
     fn forget_held(&mut self, formulas: &Formulas) {
         let held: Vec<FormulaId> = self.next.iter().flat_map(|id| formulas.held(*id)).copied().collect();
         if !held.is_empty() {
@@ -157,14 +158,14 @@ fn union(a: &[FormulaId], b: &[FormulaId]) -> Vec<FormulaId> {
     all
 }
 
-/// What has been spent on the steps of a state.
+/// The work spent on the steps of a state.
 struct WorkBudget<'p> {
     bytes: u64,
     since: usize,
     limit_check: LimitCheck<'p>,
 }
 
-/// So much is done between two looks at the limits.
+/// Units of work between two checks of the limits.
 const WORK_BETWEEN_CHECKS: usize = 4096;
 
 impl WorkBudget<'_> {
@@ -179,7 +180,7 @@ impl WorkBudget<'_> {
     }
 }
 
-/// Adds a choice, unless another one does for it.
+/// Adds an alternative, unless another one covers it.
 fn add(alternatives: &mut Vec<Obligations>, obligations: Obligations, work: &mut WorkBudget<'_>) -> Result<(), Limit> {
     work.spend(1 + alternatives.len() + obligations.next.len() + obligations.postponed.len(), obligations.bytes())?;
     if !alternatives.iter().any(|known| known.covers(&obligations)) {
@@ -189,7 +190,7 @@ fn add(alternatives: &mut Vec<Obligations>, obligations: Obligations, work: &mut
     Ok(())
 }
 
-/// What formulas ask for where it is known which atoms hold.
+/// The expansion of formulas under one valuation.
 struct StepExpansion<'f> {
     formulas: &'f Formulas,
     atoms: u64,
@@ -197,7 +198,7 @@ struct StepExpansion<'f> {
 }
 
 impl StepExpansion<'_> {
-    /// The ways to keep all of them.
+    /// The expansions of a conjunction.
     fn expand_all(&mut self, formulas: &[FormulaId], work: &mut WorkBudget<'_>) -> Result<Rc<[Obligations]>, Limit> {
         let mut alternatives: Rc<[Obligations]> = Rc::new([Obligations::done()]);
         for formula in formulas {
@@ -210,7 +211,7 @@ impl StepExpansion<'_> {
         Ok(alternatives)
     }
 
-    /// The ways to keep one. As deep as the formula is, which [`Formulas::height`] bounds.
+    /// The expansions of one formula. The recursion is as deep as the formula, which [`Formulas::height`] bounds.
     fn expand_one(&mut self, id: FormulaId, work: &mut WorkBudget<'_>) -> Result<Rc<[Obligations]>, Limit> {
         if let Some(known) = self.known.get(&id) {
             return Ok(Rc::clone(known));

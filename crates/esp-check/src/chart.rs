@@ -1,14 +1,15 @@
 //! A run as a message-sequence chart in SVG: a line per instance, an arrow per message, time runs down.
 //!
 //! ```text
-//!     host        hostRequest     world
+//!     host        hostRequest     environment
 //!      |  c(0, 4096)   |            |
 //!      |-------------->|            |
 //!      |               |-- d(1) --->|
 //!      |               x  waits here
 //! ```
 
-use crate::counterexample::{Counterexample, MAX_CALLS, Problem, TraceStep, message_text};
+use crate::counterexample::{Counterexample, Problem, TraceStep};
+use crate::report::{MAX_CALLS, message_text};
 use quaject_esp_exec::step::Step;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::text::location_text;
@@ -19,14 +20,14 @@ const COLUMN: f64 = 170.0;
 const ROW: f64 = 34.0;
 const HEAD: f64 = 30.0;
 const MARGIN: f64 = 24.0;
-/// Longer texts are cut: the whole one is told to a pointer that rests on the arrow.
+/// Longer texts are truncated; the tooltip shows them in full.
 const MAX_CHARACTERS: usize = 26;
 
 const STYLE: &str = "\
 text{font-family:ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace;text-anchor:middle;font-size:11px;fill:#17202a}\
 .process{fill:#e8f1fb;stroke:#2e6da4;stroke-width:1.4}.environment{fill:#fff4d9;stroke:#b7791f;stroke-width:1.4}\
 .life{stroke:#b6c0ca;stroke-dasharray:3 3}.arrow{stroke:#56606b;stroke-width:1.3}.head{fill:#56606b}\
-.own{fill:#ffffff;stroke:#7b8794}.wrong{fill:#fdecea;stroke:#b3261e;stroke-width:1.4}.error{fill:#b3261e}\
+.own{fill:#ffffff;stroke:#7b8794}.violation{fill:#fdecea;stroke:#b3261e;stroke-width:1.4}.error{fill:#b3261e}\
 .cycle{stroke:#b3261e;stroke-width:1.2;fill:none}";
 
 /// A row of the chart.
@@ -40,89 +41,118 @@ struct Row {
 /// Draws a run.
 pub fn chart(model: &ModelProgram, found: &Counterexample) -> String {
     let program = &model.program;
-    let world = program.instance_count() as usize;
+    let environment = program.instance_count() as usize;
     let mut rows = Vec::new();
     let mut cycle = None;
     for (index, traced) in found.steps.iter().enumerate() {
         if found.cycle == Some(index) {
             cycle = Some(rows.len());
         }
-        let wrong = index + 1 == found.steps.len() && found.problem.is_step();
-        rows.extend(row(model, traced, world, wrong));
+        let is_violation = index + 1 == found.steps.len() && found.problem.is_step();
+        rows.extend(row(model, traced, environment, is_violation));
     }
-    let wrong = violating_instances(&found.problem);
-    let mut shown: Vec<usize> = rows.iter().flat_map(|row| [row.from, row.to]).chain(wrong.clone()).collect();
-    shown.sort_unstable();
-    shown.dedup();
-    let column = |instance: usize| {
-        let place = shown.iter().position(|other| *other == instance).unwrap_or(0);
-        MARGIN + COLUMN * (place as f64 + 0.5)
-    };
-    let width = 2.0 * MARGIN + COLUMN * shown.len().max(1) as f64;
-    let bottom = MARGIN + HEAD + ROW * (rows.len() as f64 + 1.0);
+    let violating = violating_instances(&found.problem);
+    let mut columns: Vec<usize> = rows.iter().flat_map(|row| [row.from, row.to]).chain(violating.clone()).collect();
+    columns.sort_unstable();
+    columns.dedup();
     let problem = found.problem.text(program);
+    let bottom = MARGIN + HEAD + ROW * (rows.len() as f64 + 1.0);
+    let width = 2.0 * MARGIN + COLUMN * columns.len().max(1) as f64;
     let height = bottom + ROW + 16.0 * problem.lines().count() as f64 + MARGIN;
-    let mut svg = format!(
+    let svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n\
          <style>{STYLE}</style>\n"
     );
-    let mut put = |line: String| writeln!(svg, "{line}").expect("writing to a string does not fail");
-    for instance in &shown {
-        let x = column(*instance);
-        let (class, name) = if *instance == world {
+    let mut drawing = Drawing { svg, columns, bottom };
+    for instance in drawing.columns.clone() {
+        let (class, name) = if instance == environment {
             ("environment", "environment".to_string())
         } else {
-            ("process", program.instance_name(*instance as u32))
+            ("process", program.instance_name(instance as u32))
         };
-        put(format!("<line class=\"life\" x1=\"{x}\" y1=\"{}\" x2=\"{x}\" y2=\"{bottom}\"/>", MARGIN + HEAD));
+        drawing.life_line(instance, class, &name);
+    }
+    for (number, row) in rows.iter().enumerate() {
+        drawing.row(number, row);
+    }
+    if let Some(first) = cycle {
+        drawing.cycle(first);
+    }
+    drawing.violation(&violating, &problem);
+    drawing.svg + "</svg>\n"
+}
+
+/// The picture so far, the instances of its columns, and the lower end of their life lines.
+struct Drawing {
+    svg: String,
+    columns: Vec<usize>,
+    bottom: f64,
+}
+
+impl Drawing {
+    fn put(&mut self, line: &str) {
+        writeln!(self.svg, "{line}").expect("writing to a string does not fail");
+    }
+
+    /// The horizontal position of an instance.
+    fn x(&self, instance: usize) -> f64 {
+        let column = self.columns.iter().position(|other| *other == instance).unwrap_or(0);
+        MARGIN + COLUMN * (column as f64 + 0.5)
+    }
+
+    fn life_line(&mut self, instance: usize, class: &str, name: &str) {
+        let (x, bottom) = (self.x(instance), self.bottom);
+        self.put(&format!("<line class=\"life\" x1=\"{x}\" y1=\"{}\" x2=\"{x}\" y2=\"{bottom}\"/>", MARGIN + HEAD));
         let left = x - COLUMN * 0.4;
-        put(format!(
+        self.put(&format!(
             "<rect class=\"{class}\" x=\"{left}\" y=\"{MARGIN}\" width=\"{}\" height=\"{HEAD}\" rx=\"4\"/>",
             COLUMN * 0.8
         ));
-        put(format!("<text x=\"{x}\" y=\"{}\">{}</text>", MARGIN + 19.0, escaped(&cut(&name))));
+        self.put(&format!("<text x=\"{x}\" y=\"{}\">{}</text>", MARGIN + 19.0, escaped(&cut(name))));
     }
-    for (number, row) in rows.iter().enumerate() {
+
+    fn row(&mut self, number: usize, row: &Row) {
         let y = MARGIN + HEAD + ROW * (number as f64 + 1.0);
-        let (from, to) = (column(row.from), column(row.to));
-        put(format!("<g><title>{}</title>", escaped(&row.tip)));
+        let (from, to) = (self.x(row.from), self.x(row.to));
+        let label = escaped(&cut(&row.label));
+        self.put(&format!("<g><title>{}</title>", escaped(&row.tip)));
         if row.from == row.to {
-            put(format!("<circle class=\"own\" cx=\"{from}\" cy=\"{y}\" r=\"5\"/>"));
-            put(format!("<text x=\"{}\" y=\"{}\">{}</text>", from + 60.0, y + 4.0, escaped(&cut(&row.label))));
+            self.put(&format!("<circle class=\"own\" cx=\"{from}\" cy=\"{y}\" r=\"5\"/>"));
+            self.put(&format!("<text x=\"{}\" y=\"{}\">{label}</text>", from + 60.0, y + 4.0));
         } else {
             let tip = if to > from { -7.0 } else { 7.0 };
-            put(format!("<line class=\"arrow\" x1=\"{from}\" y1=\"{y}\" x2=\"{to}\" y2=\"{y}\"/>"));
-            put(format!(
-                "<path class=\"head\" d=\"M{to} {y} L{} {} L{} {} Z\"/>",
-                to + tip,
-                y - 4.0,
-                to + tip,
-                y + 4.0
-            ));
-            put(format!("<text x=\"{}\" y=\"{}\">{}</text>", (from + to) / 2.0, y - 5.0, escaped(&cut(&row.label))));
+            self.put(&format!("<line class=\"arrow\" x1=\"{from}\" y1=\"{y}\" x2=\"{to}\" y2=\"{y}\"/>"));
+            let (x, above, below) = (to + tip, y - 4.0, y + 4.0);
+            self.put(&format!("<path class=\"head\" d=\"M{to} {y} L{x} {above} L{x} {below} Z\"/>"));
+            self.put(&format!("<text x=\"{}\" y=\"{}\">{label}</text>", (from + to) / 2.0, y - 5.0));
         }
-        put("</g>".into());
+        self.put("</g>");
     }
-    if let Some(first) = cycle {
+
+    /// The bracket of the cycle, from this row on.
+    fn cycle(&mut self, first: usize) {
         let top = MARGIN + HEAD + ROW * (first as f64 + 0.4);
-        put(format!("<path class=\"cycle\" d=\"M{m} {bottom} H{l} V{top} H{m}\"/>", m = MARGIN, l = MARGIN / 2.0));
+        let (bottom, m, l) = (self.bottom, MARGIN, MARGIN / 2.0);
+        self.put(&format!("<path class=\"cycle\" d=\"M{m} {bottom} H{l} V{top} H{m}\"/>"));
     }
-    for instance in wrong {
-        let x = column(instance);
-        put(format!("<circle class=\"wrong\" cx=\"{x}\" cy=\"{bottom}\" r=\"8\"/>"));
+
+    fn violation(&mut self, instances: &[usize], problem: &str) {
+        let bottom = self.bottom;
+        for instance in instances {
+            let x = self.x(*instance);
+            self.put(&format!("<circle class=\"violation\" cx=\"{x}\" cy=\"{bottom}\" r=\"8\"/>"));
+        }
+        for (number, line) in problem.lines().enumerate() {
+            let y = bottom + ROW + 16.0 * number as f64;
+            self.put(&format!(
+                "<text class=\"error\" style=\"text-anchor:start\" x=\"{MARGIN}\" y=\"{y}\">{}</text>",
+                escaped(line)
+            ));
+        }
     }
-    for (number, line) in problem.lines().enumerate() {
-        let y = bottom + ROW + 16.0 * number as f64;
-        put(format!(
-            "<text class=\"error\" style=\"text-anchor:start\" x=\"{MARGIN}\" y=\"{y}\">{}</text>",
-            escaped(line)
-        ));
-    }
-    svg.push_str("</svg>\n");
-    svg
 }
 
-/// A step as a row; none for one that nobody else can see, unless it is the one that goes wrong.
+/// The row of a step; none for an invisible step that is not the violation.
 fn row(model: &ModelProgram, traced: &TraceStep, environment: usize, is_violation: bool) -> Option<Row> {
     let program = &model.program;
     let said = traced.message.as_ref();
@@ -148,9 +178,9 @@ fn row(model: &ModelProgram, traced: &TraceStep, environment: usize, is_violatio
     }
 }
 
-/// The instances that are wrong at the end.
+/// The instances that the violation names.
 fn violating_instances(problem: &Problem) -> Vec<usize> {
-    let mut is_violation: Vec<usize> = match problem {
+    let mut instances: Vec<usize> = match problem {
         Problem::Fault(report) if report.waits.is_empty() => vec![report.instance as usize],
         Problem::Fault(report) => report.waits.iter().map(|wait| wait.instance as usize).collect(),
         Problem::NonTermination { instance, .. }
@@ -160,8 +190,8 @@ fn violating_instances(problem: &Problem) -> Vec<usize> {
         }
         Problem::Property { .. } => Vec::new(),
     };
-    is_violation.dedup();
-    is_violation
+    instances.dedup();
+    instances
 }
 
 fn cut(text: &str) -> String {

@@ -1,13 +1,12 @@
 //! The driver: checks a model for safety, then its properties, then progress, and reports the first violation with a
 //! short run that shows it.
 
-use crate::automaton::Automaton;
 use crate::counterexample::{Counterexample, Problem};
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
 use crate::instance_set::{instance_bit, participant_set};
 use crate::liveness::{self, ForcedPrefix, Goal, LassoOutcome};
-use crate::ltl::{self, Atom, BadProperty};
 use crate::minimize::minimize;
+use crate::negation::{Negations, negations, plan_with_atoms};
 use crate::options::{Limits, Liveness, Options, Progress, Reduction, Symmetry};
 use crate::reconstruct::{ResolvedStep, annotate, location_after, run_to_state, violation_in};
 use crate::refusal::{MAX_FAIR_INSTANCES, Refusal};
@@ -74,16 +73,6 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
     })
 }
 
-/// For each of a model's properties, the automaton of its negation, with its atomic propositions.
-pub(crate) type Negations = Vec<(Automaton, Vec<Atom>)>;
-
-pub(crate) fn negations(model: &ModelProgram) -> Result<Negations, Refusal> {
-    let negate = |(number, text): (usize, &String)| {
-        ltl::negated(&model.program, &model.roles, number, text).map_err(Refusal::Property)
-    };
-    model.properties.iter().enumerate().map(negate).collect()
-}
-
 /// Checks the properties in order, up to the first that does not hold; `answers` receives what is known of each.
 fn check_properties(
     model: &ModelProgram,
@@ -104,20 +93,6 @@ fn check_properties(
         }
     }
     Ok(Verdict::Holds)
-}
-
-/// The plan for states that also hold the valuation of a property's atomic propositions; `number` is the property's.
-pub(crate) fn plan_with_atoms(
-    model: &ModelProgram,
-    number: usize,
-    atoms: Vec<Atom>,
-) -> Result<ExplorationPlan<'_>, Refusal> {
-    let mut plan = ExplorationPlan::new(model, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
-    if plan.track_atoms(atoms) {
-        return Ok(plan);
-    }
-    let message = "the property names more than 8 labels of one process".to_string();
-    Err(Refusal::Property(BadProperty { number, message, help: None }))
 }
 
 fn check_liveness(

@@ -1,15 +1,16 @@
-//! ComponentTables of states by number: what one instance is in, what all share. A state is then a few numbers, one per slot,
-//! and what a step does to a part is worked out once. Shared by the threads of a search.
+//! COLLAPSE compression (Holzmann, "State Compression in SPIN", 1997): each component state (one instance, or what all
+//! instances share) is stored once and has a number. A state is a vector of such numbers, one per slot. The tables are
+//! shared by the threads of a search.
 
 use quaject_esp_ir::ir::ProcessId;
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
 use std::sync::RwLock;
 
-/// The number of a part within its table.
+/// The number of a component state within its table.
 pub(crate) type ComponentId = u32;
 
-/// All parts seen so far, one table per kind of slot.
+/// All component states so far, one table per kind of slot.
 #[derive(Debug)]
 pub(crate) struct ComponentTables {
     tables: Vec<RwLock<Table>>,
@@ -18,9 +19,9 @@ pub(crate) struct ComponentTables {
 #[derive(Debug, Default)]
 struct Table {
     bytes: Vec<u8>,
-    /// Where each part ends.
+    /// Where each component ends in `bytes`.
     ends: Vec<u32>,
-    /// Numbers plus one by hash; 0 is empty. Its length is a power of two.
+    /// Open-addressing hash table of numbers plus one; 0 is empty. Its length is a power of two.
     slots: Vec<u32>,
 }
 
@@ -74,12 +75,12 @@ fn hash(component: &[u8]) -> u64 {
 }
 
 impl ComponentTables {
-    /// Tables for as many kinds of slots.
+    /// Empty tables.
     pub(crate) fn new(tables: usize) -> ComponentTables {
         ComponentTables { tables: (0..tables).map(|_| RwLock::default()).collect() }
     }
 
-    /// The number of a part, new or known.
+    /// The number of a component; adds it if it is new.
     pub(crate) fn number(&self, table: usize, component: &[u8]) -> ComponentId {
         let table = &self.tables[table];
         let known = table.read().expect("no thread panics with a table").find(component);
@@ -89,12 +90,12 @@ impl ComponentTables {
         }
     }
 
-    /// Appends the part of this number.
+    /// Appends the component of this number.
     pub(crate) fn read(&self, table: usize, id: ComponentId, out: &mut Vec<u8>) {
         out.extend_from_slice(self.tables[table].read().expect("no thread panics with a table").get(id));
     }
 
-    /// How much memory all parts take.
+    /// Memory of all tables.
     pub(crate) fn bytes(&self) -> usize {
         let sizes = self.tables.iter().map(|table| {
             let table = table.read().expect("no thread panics with a table");
@@ -104,7 +105,7 @@ impl ComponentTables {
     }
 }
 
-/// Which table each instance's parts are in: replicas share one.
+/// The table of each instance's components: replicas share one.
 pub(crate) fn table_of_instances(processes: impl Iterator<Item = ProcessId>) -> Vec<usize> {
     processes.map(|process| process.0 as usize).collect()
 }

@@ -1,4 +1,5 @@
-//! Everybody at one moment of a run: who stands where, who waits for whom, what the variables hold.
+//! A configuration of a run for presentation: the location of each instance, what it waits for and from which partners,
+//! and the values of its variables.
 
 use crate::dispatch::can_take;
 use quaject_esp_exec::datum::print;
@@ -7,33 +8,33 @@ use quaject_esp_exec::explore::OpenBranch;
 use quaject_esp_exec::step::{Control, Machine, State};
 use quaject_esp_ir::ir::{ChannelId, Direction, Location, Program};
 
-/// Everybody at one moment.
+/// All instances between two steps.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Configuration {
     /// Every instance, in order.
     pub instances: Vec<InstanceStatus>,
 }
 
-/// One instance at one moment.
+/// One instance between two steps.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InstanceStatus {
     /// Whether it runs, waits or has ended.
     pub control: Control,
-    /// Where in the text.
+    /// Its location in the source.
     pub location: Location,
-    /// What it waits for.
+    /// The events it waits for.
     pub waits: Vec<AwaitedEvent>,
-    /// Variables and their values as text, where it last waited.
+    /// Variables and their values as text, at its last wait.
     pub variables: Vec<(String, String)>,
 }
 
-/// One thing that an instance waits for.
+/// An event that an instance waits for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum AwaitedEvent {
-    /// To send or receive, with those who could be its partner and have not ended.
+    /// A rendezvous, with the possible partners that have not ended.
     Partner(ChannelId, Direction, Vec<u32>),
-    /// The world, at this channel.
-    World(ChannelId),
+    /// The environment, on this channel.
+    Environment(ChannelId),
     /// A time.
     Time,
 }
@@ -85,7 +86,7 @@ fn instance_status(
                 Some(AwaitedEvent::Partner(*channel, Direction::Out, others(state, processes, instance, &reads)))
             }
             Some(OpenBranch::FromEnvironment(channel) | OpenBranch::ToEnvironment(channel)) => {
-                Some(AwaitedEvent::World(*channel))
+                Some(AwaitedEvent::Environment(*channel))
             }
             Some(OpenBranch::After) => Some(AwaitedEvent::Time),
             None => None,

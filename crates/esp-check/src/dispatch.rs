@@ -1,22 +1,22 @@
-//! Which receivers a message can be for, by the text of their patterns: constants, tags and ids decide before anybody
-//! waits. Patterns with values computed on arrival may match anything.
+//! Static dispatch: which receivers a message can have, decided from the constants, tags and ids of their patterns. A
+//! pattern with a value that is computed on arrival may match anything.
 
 use crate::waits::waits;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{ChannelId, Operand, Operation, Pattern, Process};
 
-/// Whether a pattern can match a value.
+/// The result of matching a pattern without its run-time values.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StaticMatch {
-    /// It does, by its text.
+    /// It matches.
     Matches,
-    /// It does not.
+    /// It does not match.
     Never,
-    /// What is computed here may fault, which counts as a match.
+    /// A computed value can fault, which counts as a match.
     Unknown,
 }
 
-/// Whether an instance of a process has an operation in its text that can take this message.
+/// Whether a process has an operation in its code that can receive this message.
 pub(crate) fn can_take(process: &Process, instance: u32, channel: ChannelId, message: &[Datum]) -> bool {
     waits(process).flat_map(|wait| &wait.branches).any(|branch| match &branch.operation {
         Operation::In { channel: read, patterns, .. } if *read == channel => {
@@ -26,7 +26,7 @@ pub(crate) fn can_take(process: &Process, instance: u32, channel: ChannelId, mes
     })
 }
 
-/// Patterns are tried in order, and the first one that decides does.
+/// Patterns are tried in order; the first one that decides is final.
 fn may_match_all<'p>(pairs: impl Iterator<Item = (&'p Pattern, &'p Datum)>, instance: u32) -> StaticMatch {
     for (pattern, value) in pairs {
         match may_match(pattern, value, instance) {

@@ -1,24 +1,24 @@
-//! All values of a type that can come from outside, as far as there are few enough to try each.
+//! Enumeration of the values that the environment can produce of a type, if there are few enough.
 
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{ChannelId, ExternId, IntType, Program, Type, TypeId};
 use quaject_esp_ir::model::{ModelProgram, Values};
 
-/// Most values that are tried for one message or result.
+/// Most values of one message or result.
 pub const MAX_VALUES: usize = 1 << 16;
-/// Most values that an integer without a range may have.
+/// Most values of an integer type without a range.
 const MAX_VALUES_WITHOUT_RANGE: i128 = 256;
 
-/// What would have to be given a range before all its values can be tried.
+/// A value that needs a range in the model before it can be enumerated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unbounded {
     /// A value of a channel's messages, by its number.
     Message(ChannelId, u32),
-    /// What an extern function returns.
+    /// The result of an extern function.
     Result(ExternId),
 }
 
-/// Every message that can come in at a channel.
+/// Every message that the environment can send on a channel.
 pub(crate) fn messages(model: &ModelProgram, channel: ChannelId) -> Result<Vec<Vec<Datum>>, Unbounded> {
     let mut parts = Vec::new();
     for (number, (ty, allowed)) in model.message(channel).enumerate() {
@@ -28,7 +28,7 @@ pub(crate) fn messages(model: &ModelProgram, channel: ChannelId) -> Result<Vec<V
     combinations(&parts).ok_or(Unbounded::Message(channel, 0))
 }
 
-/// Everything that an extern function can return; one for a procedure.
+/// Every result of an extern function; a single one for a procedure.
 pub(crate) fn results(model: &ModelProgram, function: ExternId) -> Result<Vec<Option<Datum>>, Unbounded> {
     match model.program.externs[function.0 as usize].result {
         None => Ok(vec![None]),
@@ -39,8 +39,8 @@ pub(crate) fn results(model: &ModelProgram, function: ExternId) -> Result<Vec<Op
     }
 }
 
-/// The values of a type that are allowed; none if there are too many. Of `bytes`, a range limits the length, and one
-/// content stands for all.
+/// The allowed values of a type; none if there are too many. A range of `bytes` limits the length; one content
+/// represents all.
 fn values(program: &Program, ty: TypeId, allowed: Values) -> Option<Vec<Datum>> {
     let all = |types: &mut dyn Iterator<Item = TypeId>| {
         let parts: Option<Vec<_>> = types.map(|ty| values(program, ty, allowed)).collect();
@@ -117,7 +117,7 @@ fn values(program: &Program, ty: TypeId, allowed: Values) -> Option<Vec<Datum>> 
     (found.len() <= MAX_VALUES).then_some(found)
 }
 
-/// One of each, in every combination, the last changing fastest.
+/// The Cartesian product, the last component varying fastest.
 fn combinations(parts: &[Vec<Datum>]) -> Option<Vec<Vec<Datum>>> {
     let count = parts.iter().try_fold(1usize, |count, part| count.checked_mul(part.len()))?;
     if count > MAX_VALUES {

@@ -1,5 +1,6 @@
-//! The world of a program that is explored: it offers the message at hand, takes every message, and lets extern
-//! functions return what a list of choices says, noting where there was one.
+//! The environment of a program under verification: offers the selected message, accepts every message, and resolves
+//! each nondeterministic choice (results of extern functions, entering a fast path) from a list of choices, which
+//! [`OpenEnvironment::advance`] enumerates.
 
 use crate::domain::{self, Unbounded};
 use quaject_esp_exec::datum::Datum;
@@ -9,17 +10,17 @@ use quaject_esp_ir::model::ModelProgram;
 use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
-/// Everything that can come from outside.
+/// Every message and result that the environment can produce.
 #[derive(Debug)]
 pub(crate) struct EnvironmentValues {
-    /// Per channel: the messages that the world may send; none at others.
+    /// Per channel: the messages that the environment can send; empty for other channels.
     pub(crate) messages: Vec<Vec<Vec<Datum>>>,
-    /// Per extern function: what it may return.
+    /// Per extern function: its possible results.
     pub(crate) results: Vec<Vec<Option<Datum>>>,
 }
 
 impl EnvironmentValues {
-    /// Lists it, or tells what all there is too much of.
+    /// Enumerates them; the error lists what has too many values.
     pub(crate) fn new(model: &ModelProgram) -> Result<EnvironmentValues, Vec<Unbounded>> {
         let mut missing = Vec::new();
         let mut messages = Vec::new();
@@ -67,29 +68,29 @@ fn called_functions(model: &ModelProgram) -> FxHashSet<ExternId> {
     called
 }
 
-/// Whether the program rests, and it is asked whom the world could wake.
+/// Whether every channel offers a message, to find the instances that the environment could wake in a quiescent state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum QuiescenceProbe {
     Yes,
     No,
 }
 
-/// The world as one step sees it.
+/// The environment as one step observes it.
 #[derive(Debug)]
 pub(crate) struct OpenEnvironment {
     environment_values: Arc<EnvironmentValues>,
     /// The message on offer: channel and number.
     offered: Option<(ChannelId, usize)>,
-    /// Whether every channel offers its first message, to see who could take one.
+    /// Whether every channel offers its first message.
     probe: QuiescenceProbe,
-    /// The results of the calls to come, by number, and how many have been used.
+    /// The choices of the next calls by number, and how many have been used.
     choices: Vec<u32>,
     used: usize,
-    /// How many results there were to choose from.
+    /// The number of alternatives of each choice.
     widths: Vec<u32>,
-    /// What was called and what it returned, since the choices were made.
+    /// Calls since the last rewind, with their results.
     calls: Vec<(ExternId, Option<Datum>)>,
-    /// What each of those calls was given, if somebody wants to know.
+    /// The arguments of those calls, if they are recorded.
     arguments_log: Option<Vec<Vec<Datum>>>,
 }
 
@@ -107,12 +108,12 @@ impl OpenEnvironment {
         }
     }
 
-    /// Notes from now on what calls are given.
+    /// Records the arguments of calls from now on.
     pub(crate) fn listen(&mut self) {
         self.arguments_log = Some(Vec::new());
     }
 
-    /// What each call was given since the choices were made; nothing if nobody listens.
+    /// The arguments of each call since the last rewind; empty if they are not recorded.
     pub(crate) fn arguments_log(&self) -> &[Vec<Datum>] {
         self.arguments_log.as_deref().unwrap_or_default()
     }
@@ -126,19 +127,19 @@ impl OpenEnvironment {
         self.offered = message;
     }
 
-    /// Offers every channel's first message, or no longer.
+    /// Switches the quiescence probe.
     pub(crate) fn set_quiescence_probe(&mut self, probe: QuiescenceProbe) {
         self.probe = probe;
     }
 
-    /// Calls will return this, and after that their first result.
+    /// The next calls take these choices, later ones their first alternative.
     pub(crate) fn choose(&mut self, choices: &[u32]) {
         self.choices.clear();
         self.choices.extend_from_slice(choices);
         self.rewind();
     }
 
-    /// The same choices again.
+    /// Restarts the same choices.
     pub(crate) fn rewind(&mut self) {
         self.used = 0;
         self.widths.clear();
@@ -146,7 +147,7 @@ impl OpenEnvironment {
         self.arguments_log.iter_mut().for_each(Vec::clear);
     }
 
-    /// What was called since the choices were made, and what it returned.
+    /// Calls since the last rewind, with their results.
     pub(crate) fn calls(&self) -> &[(ExternId, Option<Datum>)] {
         &self.calls
     }
@@ -156,7 +157,7 @@ impl OpenEnvironment {
         &self.choices[..self.used]
     }
 
-    /// The next choice, of so many.
+    /// The next choice, of `width` alternatives.
     fn next_choice(&mut self, width: u32) -> u32 {
         if self.used == self.choices.len() {
             self.choices.push(0);
@@ -166,7 +167,7 @@ impl OpenEnvironment {
         self.choices[self.used - 1]
     }
 
-    /// Continuation on to the next choices; false when all have been made.
+    /// Advances to the next combination of choices; false after the last one.
     pub(crate) fn advance(&mut self) -> bool {
         self.choices.truncate(self.used);
         while let (Some(last), Some(width)) = (self.choices.last_mut(), self.widths.get(self.used.wrapping_sub(1))) {

@@ -1,8 +1,8 @@
-//! What is known of a program before its states are visited: who can have to do with whom, by their text alone; how
-//! states are made of slots; how steps are put together.
+//! Everything that is computed of a program before the search: the layout of states, the static dependency relation
+//! between instances, and how successors are generated.
 //!
 //! ```text
-//!   slots of a state:   one per instance | what all share, if there are pools | one per bounded channel
+//!   slots of a state:   one per instance | what all instances share, if there are pools | one per bounded channel
 //! ```
 
 use crate::collapse::{ComponentTables, table_of_instances};
@@ -23,7 +23,7 @@ use quaject_esp_ir::model::{ModelProgram, Role};
 use smol_str::SmolStr;
 use std::sync::Arc;
 
-/// How steps are put together.
+/// How successors are generated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum SuccessorMode {
     /// Each step of the flow IR is a transition; its effect on component states is cached.
@@ -35,52 +35,51 @@ pub(crate) enum SuccessorMode {
     Monolithic,
 }
 
-/// A program to be explored.
+/// A program with its state layout and static analyses.
 pub(crate) struct ExplorationPlan<'m> {
     pub(crate) model: &'m ModelProgram,
     pub(crate) environment_values: Arc<EnvironmentValues>,
     pub(crate) components: ComponentTables,
-    /// Per slot with parts: its table.
+    /// Per slot that holds a component: its table.
     pub(crate) table_of_slot: Vec<usize>,
     pub(crate) instances: usize,
-    /// The slot of what all share.
+    /// The slot of what all instances share.
     pub(crate) shared: Option<u32>,
-    /// Bounded channels with the slot that counts and the bound.
+    /// Bounded channels, each with the slot that counts its messages, and the bound.
     counters: Vec<(ChannelId, u32, u64)>,
-    /// Slots of a state.
+    /// Number of slots of a state.
     pub(crate) width: usize,
     pub(crate) successor_mode: SuccessorMode,
-    /// Per instance: those that read a channel inside which it writes.
+    /// Per instance: the instances that read an internal channel that it writes.
     pub(crate) receivers: Vec<Vec<u32>>,
-    /// Groups of slots whose order does not matter.
+    /// Groups of interchangeable slots: their order in a state is irrelevant.
     pub(crate) groups: Vec<std::ops::Range<usize>>,
-    /// The atoms of the property.
+    /// The atomic propositions of the property.
     pub(crate) atoms: Vec<Atom>,
-    /// Per instance: the atoms of the property that ask for its labels, at most 8, each with the label's position in its
-    /// code.
+    /// Per instance: the propositions about its labels, at most 8, each with the label's position in the code.
     pub(crate) label_atoms: Vec<Vec<(usize, usize)>>,
     pub(crate) records_labels: bool,
-    /// Per instance: its variables that the property asks for.
+    /// Per instance: its variables that the property names.
     pub(crate) tracked_variables: Vec<Vec<SmolStr>>,
     summaries: Vec<ProcessSummary>,
     processes: Vec<ProcessId>,
-    /// Per channel: the instances that read it, and those that write it.
+    /// Per channel: the set of its readers, and the set of its writers.
     users: Vec<(u128, u128)>,
 }
 
-/// What a process's text says.
+/// Static facts of a process.
 struct ProcessSummary {
     /// Whether it can end the program.
     exits: bool,
-    /// Whether somebody's choice can depend on when it arrives at an operation.
+    /// Whether a choice of another instance can depend on when this one arrives at an operation.
     timing_is_observable: bool,
-    /// Whom its steps can matter to wherever it is.
+    /// The instances with which its steps interact at any location.
     always_dependent: u128,
-    /// Whether its own code asks no more of pools than what is in objects that it holds, and gives objects back.
+    /// Whether its local code uses no more of pools than the objects that it holds, and releases objects.
     is_pool_independent: bool,
 }
 
-/// The operations that a process may have to choose from by what others do: of a `pri alt`, or beside an `else`.
+/// The operations whose choice depends on what other instances offer: those of a `pri alt`, or with an `else`.
 fn prioritized_operations(process: &quaject_esp_ir::ir::Process) -> Vec<(ChannelId, Direction)> {
     let has_choice =
         |wait: &&Wait| wait.otherwise.is_some() || (wait.order == AltOrder::Priority && wait.branches.len() > 1);
@@ -187,7 +186,7 @@ impl<'m> ExplorationPlan<'m> {
         }
     }
 
-    /// Keeps in every state what these atoms ask for; false if that is too much.
+    /// Stores the inputs of these propositions in every state; false if there are too many.
     pub(crate) fn track_atoms(&mut self, atoms: Vec<Atom>) -> bool {
         for (number, atom) in atoms.iter().enumerate() {
             let fits = number < 64
@@ -204,7 +203,7 @@ impl<'m> ExplorationPlan<'m> {
             }
         }
         self.atoms = atoms;
-        // Replicas of which different things are asked for cannot share a table.
+        // Replicas with different inputs cannot share a table.
         self.table_of_slot = (0..self.table_of_slot.len()).collect();
         self.components = ComponentTables::new(self.table_of_slot.len());
         true
@@ -223,7 +222,7 @@ impl<'m> ExplorationPlan<'m> {
             }
             position += 1;
         }
-        // A label that no run can reach is never passed.
+        // An unreachable label is never passed.
         let Some(position) = found else { return true };
         let label_atoms = &mut self.label_atoms[instance as usize];
         label_atoms.push((number, position));
@@ -252,27 +251,29 @@ impl<'m> ExplorationPlan<'m> {
         self.counters.iter().find(|(counted, _, _)| *counted == channel).map(|(_, slot, _)| *slot)
     }
 
-    /// Whether one more message may come after so many.
+    /// Whether the bound allows one more message after this many.
     pub(crate) fn may_count(&self, slot: u32, count: u32) -> bool {
         self.counters.iter().any(|(_, counter, bound)| *counter == slot && u64::from(count) < *bound)
     }
 
-    /// Whether nobody can tell when an instance runs its own code.
+    /// Whether the time of an instance's local steps is unobservable: they commute with every step of the other
+    /// instances.
     pub(crate) fn has_unobservable_timing(&self, instance: u32) -> bool {
         self.successor_mode == SuccessorMode::EagerLocal
             && !self.summaries[self.processes[instance as usize].0 as usize].timing_is_observable
     }
 
-    /// Whether nobody can tell when an instance runs its own code, if it leaves pools as they are.
+    /// Whether the time of an instance's local steps is unobservable provided that they change no pool.
     ///
-    /// It neither takes objects, which can fail by what others took, nor asks how many are free or refer to one. What
-    /// objects hold does not change as long as it refers to them: in automatic memory only their single holder writes.
+    /// Such a process neither allocates, which can fail because of other instances, nor reads the number of free
+    /// objects or a reference count. The content of the objects that it holds is stable: in automatic memory only the
+    /// single holder writes.
     pub(crate) fn is_independent(&self, instance: u32) -> bool {
         let text = &self.summaries[self.processes[instance as usize].0 as usize];
         !text.timing_is_observable && text.is_pool_independent
     }
 
-    /// The instances that can take this message of an instance, or any if it is not known, by their text.
+    /// The instances that can receive this message by their static patterns; any instance if the message is not known.
     pub(crate) fn possible_receivers(&self, instance: u32, channel: ChannelId, message: Option<&[Datum]>) -> u128 {
         let Some(message) = message else { return u128::MAX };
         let takes = |receiver: &&u32| {
@@ -285,12 +286,13 @@ impl<'m> ExplorationPlan<'m> {
             .fold(0, |all, receiver| all | instance_bit(*receiver as usize))
     }
 
-    /// Whether an instance is in a set, or such that no set tells.
+    /// Whether an instance is in a set; true for instances beyond the size of sets.
     pub(crate) fn is_among(&self, instance: u32, set: u128) -> bool {
         instance as usize >= MAX_SET_INSTANCES || set & instance_bit(instance as usize) != 0
     }
 
-    /// The instances with which one that stands so can have to do, if only these can take what it sends.
+    /// The instances with which an instance in this control state can interact, if its messages have these receivers
+    /// only.
     pub(crate) fn dependents(&self, instance: u32, standing: &InstanceView, receivers: u128) -> u128 {
         let text = &self.summaries[self.processes[instance as usize].0 as usize];
         let mut dependents = text.always_dependent;
@@ -333,7 +335,8 @@ fn users(model: &ModelProgram, processes: &[ProcessId]) -> Vec<(u128, u128)> {
     users
 }
 
-/// Replicas that nothing can tell apart: no value anywhere names one.
+/// Groups of replicas that are interchangeable because no value names one (scalarset symmetry: Ip and Dill, "Better
+/// Verification Through Symmetry", 1996).
 fn interchangeable(model: &ModelProgram, processes: &[ProcessId]) -> Vec<std::ops::Range<usize>> {
     let named = |process: ProcessId| {
         model.program.types.types().iter().any(|ty| match ty {

@@ -1,64 +1,64 @@
-//! Formulas of linear temporal logic in which only atoms are negated: each is kept once, and simplified while it is
-//! made (Somenzi, Bloem: Efficient Büchi automata from LTL formulae, 2000; Etessami, Holzmann: Optimizing Büchi
-//! automata, 2000). Knows neither programs nor automata.
+//! LTL formulas in negation normal form, hash-consed and simplified on construction (Somenzi, Bloem: Efficient Büchi
+//! automata from LTL formulae, 2000; Etessami, Holzmann: Optimizing Büchi automata, 2000). Independent of programs and
+//! automata.
 
 use rustc_hash::FxHashMap;
 
-/// A formula, by the number it has among all.
+/// A formula by its number.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) struct FormulaId(u32);
 
-/// A formula in which only atoms are negated.
+/// A formula in negation normal form.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Formula {
     True,
     False,
-    /// An atom by number, as it is or negated.
+    /// An atomic proposition by number, plain or negated.
     Literal(usize, Sign),
-    /// At least two, in order, none a conjunction itself.
+    /// At least two members, sorted, none a conjunction itself.
     And(Vec<FormulaId>),
-    /// Likewise.
+    /// At least two members, sorted, none a disjunction itself.
     Or(Vec<FormulaId>),
     Until(FormulaId, FormulaId),
     Release(FormulaId, FormulaId),
 }
 
-/// Whether an atom stands as it is.
+/// Whether a literal is plain or negated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Sign {
     Holds,
     Fails,
 }
 
-/// How formulas are put side by side.
+/// The operator of a conjunction or disjunction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Join {
     And,
     Or,
 }
 
-/// A formula and what is known of it.
+/// A formula with derived facts.
 #[derive(Debug)]
 struct Node {
     formula: Formula,
     height: u32,
-    /// It holds of a run if it holds of a later part of it.
+    /// Purely eventual: it holds of a run if it holds of a suffix.
     eventual: bool,
-    /// It holds of every later part of a run that it holds of.
+    /// Purely universal: if it holds of a run, it holds of every suffix.
     universal: bool,
     complement: Option<FormulaId>,
-    /// For a release: what must hold now and is a conjunct of it, `Until`s and `Release`s alone.
+    /// For a release: its conjuncts that are `Until`s or `Release`s and hold wherever it does.
     held: Vec<FormulaId>,
 }
 
-/// All formulas of a property, those inside before those around them.
+/// All formulas of a property, subformulas first.
 #[derive(Debug)]
 pub(crate) struct Formulas {
     nodes: Vec<Node>,
     ids: FxHashMap<Formula, FormulaId>,
 }
 
-/// In longer conjunctions and disjunctions each member is not compared with each other.
+/// Members of longer conjunctions and disjunctions are not compared pairwise.
 const MAX_COMPARED: usize = 32;
 /// Steps after which an implication counts as unknown.
 const MAX_IMPLICATION_STEPS: u32 = 100;
@@ -67,7 +67,7 @@ impl Formulas {
     pub(crate) const TRUE: FormulaId = FormulaId(0);
     pub(crate) const FALSE: FormulaId = FormulaId(1);
 
-    /// Nothing but the constants.
+    /// The constants only.
     pub(crate) fn new() -> Formulas {
         let mut formulas = Formulas { nodes: Vec::new(), ids: FxHashMap::default() };
         formulas.intern(Formula::True);
@@ -79,12 +79,12 @@ impl Formulas {
         &self.nodes[id.0 as usize].formula
     }
 
-    /// How deep it is nested.
+    /// The height of its tree.
     pub(crate) fn height(&self, id: FormulaId) -> u32 {
         self.node(id).height
     }
 
-    /// What must hold wherever this release does: its conjuncts that are `Until`s or `Release`s.
+    /// What holds wherever this release does: its conjuncts that are `Until`s or `Release`s.
     pub(crate) fn held(&self, id: FormulaId) -> &[FormulaId] {
         &self.node(id).held
     }
@@ -140,7 +140,7 @@ impl Formulas {
         self.join(Join::Or, parts)
     }
 
-    /// What holds where `id` does not.
+    /// The negation.
     pub(crate) fn complement(&mut self, id: FormulaId) -> FormulaId {
         if let Some(known) = self.node(id).complement {
             return known;
@@ -189,7 +189,7 @@ impl Formulas {
         self.intern(Formula::Until(a, b))
     }
 
-    /// `a V b`: b up to and with where a holds, or for ever.
+    /// `a V b`: b holds up to and including the moment where a holds, or for ever.
     pub(crate) fn release(&mut self, a: FormulaId, b: FormulaId) -> FormulaId {
         if a == Self::TRUE || self.node(b).universal || self.implies(b, a) {
             return b;
@@ -209,7 +209,7 @@ impl Formulas {
             Join::And => (Self::TRUE, Self::FALSE),
             Join::Or => (Self::FALSE, Self::TRUE),
         };
-        // What is put together may be simpler than its parts, and go together with others.
+        // A merged member can be simpler than its parts, and merge again.
         loop {
             let mut flat = Vec::with_capacity(parts.len());
             for part in parts {
@@ -243,7 +243,7 @@ impl Formulas {
                         return absorbing;
                     }
                 }
-                // The stronger stays of a conjunction, the weaker of a disjunction.
+                // A conjunction keeps the stronger formula, a disjunction the weaker one.
                 let covers = |one: FormulaId, other: FormulaId| match join {
                     Join::And => self.implies(one, other),
                     Join::Or => self.implies(other, one),
@@ -264,13 +264,13 @@ impl Formulas {
         }
     }
 
-    /// Puts members of a conjunction or disjunction together that are one formula:
+    /// Merges members of a conjunction or disjunction:
     ///
     /// ```text
     ///   (a V b) && (a V c)  is  a V (b && c)      (a U b) || (a U c)  is  a U (b || c)
     ///   (a U c) && (b U c)  is  (a && b) U c      (a V c) || (b V c)  is  (a || b) V c
     ///   <> a && <> b  is  <> (a && b)             [] a || [] b  is  [] (a || b)
-    ///     if they hold from then on                 if they held of what came before
+    ///     if they are purely universal              if they are purely eventual
     /// ```
     fn merged(&mut self, join: Join, parts: Vec<FormulaId>) -> Vec<FormulaId> {
         #[derive(PartialEq, Eq, Hash)]
@@ -318,7 +318,7 @@ impl Formulas {
         members.into_iter().map(|parts| together(self, parts)).collect()
     }
 
-    /// Whether one formula is seen to imply another by their shape.
+    /// Whether one formula syntactically implies another.
     fn implies(&self, one: FormulaId, other: FormulaId) -> bool {
         self.implies_within(one, other, &mut { MAX_IMPLICATION_STEPS })
     }
@@ -346,7 +346,7 @@ impl Formulas {
         let weaker = match from {
             Formula::And(parts) => parts.iter().any(|part| implies(part, &other)),
             Formula::Release(_, b) => implies(b, &other),
-            // Where b holds later, so does what b implies, and that reaches back.
+            // b implies `other` at a later moment, and an eventual formula then holds now.
             Formula::Until(_, b) => self.node(other).eventual && implies(b, &other),
             Formula::True | Formula::False | Formula::Literal(..) | Formula::Or(_) => false,
         };
@@ -354,7 +354,7 @@ impl Formulas {
             || match to {
                 Formula::Or(parts) => parts.iter().any(|part| implies(&one, part)),
                 Formula::Until(_, b) => implies(&one, b),
-                // Here it holds wherever it is looked at.
+                // A universal formula implies b at every moment.
                 Formula::Release(_, b) => self.node(one).universal && implies(&one, b),
                 Formula::True | Formula::False | Formula::Literal(..) | Formula::And(_) => false,
             }

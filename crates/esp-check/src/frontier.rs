@@ -1,5 +1,5 @@
-//! The states of one level of a search, which are still to be looked at: by reference, and where the store keeps only
-//! their signatures by their numbers too.
+//! The frontier of a breadth-first search: the states of one level, to be expanded. Holds references; with hash
+//! compaction, where the store keeps signatures only, also the packed states.
 
 use crate::store::{StateRef, Store, unpack};
 
@@ -7,7 +7,7 @@ use crate::store::{StateRef, Store, unpack};
 #[derive(Debug, Default)]
 pub(crate) struct Frontier {
     states: Vec<StateRef>,
-    /// With compaction: the packed numbers, and where each state's end.
+    /// With compaction: the packed states, and where each ends.
     words: Vec<u32>,
     ends: Vec<usize>,
 }
@@ -17,7 +17,7 @@ impl Frontier {
         self.states.len()
     }
 
-    /// Removes all states, and keeps the memory for others.
+    /// Removes all states and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.states.clear();
         self.words.clear();
@@ -33,7 +33,7 @@ impl Frontier {
         }
     }
 
-    /// A state by its place here, its numbers read.
+    /// Reads the numbers of the state at this index.
     pub(crate) fn read(&self, store: &Store, index: usize, numbers: &mut [u32]) -> StateRef {
         let state = self.states[index];
         if store.keeps_full_states() {
@@ -45,7 +45,7 @@ impl Frontier {
         state
     }
 
-    /// How much memory it takes.
+    /// Memory in use.
     pub(crate) fn bytes(&self) -> usize {
         4 * (self.states.capacity() + self.words.capacity()) + 8 * self.ends.capacity()
     }

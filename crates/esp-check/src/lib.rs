@@ -2,7 +2,7 @@
 //! `step`; a violation is reported as a short run. Contains no back end and does no I/O.
 //!
 //! Safety (deadlock, faults, lost objects) is checked breadth first over the reachable states; LTL properties and progress
-//! are checked as emptiness of a Buchi product; fast paths are checked by weak simulation against the program without them.
+//! are checked as emptiness of a Büchi product; fast paths are checked by weak simulation against the program without them.
 //!
 //! ```text
 //!   model of the environment   environment, domain, dispatch
@@ -10,9 +10,9 @@
 //!   state representation       collapse (component states by number), store (visited set), frontier
 //!   transition relation        successors (cache, monolithic stepping, partial-order reduction, valuations)
 //!   safety                     check (driver), search (parallel breadth-first search), spin_barrier
-//!   liveness                   ltl, formula, automaton, liveness (fair strongly connected components)
+//!   liveness                   ltl, formula, automaton, negation, liveness (fair strongly connected components)
 //!   counterexamples            reconstruct, minimize, counterexample, counterexample_file, chart, configuration
-//!   validation                 concretize (spurious or real), replay_external (runs of another engine)
+//!   validation                 concretize, spuriousness, replay_external (a run of another engine)
 //!   refinement                 refine (implementation with fast paths against the specification without)
 //!   results                    options, refusal, report, unreached
 //! ```
@@ -36,6 +36,7 @@ mod instance_set;
 mod liveness;
 mod ltl;
 mod minimize;
+mod negation;
 mod options;
 mod reconstruct;
 mod refine;
@@ -44,6 +45,7 @@ mod replay_external;
 mod report;
 mod search;
 mod spin_barrier;
+mod spuriousness;
 mod store;
 mod successors;
 mod unreached;
@@ -51,7 +53,7 @@ mod waits;
 
 pub use chart::chart;
 pub use check::check;
-pub use concretize::{Concretization, Spuriousness, concretize};
+pub use concretize::concretize;
 pub use configuration::{AwaitedEvent, Configuration, InstanceStatus};
 pub use counterexample::{Counterexample, Problem, TraceStep};
 pub use domain::{MAX_VALUES, Unbounded};
@@ -65,4 +67,8 @@ pub use refine::{
 };
 pub use refusal::{MAX_FAIR_INSTANCES, Refusal};
 pub use replay_external::{ReplayOutcome, replay_external, replay_external_property};
-pub use report::{Answer, Deadlocks, Leaks, Report, Verdict, line_or_place, restrictions, subject};
+pub use report::{
+    Answer, CheckKind, Deadlocks, Engine, Leaks, PathRecord, Report, Verdict, VerdictRecord, line_or_place,
+    restrictions, subject, unfinished_text,
+};
+pub use spuriousness::{Concretization, Spuriousness};

@@ -1,4 +1,4 @@
-//! Properties in Spin's syntax: read, and turned round into what contradicts them.
+//! Parser of properties in Spin's LTL syntax; produces the automaton of the negation.
 //!
 //! ```text
 //!   [] p, always p      <> p, eventually p      p U q, p until q      p V q, p release q      p W q, p weakuntil q
@@ -14,23 +14,23 @@ use quaject_esp_ir::model::Role;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
-/// Why a property cannot be checked.
+/// The error of a malformed property.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct BadProperty {
-    /// Which of the model's properties.
+    /// The index of the property in its model.
     pub number: usize,
-    /// What is wrong.
+    /// The message.
     pub message: String,
-    /// What would be right.
+    /// How to correct it.
     pub help: Option<String>,
 }
 
-/// What a property asks of a state.
+/// An atomic proposition.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Atom {
-    /// Whether an instance has passed a label on its way to where it stands.
+    /// Whether an instance has passed a label since its last operation.
     Passed { instance: u32, label: LabelId },
-    /// How two numbers compare.
+    /// A comparison of two numbers.
     Compares(Term, Comparison, Term),
 }
 
@@ -38,14 +38,14 @@ pub(crate) enum Atom {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Term {
     Constant(i128),
-    /// A variable, as it was where the instance last waited; 0 before.
+    /// A variable with its value at the instance's last wait; 0 before the first.
     Variable {
         instance: u32,
         name: SmolStr,
     },
 }
 
-/// How numbers compare.
+/// A comparison operator.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Comparison {
     Equal,
@@ -69,8 +69,8 @@ impl Comparison {
     }
 }
 
-/// Reads a property and returns the automaton of the runs that contradict it, and what its atoms are. What is left out of
-/// a program, by the roles of its processes, cannot be asked for.
+/// Parses a property; returns the automaton of its negation, with its atomic propositions. Processes that are left out
+/// have no propositions.
 pub(crate) fn negated(
     program: &Program,
     roles: &[Role],
@@ -113,11 +113,11 @@ struct PropertyParser<'a> {
     depth: u32,
 }
 
-/// Deeper nesting than anybody writes: parentheses, signs before a formula, operators that take all that follows.
+/// Most nesting of the text: parentheses, prefix operators, right-associative operators.
 const MAX_DEPTH: u32 = 300;
-/// Likewise of what it comes to, where `<->` nests what it joins.
+/// Most height of the formula, which `<->` doubles.
 const MAX_HEIGHT: u32 = 400;
-/// Most atoms of a property.
+/// Most atomic propositions of a property.
 pub(crate) const MAX_ATOMS: usize = 64;
 
 impl PropertyParser<'_> {
@@ -126,7 +126,7 @@ impl PropertyParser<'_> {
         self.at += rest.len() - rest.trim_start().len();
     }
 
-    /// Takes one of these signs or words if it comes next.
+    /// Consumes one of these tokens if it comes next.
     fn take(&mut self, signs: &[&str]) -> bool {
         self.skip_blanks();
         let rest = &self.text[self.at..];
@@ -144,7 +144,7 @@ impl PropertyParser<'_> {
         }
     }
 
-    /// What is said of a sign that computes: properties do not.
+    /// The error of an arithmetic operator: properties do not compute.
     fn stray(&mut self) -> Option<Failure> {
         self.skip_blanks();
         let sign = self.text[self.at..].chars().next().filter(|sign| "+-*/%[".contains(*sign))?;
@@ -157,7 +157,7 @@ impl PropertyParser<'_> {
         if self.depth > MAX_DEPTH { Err(too_deep()) } else { Ok(()) }
     }
 
-    /// What is read, unless it is nested too deeply.
+    /// The formula, unless it is nested too deeply.
     fn check_height(&self, formula: FormulaId) -> Result<FormulaId, Failure> {
         if self.formulas.height(formula) > MAX_HEIGHT { Err(too_deep()) } else { Ok(formula) }
     }
@@ -286,7 +286,7 @@ impl PropertyParser<'_> {
     fn comparison(&mut self) -> Option<Comparison> {
         self.skip_blanks();
         let rest = &self.text[self.at..];
-        // These begin with a sign of comparison and are none.
+        // Other operators that begin like a comparison.
         if rest.starts_with("<>") || rest.starts_with("<->") {
             return None;
         }
@@ -436,7 +436,7 @@ fn example() -> Option<String> {
     Some("a label is written `P@L1` for `#1` of process `P`, a variable `P:v`".to_string())
 }
 
-/// A suggestion: the known name that differs least, else all there are.
+/// A suggestion: the known name with the least edit distance, or all names.
 fn nearest(name: &str, known: &[&str]) -> Option<String> {
     let distance = |other: &str| {
         let (a, b): (Vec<char>, Vec<char>) = (name.chars().collect(), other.chars().collect());

@@ -1,8 +1,7 @@
-//! Leaves out of a run what has nothing to do with what goes wrong at its end. The reduced search takes the moves of one
-//! set of processes before those of another, so that a shortest way through what it visits may hold steps that somebody
-//! else takes meanwhile. ComponentTables of the run are left out, halves first and single steps last (delta debugging: Zeller and
-//! Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", 2002), while the rest is still a run that goes wrong
-//! in the same way.
+//! Minimization of a counterexample by delta debugging (Zeller and Hildebrandt, "Simplifying and Isolating
+//! Failure-Inducing Input", 2002). The reduced search takes the transitions of one set of processes before those of
+//! another, so its shortest run may contain steps that are irrelevant to the violation. Segments of the run are
+//! removed, halves first and single steps last, as long as the remaining steps are a run with the same violation.
 
 use crate::exploration_plan::ExplorationPlan;
 use crate::reconstruct::ResolvedStep;
@@ -13,14 +12,14 @@ use crate::successors::{SuccessorGenerator, Transition, TransitionOutcome};
 use quaject_esp_exec::report::{FaultReport, Outcome};
 use quaject_esp_exec::step::{Control, Effect, EnvironmentMode, Step, TooLarge};
 
-/// Most steps that are taken for it: of longer runs not all is left out that could be.
+/// Most steps replayed; longer runs are minimized in part.
 const MAX_STEPS: usize = 1 << 20;
 
-/// A run and what is wrong at its end.
+/// A run and the violation at its end.
 type Run = (Vec<ResolvedStep>, Violation);
 
-/// A shorter run that goes wrong in the same way, or this one. To find out that a run does not end takes its time: such
-/// a run is not tried again.
+/// A run with the same violation and no more steps. A run to non-termination is returned as it is: each replay would
+/// take as long.
 pub(crate) fn minimize(
     plan: &ExplorationPlan<'_>,
     run: Vec<ResolvedStep>,
@@ -48,7 +47,7 @@ pub(crate) fn minimize(
             }
             end = start.min(best.0.len());
         }
-        // What is left out now may have been the reason for something that came before it.
+        // A segment removed now may have been needed by an earlier one.
         if size > 1 || best.0.len() == before {
             size /= 2;
         }
@@ -60,13 +59,13 @@ struct Replayer<'m, 'w> {
     generator: SuccessorGenerator<'m>,
     start: Vec<u32>,
     violation: &'w Violation,
-    /// How many more steps may be taken.
+    /// The number of steps that may still be replayed.
     steps_left: usize,
 }
 
 impl Replayer<'_, '_> {
-    /// Takes these steps, but for own code of those who have none to run; nothing if that is no run that goes wrong as
-    /// wanted.
+    /// Replays these steps, except local steps of instances that have none to take; none if this is not a run with the
+    /// same violation.
     fn replay<'c>(&mut self, run: impl Iterator<Item = &'c ResolvedStep>) -> Option<Run> {
         self.generator.load_all(&self.start);
         let mut taken = Vec::new();
@@ -78,7 +77,7 @@ impl Replayer<'_, '_> {
             {
                 continue;
             }
-            environment.offer(chosen.sent_by_world(machine, state));
+            environment.offer(chosen.sent_by_environment(machine, state));
             environment.choose(&chosen.choices);
             let is_enabled = machine.is_enabled(chosen.step, state, environment, EnvironmentMode::AsTraced);
             environment.rewind();
@@ -108,7 +107,7 @@ impl Replayer<'_, '_> {
         }
     }
 
-    /// The deadlock in which the program rests, if it does.
+    /// The deadlock of the current state, if it is one.
     fn deadlock(&mut self) -> Option<Box<FaultReport>> {
         let (machine, state, environment) = self.generator.execution();
         environment.choose(&[]);

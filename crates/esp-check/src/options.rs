@@ -1,23 +1,23 @@
-//! How a program is to be explored, and how far.
+//! The options and limits of a check.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How to explore.
+/// How a model is checked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Whether states that make no difference are passed over.
+    /// Which reduction is applied.
     pub reduction: Reduction,
-    /// Whether replicas that nothing tells apart count as one.
+    /// Whether symmetry reduction is applied.
     pub symmetry: Symmetry,
-    /// What is asked of runs that go on for ever, besides the model's properties.
+    /// What is checked of infinite runs besides the model's properties.
     pub liveness: Liveness,
-    /// Whether only a signature is kept of each state.
+    /// Whether only a signature of each state is kept.
     pub compaction: Compaction,
-    /// How many threads search.
+    /// Number of threads of the search.
     pub threads: usize,
-    /// How far.
+    /// The limits.
     pub limits: Limits,
 }
 
@@ -34,71 +34,73 @@ impl Default for Options {
     }
 }
 
-/// Whether states that make no difference to what can go wrong are passed over.
+/// The reduction of the reachable states. Every choice preserves the verdict.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Reduction {
-    /// They are (partial-order reduction).
+    /// Partial-order reduction, and eager local steps.
     On,
-    /// Every order of communications is tried; code between them runs at once if nobody can tell when it does.
+    /// Every order of communications; local steps between them are eager where their time is unobservable.
     Communications,
-    /// Every state is visited.
+    /// Every interleaving of single steps.
     Off,
 }
 
-/// Whether states that differ only in which replica is in which part are one.
+/// Symmetry reduction: states that differ by a permutation of interchangeable replicas count as one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Symmetry {
-    /// They are, for replicas that no value names.
+    /// For replicas that no value names.
     On,
-    /// They are not.
+    /// None.
     Off,
 }
 
-/// Whether only 64 bits are kept of each visited state (hash compaction, Wolper and Leroy 1993). A state whose bits are
-/// another one's is then left out, with all that only it leads to: see [`omission_bound`].
+/// Hash compaction (Wolper and Leroy, "Reliable Hashing without Collision Detection", 1993; Stern and Dill, "Improved
+/// Probabilistic Verification by Hash Compaction", 1995): only 64 bits are kept of each visited state. A state whose
+/// bits collide is omitted, with all states that only it leads to: see [`omission_bound`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Compaction {
-    /// All of a state is kept.
+    /// Each state is kept completely.
     Off,
-    /// Only its signature is.
+    /// Only a signature is kept.
     On,
 }
 
-/// A bound on the probability that some state was left out of so many by [`Compaction::On`]: that two of them have the
-/// same 64 bits, if those are as good as drawn by lot.
+/// A bound on the omission probability of [`Compaction::On`] for this number of states: that two of them have the same
+/// 64 bits, for a uniform hash.
 pub fn omission_bound(states: u64) -> f64 {
     let states = states as f64;
     (states * states / 2f64.powi(65)).min(1.0)
 }
 
-/// What is asked of runs that go on for ever.
+/// What is checked of infinite runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Liveness {
     /// Nothing.
     Ignored,
-    /// That nobody waits for ever, but where it may, while others go on (under weak fairness).
+    /// Absence of starvation under weak fairness: no instance waits for ever while others continue, unless its
+    /// operation is `idle`.
     Progress,
 }
 
-/// Where a search ends even if there is more.
+/// The limits at which a search ends.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Limits {
-    /// States.
+    /// Number of states.
     pub states: Option<u64>,
-    /// Memory in bytes, of what the search itself keeps.
+    /// Memory of the search in bytes.
     pub bytes: Option<u64>,
     /// Time.
     pub time: Option<Duration>,
-    /// A wish that may come at any time.
+    /// A request from outside, at any time.
     pub interrupt: Option<Interrupt>,
 }
 
-/// A wish of somebody else, such as who pressed Ctrl-C, that a search end: uttered by setting the flag.
+/// A request to end a search, such as Ctrl-C: the flag is set.
 #[derive(Clone, Debug)]
 pub struct Interrupt(pub Arc<AtomicBool>);
 
 impl PartialEq for Interrupt {
-    /// Whether both are the same wish.
+    /// Whether both are the same flag.
     fn eq(&self, other: &Interrupt) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -107,19 +109,19 @@ impl PartialEq for Interrupt {
 impl Eq for Interrupt {}
 
 impl Limits {
-    /// Whether the search is wished to end.
+    /// Whether the end of the search is requested.
     pub(crate) fn is_interrupted(&self) -> bool {
-        // Relaxed: nothing is handed over with the flag.
+        // Relaxed: the flag publishes no other data.
         self.interrupt.as_ref().is_some_and(|wish| wish.0.load(Ordering::Relaxed))
     }
 
-    /// What is left of them after so much time.
+    /// The limits that remain after this time.
     pub(crate) fn after(&self, used: Duration) -> Limits {
         Limits { time: self.time.map(|time| time.saturating_sub(used)), ..self.clone() }
     }
 }
 
-/// The limit a search ended at.
+/// The limit at which a search ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Limit {
     /// Number of states.
@@ -128,18 +130,18 @@ pub enum Limit {
     Memory,
     /// Time.
     Time,
-    /// No limit: somebody wished it to end.
+    /// None: the end was requested.
     Interrupted,
-    /// Length of runs that the engine follows.
+    /// The length of runs that the engine follows.
     Depth,
-    /// What the engine looks at.
+    /// A part of the behaviour that the engine does not explore.
     Engine,
-    /// No limit: the engine broke off.
+    /// None: the engine failed.
     Broken,
 }
 
 impl Limit {
-    /// A word for it, for programs.
+    /// Its word in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Limit::States => "states",
@@ -153,12 +155,12 @@ impl Limit {
     }
 }
 
-/// How far a search is.
+/// The progress of a search.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Progress {
-    /// States visited or waiting.
+    /// States visited or in the frontier.
     pub states: u64,
-    /// Steps from the start.
+    /// Steps from the initial state.
     pub depth: u32,
     /// Memory used.
     pub bytes: u64,

@@ -1,5 +1,5 @@
-//! From a state that was found back to the run that leads there: first the moves between the visited states, then each
-//! single step with all that is said in it, taken once more by the flow IR's `step`.
+//! Reconstruction of a run: from a stored state back to the initial state by parent references, then forward again by
+//! signature; last, the steps are annotated with messages, calls and locations.
 
 use crate::counterexample::TraceStep;
 use crate::environment::OpenEnvironment;
@@ -14,7 +14,7 @@ use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::{Effect, Machine, State, Step, TooLarge};
 use quaject_esp_ir::ir::{ChannelId, Location};
 
-/// A step and all that was chosen for it.
+/// A step with every nondeterministic choice resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct ResolvedStep {
     pub(crate) step: Step,
@@ -31,8 +31,8 @@ impl ResolvedStep {
         ResolvedStep { step: Step::Local { instance }, message: None, choices: Box::default() }
     }
 
-    /// The channel at which the world sends in this step, and which of its messages.
-    pub(crate) fn sent_by_world(&self, machine: &Machine<'_>, state: &State) -> Option<(ChannelId, usize)> {
+    /// The channel on which the environment sends in this step, and the number of the message.
+    pub(crate) fn sent_by_environment(&self, machine: &Machine<'_>, state: &State) -> Option<(ChannelId, usize)> {
         let Step::FromEnvironment { instance, branch } = self.step else { return None };
         match machine.instance_view(state, instance).branches.get(branch as usize) {
             Some(Some(OpenBranch::FromEnvironment(channel))) => Some((*channel, self.message? as usize)),
@@ -40,7 +40,7 @@ impl ResolvedStep {
         }
     }
 
-    /// Takes the step in a state, with the message that is sent in it. What it calls, the world knows then.
+    /// Takes the step in a state and returns its message. The environment has recorded the calls then.
     pub(crate) fn take(
         &self,
         machine: &mut Machine<'_>,
@@ -51,7 +51,7 @@ impl ResolvedStep {
         let message = match self.step {
             Step::Communicate { sender, sender_branch: branch, .. }
             | Step::ToEnvironment { instance: sender, branch } => machine.message(state, environment, sender, branch),
-            Step::FromEnvironment { .. } => self.sent_by_world(machine, state).map(|(channel, number)| {
+            Step::FromEnvironment { .. } => self.sent_by_environment(machine, state).map(|(channel, number)| {
                 environment.offer(Some((channel, number)));
                 (channel, environment.environment_values().messages[channel.0 as usize][number].clone())
             }),
@@ -65,8 +65,8 @@ impl ResolvedStep {
     }
 }
 
-/// The steps from the start to a visited state, or where replicas may change places to one like it; with the numbers of
-/// the state to which they lead.
+/// A run from the initial state to a stored state (with symmetry, to an equivalent one), and the numbers of the state
+/// that it reaches.
 pub(crate) fn run_to_state<'m>(
     plan: &'m ExplorationPlan<'m>,
     store: &Store,
@@ -94,7 +94,7 @@ pub(crate) fn run_to_state<'m>(
     Ok((run, generator, numbers))
 }
 
-/// What is wrong with a state in which replicas may have changed places since it was found to be wrong.
+/// The violation in a state that is equivalent, up to interchanged replicas, to the one in which it was found.
 pub(crate) fn violation_in(
     generator: &mut SuccessorGenerator<'_>,
     numbers: &[u32],
@@ -121,16 +121,16 @@ pub(crate) fn violation_in(
     Violation::Transition(alike().find(is_same).or_else(|| alike().next()).unwrap_or(wanted).clone())
 }
 
-/// Whether a run goes on after a move.
+/// Whether a run continues after a transition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Continuation {
     /// It does.
     Continues,
-    /// The move ends it.
+    /// The transition ends it.
     Ends,
 }
 
-/// Takes the move to the state that is wanted, if there is one.
+/// Takes a transition to a state that satisfies the predicate; false if there is none.
 pub(crate) fn try_step_to(
     generator: &mut SuccessorGenerator<'_>,
     numbers: &mut [u32],
@@ -174,7 +174,7 @@ pub(crate) fn try_step_to(
     false
 }
 
-/// The own code that some run at once.
+/// Appends the eager local steps of these slots.
 fn append_eager_steps(
     generator: &mut SuccessorGenerator<'_>,
     numbers: &mut [u32],
@@ -193,7 +193,7 @@ fn append_eager_steps(
     }
 }
 
-/// Takes the steps once more and notes what happens.
+/// Executes the steps and records messages, calls and locations.
 pub(crate) fn annotate(plan: &ExplorationPlan<'_>, run: &[ResolvedStep]) -> Result<Vec<TraceStep>, TooLarge> {
     let mut generator = SuccessorGenerator::new(plan)?;
     let numbers = generator.start();
@@ -221,7 +221,7 @@ pub(crate) fn annotate(plan: &ExplorationPlan<'_>, run: &[ResolvedStep]) -> Resu
     Ok(traced)
 }
 
-/// Where an instance stands after these steps.
+/// The location of an instance after these steps.
 pub(crate) fn location_after(
     plan: &ExplorationPlan<'_>,
     run: &[ResolvedStep],

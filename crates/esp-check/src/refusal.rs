@@ -5,20 +5,21 @@ use crate::instance_set::MAX_SET_INSTANCES;
 use crate::ltl::BadProperty;
 use quaject_esp_exec::step::TooLarge;
 
-/// Why a program cannot be explored.
+/// Why a model cannot be checked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Refusal {
-    /// It is larger than any engine takes.
+    /// It exceeds the limits of every engine.
     TooLarge(TooLarge),
-    /// These would need ranges.
+    /// These values need ranges.
     Unbounded(Vec<Unbounded>),
-    /// A property does not say anything.
+    /// A property is malformed.
     Property(BadProperty),
-    /// It has so many instances: more than runs that go on for ever are looked for with.
+    /// It has this many instances, more than [`MAX_FAIR_INSTANCES`].
     TooMany(u32),
 }
 
-/// Most instances of programs of which runs that go on for ever are looked for.
+/// Most instances in a check of liveness.
+///
 pub const MAX_FAIR_INSTANCES: usize = MAX_SET_INSTANCES;
 
 impl From<TooLarge> for Refusal {

@@ -1,10 +1,11 @@
-//! A run that another engine has found, taken once more by the flow IR's `step`: whether it is one of the program, and
-//! what goes wrong at its end. The other engine says the steps; what the world sends in them is tried here.
+//! Trace validation: replays a run that another engine reports, by the flow IR's `step`. Decides whether it is a run of
+//! the program and which violation it ends in. The run gives the steps; the messages of the environment and results of
+//! functions are searched.
 
-use crate::check::{negations, plan_with_atoms};
 use crate::counterexample::{Counterexample, Problem};
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
 use crate::liveness::{self, ForcedPrefix, Goal, LassoOutcome};
+use crate::negation::{negations, plan_with_atoms};
 use crate::options::{Limits, Symmetry};
 use crate::reconstruct::{ResolvedStep, annotate};
 use crate::refusal::Refusal;
@@ -15,21 +16,21 @@ use quaject_esp_exec::step::Step;
 use quaject_esp_ir::model::ModelProgram;
 use std::time::Instant;
 
-/// More moves than this are not tried, or states visited.
+/// Most transitions tried, or states visited.
 const MAX_ATTEMPTS: u32 = 1 << 20;
 
-/// Where the steps of a run lead.
+/// The result of replaying a run.
 #[derive(Clone, Debug)]
 pub enum ReplayOutcome<T> {
-    /// There.
+    /// The program has the run; it ends in this.
     Reproduced(T),
     /// The program has no such run.
     Infeasible,
-    /// There was too much to try.
+    /// A limit was reached before the end.
     Undecided,
 }
 
-/// What goes wrong at the end of a run, with all that is said in it.
+/// Replays a run and returns the violation in which it ends.
 pub fn replay_external(
     model: &ModelProgram,
     steps: &[Step],
@@ -45,14 +46,14 @@ pub fn replay_external(
             let steps = annotate(&plan, &search.run)?;
             ReplayOutcome::Reproduced(Counterexample { problem, steps, cycle: None })
         }
-        // At a limit, moves may have been left out.
+        // At a limit, transitions may be missing.
         None if search.attempts_left == 0 || search.generator.limit_reached.is_some() => ReplayOutcome::Undecided,
         None => ReplayOutcome::Infeasible,
     })
 }
 
-/// A run with these steps, those from `cycle` on again and again, on which the model's property of this number does not
-/// hold. Without a cycle it is the steps that contradict the property, and what comes after them does not matter.
+/// Replays a run that violates the model's property of this number. With a `cycle` the steps from there on repeat for
+/// ever; without, the steps violate the property whatever follows.
 pub fn replay_external_property(
     model: &ModelProgram,
     number: usize,
@@ -86,14 +87,14 @@ struct ReplaySearch<'m, 's> {
     attempts_left: u32,
 }
 
-/// A state on the way: its numbers, and the moves from it that take the next step and are still to be tried.
+/// A state of the depth-first search, with the transitions that take the next step and have not been tried.
 struct Choicepoint {
     numbers: Vec<u32>,
     untried: Vec<usize>,
 }
 
 impl ReplaySearch<'_, '_> {
-    /// The problem at the end, the choices made on the way in `way`.
+    /// The violation at the end; the choices that lead to it are in `run`.
     fn run(&mut self, start: &[u32]) -> Option<Problem> {
         let mut choicepoints = vec![self.choicepoint(start.to_vec(), 0)];
         while let Some(choicepoint) = choicepoints.last_mut() {

@@ -1,10 +1,10 @@
-//! Visits every state that a program can reach, level by level, so that what it finds is found on a shortest way. Ends
-//! early at its limits, and says so.
+//! Parallel breadth-first search of the reachable states. A violation is found at minimal depth. The search ends early
+//! at its limits and reports the limit.
 //!
-//! Each thread has a shard of the store: it adds the states that belong there, and hands over those that do not. So
-//! each works in memory of its own, and what passes between them is written and read from front to back. It looks at
-//! the states that it has added, then at those of others that nobody has taken yet. Where the reduction wants to know at
-//! once what is new, and in small levels, which one thread does alone, states are added to whatever shard.
+//! Each thread owns a shard of the store: it inserts the states of its shard and hands the others over to their owners
+//! in batches. So each thread works in memory of its own. A thread expands the states that it has inserted, then
+//! unclaimed states of other threads. States are inserted into any shard where partial-order reduction needs to know at
+//! once whether a state is new (the cycle proviso), and in small levels, which one thread processes alone.
 
 use crate::exploration_plan::ExplorationPlan;
 use crate::frontier::Frontier;
@@ -21,37 +21,37 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, RwLock};
 use std::time::{Duration, Instant};
 
-/// States that a thread takes at once; fewer in small levels, at whose end it would be waited for.
+/// States that a thread claims at once; fewer in small levels, so that no thread is waited for at their end.
 const CLAIM_SIZE: Range<usize> = 8..64;
-/// Levels with fewer states are not divided.
+/// Levels with fewer states are processed by one thread.
 const MIN_PARALLEL_STATES: usize = 256;
-/// States that are handed to another thread at once.
+/// States that are handed over to another thread at once.
 const HANDOVER_STATES: usize = 512;
-/// Parcels that wait for a thread, after which others add such states themselves.
+/// Batches in an inbox, above which other threads insert such states themselves.
 const MAX_INBOX_BATCHES: usize = 32;
-/// How often progress is told.
+/// Time between two progress reports.
 pub(crate) const BETWEEN_PROGRESS: Duration = Duration::from_millis(200);
 
-/// What a search has found wrong.
+/// A violation and the state in which it occurs.
 #[derive(Clone, Debug)]
 pub(crate) struct LocatedViolation {
-    /// The state in which it happens.
+    /// The state in which it occurs.
     pub(crate) state: StateRef,
     pub(crate) violation: Violation,
 }
 
-/// What can be wrong.
+/// A violation of safety.
 #[derive(Clone, Debug)]
 pub(crate) enum Violation {
-    /// Nobody can move but by the world or the clock, and some wait in vain.
+    /// The state is quiescent, and some instances wait for ever.
     Deadlock(Box<FaultReport>),
-    /// This move is a fault, or does not end.
+    /// This transition is a fault, or does not terminate.
     Transition(Transition),
-    /// An object of this pool is lost.
+    /// An object of this pool is no longer reachable.
     Leak(PoolId),
 }
 
-/// What a search has come to.
+/// The result of a search.
 pub(crate) struct SearchOutcome {
     pub(crate) violation: Option<LocatedViolation>,
     pub(crate) limit: Option<Limit>,
@@ -68,32 +68,32 @@ struct Shared<'s> {
     started: Instant,
     queues: Vec<WorkerQueue>,
     stop: AtomicBool,
-    /// What is looked for.
+    /// Whether a violation ends the search.
     is_sought: &'s (dyn Fn(&Violation) -> bool + Sync),
-    /// The first finding or limit.
+    /// The first violation and the first limit.
     found: Mutex<(Option<LocatedViolation>, Option<Limit>)>,
     transitions: AtomicU64,
-    /// What threads remember besides the states, in bytes.
+    /// Memory of the threads' caches in bytes.
     cached_bytes: AtomicUsize,
 }
 
-/// What others find of one thread, in memory apart from that of the rest.
+/// The state of one thread that other threads access, on cache lines of its own.
 #[derive(Default)]
 #[repr(align(128))]
 struct WorkerQueue {
-    /// Its states of the level under way, and how many of them have been taken.
+    /// The thread's states of the current level, and how many of them have been claimed.
     level: RwLock<Frontier>,
     taken: AtomicUsize,
-    /// How many there were at its start, and whether the search had been stopped: written between the two meetings at
-    /// the end of a level, so that all read the same after them.
+    /// The number of states at the start of the level, and whether the search had been stopped: written between the two
+    /// barriers at the end of a level, so that all threads read the same values after them.
     pending: AtomicUsize,
     stopped: AtomicBool,
-    /// Parcels of states that belong into its shard.
+    /// Batches of states of this thread's shard.
     inbox: Mutex<Vec<PackedStates>>,
 }
 
 impl Shared<'_> {
-    /// How many states the level has that all are about to take; none if the search is over.
+    /// The number of states in the next level; 0 if the search is over.
     fn pending(&self) -> usize {
         if self.queues.iter().any(|queue| queue.stopped.load(Ordering::Relaxed)) {
             return 0;
@@ -101,12 +101,12 @@ impl Shared<'_> {
         self.queues.iter().map(|queue| queue.pending.load(Ordering::Relaxed)).sum()
     }
 
-    /// Whether a level of so many states is divided among threads.
+    /// Whether a level of this size is divided among threads.
     fn is_parallel(&self, pending: usize) -> bool {
         pending >= MIN_PARALLEL_STATES && self.queues.len() > 1
     }
 
-    /// Ends the search if this is looked for.
+    /// Ends the search if this violation is sought.
     fn report_violation(&self, finding: LocatedViolation) -> bool {
         if !(self.is_sought)(&finding.violation) {
             return false;
@@ -130,17 +130,17 @@ impl Shared<'_> {
 
 struct Worker<'s, 'm> {
     shared: &'s Shared<'s>,
-    /// Its desk and its shard.
+    /// Its queue and its shard.
     number: usize,
-    /// Whether the others rest.
+    /// Whether the other threads are idle.
     runs_alone: bool,
     generator: SuccessorGenerator<'m>,
     next: Frontier,
     numbers: Vec<u32>,
     successor: Vec<u32>,
-    /// By shard: states to which moves lead, and that are still to be added.
+    /// By shard: successors that are still to be inserted.
     outgoing: Vec<PackedStates>,
-    /// Parcels of others, emptied: the next ones for them.
+    /// Emptied batches of other threads, for reuse.
     spare_batches: Vec<PackedStates>,
     transitions: u64,
     cached_bytes: usize,
@@ -170,7 +170,7 @@ impl<'s, 'm> Worker<'s, 'm> {
         }
     }
 
-    /// Takes its share of the level under way.
+    /// Expands its share of the current level.
     fn process_level(&mut self, progress: &mut dyn FnMut()) {
         let queues = &self.shared.queues;
         for queue in queues[self.number..].iter().chain(&queues[..self.number]) {
@@ -183,7 +183,7 @@ impl<'s, 'm> Worker<'s, 'm> {
         }
     }
 
-    /// Takes states of one desk until there are none; true if the search is over.
+    /// Expands states of one queue until there are none; true if the search is over.
     fn process_queue(&mut self, queue: &WorkerQueue, progress: &mut dyn FnMut()) -> bool {
         let shared = self.shared;
         let level = queue.level.read().expect("no thread panics with a level");
@@ -238,7 +238,7 @@ impl<'s, 'm> Worker<'s, 'm> {
         self.shared.store.bytes() + parts + self.next.bytes()
     }
 
-    /// Takes the moves of a state; true if the search is over.
+    /// Expands a state; true if the search is over.
     fn expand(&mut self, state: StateRef, numbers: &[u32]) -> bool {
         self.generator.find_enabled(numbers);
         if let Some(limit) = self.generator.limit_reached {
@@ -268,14 +268,15 @@ impl<'s, 'm> Worker<'s, 'm> {
         match self.take_transitions(state, numbers, 0..enough) {
             Expansion::Stop => true,
             Expansion::Progress => false,
-            // Everything that is enough leads back to where the search has been.
+            // The cycle proviso: all reduced successors are known, so none may be ignored.
             Expansion::NothingNew => {
                 enough < all && self.take_transitions(state, numbers, enough..all) == Expansion::Stop
             }
         }
     }
 
-    /// Takes some of the moves found. What they have come to is known at once only if the reduction asks.
+    /// Takes a range of the enabled transitions. Whether a successor is new is known at once only if the reduction
+    /// asks.
     fn take_transitions(&mut self, state: StateRef, numbers: &[u32], moves: Range<usize>) -> Expansion {
         let base = hash(numbers);
         let mut taken = Expansion::NothingNew;
@@ -306,7 +307,7 @@ impl<'s, 'm> Worker<'s, 'm> {
         taken
     }
 
-    /// Puts a state to which a move leads into its bundle.
+    /// Puts a successor into the batch of its shard.
     fn batch_successor(&mut self, from: StateRef, found: TransitionId, numbers: &[u32], base: u64) -> Expansion {
         let successor = &mut self.successor[..];
         let mut hashed = self.generator.apply(found, numbers, base, successor);
@@ -323,12 +324,12 @@ impl<'s, 'm> Worker<'s, 'm> {
         if self.outgoing[shard].len() == enough { self.hand_over(shard) } else { Expansion::NothingNew }
     }
 
-    /// Whether it adds states to shards that are not its own.
+    /// Whether it inserts states into shards that are not its own.
     fn inserts_into_any_shard(&self) -> bool {
         self.runs_alone || self.shared.reduction == Reduction::On
     }
 
-    /// Adds the states of a bundle, or hands them to the thread whose they are.
+    /// Inserts the states of a batch, or hands them over to the owner of the shard.
     fn hand_over(&mut self, shard: usize) -> Expansion {
         if shard != self.number && !self.inserts_into_any_shard() {
             let mut inbox = self.shared.queues[shard].inbox.lock().expect("no thread panics with an inbox");
@@ -341,7 +342,7 @@ impl<'s, 'm> Worker<'s, 'm> {
         self.flush(shard)
     }
 
-    /// Adds the states of a bundle.
+    /// Inserts the states of a batch.
     fn flush(&mut self, shard: usize) -> Expansion {
         let mut batch = std::mem::take(&mut self.outgoing[shard]);
         let taken = self.insert_all(shard, &batch);
@@ -350,7 +351,7 @@ impl<'s, 'm> Worker<'s, 'm> {
         taken
     }
 
-    /// Adds what others have found in its shard.
+    /// Inserts the states that other threads have found in its shard.
     fn drain_inbox(&mut self) {
         let batches =
             std::mem::take(&mut *self.shared.queues[self.number].inbox.lock().expect("no thread panics with an inbox"));
@@ -361,7 +362,7 @@ impl<'s, 'm> Worker<'s, 'm> {
         }
     }
 
-    /// Adds states to a shard, and to the next level those that are new.
+    /// Inserts states into a shard, and new ones into the next frontier.
     fn insert_all(&mut self, shard: usize, batch: &PackedStates) -> Expansion {
         let (store, next, mut taken) = (self.shared.store, &mut self.next, Expansion::NothingNew);
         store.insert_all(shard, batch, &mut |index, added| match added {
@@ -378,12 +379,12 @@ impl<'s, 'm> Worker<'s, 'm> {
         taken
     }
 
-    /// Ends its share of a level, when all others have handed over what they have found.
+    /// Ends its share of a level, after all threads have handed over their states.
     fn finish_level(&mut self) {
         self.drain_inbox();
         let queue = &self.shared.queues[self.number];
         let mut level = queue.level.write().expect("no thread panics with a level");
-        // What the level takes in memory serves the next one.
+        // The memory of the finished level is reused by the next one.
         std::mem::swap(&mut *level, &mut self.next);
         self.next.clear();
         queue.taken.store(0, Ordering::Relaxed);
@@ -391,7 +392,8 @@ impl<'s, 'm> Worker<'s, 'm> {
         queue.stopped.store(self.shared.stop.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 
-    /// Level after level with the others, until there is none or the search is over. Returns how many there were.
+    /// Processes levels together with the other threads until there is none or the search is over. Returns their
+    /// number.
     fn run_in_parallel(&mut self, barrier: &SpinBarrier, progress: &mut dyn FnMut(u32)) -> u32 {
         let mut depth = 0;
         loop {
@@ -400,7 +402,7 @@ impl<'s, 'm> Worker<'s, 'm> {
                 return depth;
             }
             if !self.shared.is_parallel(pending) {
-                // Nobody writes what is read above before all have read it.
+                // No thread writes what is read above before all have read it.
                 barrier.wait();
                 if self.number == 0 {
                     depth += self.run_sequentially(&mut |more| progress(depth + more));
@@ -415,14 +417,14 @@ impl<'s, 'm> Worker<'s, 'm> {
         }
     }
 
-    /// The same while nobody else works, as long as it is not worth while to divide levels.
+    /// Processes levels alone as long as they are small. Returns their number.
     fn run_sequentially(&mut self, progress: &mut dyn FnMut(u32)) -> u32 {
         let mut depth = 0;
         let shared = self.shared;
         self.runs_alone = true;
         while shared.pending() > 0 && !shared.is_parallel(shared.pending()) {
             self.process_level(&mut || progress(depth));
-            // All that it has found is in its own hands.
+            // This thread has inserted all states itself.
             for queue in &shared.queues {
                 queue.pending.store(0, Ordering::Relaxed);
                 queue.level.write().expect("no thread panics with a level").clear();
@@ -435,19 +437,19 @@ impl<'s, 'm> Worker<'s, 'm> {
     }
 }
 
-/// What taking moves has come to, in rising order: of several, the greatest.
+/// The result of taking transitions; of several, the greatest.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Expansion {
-    /// They all lead to states that were known, as far as is known.
+    /// All successors were known, as far as this thread knows.
     NothingNew,
-    /// One is new, or ends the run.
+    /// A successor is new, or ends the run.
     Progress,
     /// The search is over.
     Stop,
 }
 
-/// Searches a space for what is wrong and wanted, with a thread for each shard of the store; what is not wanted ends a
-/// run.
+/// Searches for a sought violation, with one thread for each shard of the store. A violation that is not sought ends
+/// its run.
 pub(crate) fn search<'m>(
     plan: &'m ExplorationPlan<'m>,
     store: &Store,
@@ -493,7 +495,7 @@ pub(crate) fn search<'m>(
             progress(Progress { states, depth, bytes: bytes as u64, elapsed: shared.started.elapsed() });
         }
     };
-    // Many searches end before it is worth while to begin a thread.
+    // Many searches end before a second thread pays.
     let mut depth = main.run_sequentially(&mut report_progress);
     if shared.pending() > 0 {
         let sequential = depth;
@@ -501,8 +503,9 @@ pub(crate) fn search<'m>(
             for number in 1..shared.queues.len() {
                 let (shared, barrier, coverages) = (&shared, &barrier, &coverages);
                 scope.spawn(move || {
-                    // Here, so that what it writes all the time is in memory that its thread has asked for, and not
-                    // beside what another one writes.
+                    // Allocated by the thread itself, so that its memory shares no cache line with that of another
+                    // thread.
+                    //
                     let mut generator =
                         SuccessorGenerator::new(plan).expect("no mover is too large where another is not");
                     generator.set_limits(&shared.limits, shared.started);

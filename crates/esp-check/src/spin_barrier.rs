@@ -1,20 +1,20 @@
-//! Where the threads of a search wait for each other between levels. Many levels take less time than it takes to wake a
-//! thread that sleeps, above all on a virtual machine; so a thread looks around for a while before it sleeps.
+//! The barrier at which the threads of a search wait between levels. Many levels take less time than waking a sleeping
+//! thread, above all on a virtual machine; so a thread spins for a while before it sleeps.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 
-/// How often a thread looks before it sleeps: some hundred microseconds.
+/// Iterations before a thread sleeps: some hundred microseconds.
 const SPIN_ITERATIONS: u32 = 8_000;
 
-/// A place where so many threads meet, again and again.
+/// A reusable barrier for a fixed number of threads.
 #[derive(Debug)]
 pub(crate) struct SpinBarrier {
     threads: usize,
     arrived: AtomicUsize,
-    /// How many times all have met.
+    /// How often the barrier was passed.
     times: AtomicUsize,
-    /// How many sleep.
+    /// How many threads sleep.
     sleepers: Mutex<usize>,
     bell: Condvar,
 }
@@ -30,18 +30,18 @@ impl SpinBarrier {
         }
     }
 
-    /// Waits until all are here.
+    /// Waits until all threads have arrived.
     pub(crate) fn wait(&self) {
-        // Relaxed: nobody can change it before this thread has arrived.
+        // Relaxed: `times` cannot change before this thread has arrived.
         let times = self.times.load(Ordering::Relaxed);
         // Pairs with itself: the last one to arrive sees all that the others have done.
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
-            // Relaxed: who arrives for the next meeting has seen `times` change.
+            // Relaxed: a thread that arrives for the next round has seen `times` change.
             self.arrived.store(0, Ordering::Relaxed);
             let sleepers = self.sleepers.lock().expect("no thread panics with it");
             // Pairs with the loads below.
             self.times.store(times + 1, Ordering::Release);
-            // To ring is a call of the system, even if nobody hears it.
+            // A wakeup is a system call, even without sleepers.
             if *sleepers > 0 {
                 drop(sleepers);
                 self.bell.notify_all();
@@ -81,7 +81,7 @@ mod tests {
                             assert_eq!(count.load(Ordering::Relaxed), round * threads);
                             meeting.wait();
                             if round % 50 == 0 && count.load(Ordering::Relaxed) % 2 == 0 {
-                                // Some are late enough for others to sleep.
+                                // Late enough for other threads to sleep.
                                 std::thread::sleep(std::time::Duration::from_millis(1));
                             }
                         }

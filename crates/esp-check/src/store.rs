@@ -1,19 +1,18 @@
-//! The states that have been visited: packed one after the other, found by open-addressing tables. Each belongs to one
-//! of several shards, by its signature. A thread that adds to a shard has it for itself, and with a shard of its own its
-//! table and records stay in the caches of its processor; anybody reads records at any time.
+//! The visited set: packed states, found by open-addressing hash tables. Each state belongs to one of several shards,
+//! by its signature. A thread that inserts into a shard locks it; with a shard of its own, its table and records stay
+//! in the caches of its processor. Every thread reads records at any time.
 //!
 //! ```text
 //!   chunk      1,048,576 words of 32 bits, a shard's first ones less; each shard fills chunks of its own. From the
-//!              second on in huge pages: a thread that asks the system for memory holds up the others
+//!              second on in huge pages: a thread that asks the system for memory delays the others
 //!   record     word 0       the state it was first reached from (its own reference for the first state)
-//!              words 1 ..   the numbers of its parts, 7 bits a byte, padded with zero bytes to whole words;
-//!                           with compaction the lower half of the signature instead
+//!              words 1 ..   the numbers of its components, 7 bits a byte, padded with zero bytes to whole words;
+//!                           with hash compaction the lower half of the signature instead
 //!   table      64 bits a slot, 0 is empty; at most three quarters full, then rebuilt twice as large, at least as large
 //!              as a huge page
 //!   slot       upper half of the signature | reference: chunk and word
-//!   signature  64 bits, the state's hash mixed once more; its lower half says to which shard it belongs, its upper bits
-//!              where in the table to look first, so that a larger table is filled from front to back without looking
-//!              at records
+//!   signature  64 bits, the state's hash mixed once more; its lower half selects the shard, its upper bits the first
+//!              slot to probe, so that a larger table is filled from front to back without reading records
 //! ```
 
 use crate::options::Compaction;
@@ -31,68 +30,68 @@ const SECOND_CHUNK: usize = HUGE / 4;
 /// Logarithms of a table's first length, and of the second.
 const FIRST_BITS: u32 = 15;
 const SECOND_BITS: u32 = (HUGE / 8).ilog2();
-/// States that are looked for together.
+/// States that are looked up together.
 pub(crate) const WINDOW: usize = 32;
 
 /// A visited state. No state has the reference 0.
 pub(crate) type StateRef = u32;
 
-/// All visited states.
+/// The visited set.
 pub(crate) struct Store {
     /// Numbers per state.
     width: usize,
     compaction: Compaction,
     chunks: Vec<OnceLock<Pages<AtomicU32>>>,
-    /// How many chunks are taken, and words in them.
+    /// The number of allocated chunks, and of words in them.
     taken: AtomicUsize,
     words: AtomicUsize,
-    /// Bytes that tables do not grow beyond.
+    /// The limit of all memory, beyond which no table grows.
     max_bytes: usize,
     shards: Vec<Shard>,
 }
 
-/// In memory apart from others that other threads change.
+/// On cache lines of its own: other threads write its neighbours.
 #[repr(align(128))]
 struct Shard {
     table: Mutex<Table>,
-    /// Its states and its slots, for those who do not have the table.
+    /// The numbers of its states and slots, readable without the lock.
     states: AtomicUsize,
     slots: AtomicUsize,
 }
 
-/// What is known of the states of one shard, and where its next one goes.
+/// The hash table of one shard, and where its next record goes.
 struct Table {
     slots: Pages<u64>,
-    /// 32 less the logarithm of its length.
+    /// 32 minus the logarithm of its length.
     shift: u32,
     states: usize,
     chunk: usize,
-    /// The next free word of the chunk, and how many it has; 0 if there is none yet.
+    /// The next free word of the chunk, and its length; 0 if there is none yet.
     next: usize,
     length: usize,
-    /// What was found in the first slot of each state of a window.
+    /// The first slot of each state of a window, as prefetched.
     first: Vec<u64>,
 }
 
-/// States that are to be added, packed.
+/// A batch of packed states to insert.
 #[derive(Debug, Default)]
 pub(crate) struct PackedStates {
-    /// 0 for a state without one.
+    /// 0 for a state without a parent.
     parents: Vec<StateRef>,
     signatures: Vec<u64>,
     words: Vec<u32>,
-    /// Where each one's words end.
+    /// Where the words of each state end.
     ends: Vec<u32>,
 }
 
-/// What became of a state that was to be added.
+/// The result of an insertion.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Insertion {
-    /// It is new.
+    /// The state is new.
     New(StateRef),
-    /// It was there.
+    /// The state was there.
     Known(StateRef),
-    /// There is no room for references to more, or its table would grow beyond the limit.
+    /// References are exhausted, or a table would grow beyond the limit.
     Full,
 }
 
@@ -108,7 +107,7 @@ impl PackedStates {
         self.ends.clear();
     }
 
-    /// A state with these numbers; its parent is where it is reached from, none for the first of a search.
+    /// Adds a state; its parent is the state it is reached from, none for the initial state.
     #[inline]
     pub(crate) fn push(&mut self, parent: Option<StateRef>, numbers: &[u32], signature: u64) {
         self.parents.push(parent.unwrap_or(0));
@@ -126,19 +125,19 @@ impl PackedStates {
 }
 
 impl Table {
-    /// Where to look first.
+    /// The first slot to probe.
     #[inline]
     fn position(&self, signature: u64) -> usize {
         (signature >> 32 >> self.shift) as usize
     }
 
-    /// The logarithm of the length that it must have for another window, unless it has that.
+    /// The logarithm of the length that the next window requires; none if the table is large enough.
     fn wanted_bits(&self) -> Option<u32> {
         let is_short = (self.states + WINDOW) * 4 > self.slots.len() * 3;
         is_short.then(|| if self.slots.is_empty() { FIRST_BITS } else { SECOND_BITS.max(33 - self.shift) })
     }
 
-    /// Makes it this long, if the system has the memory.
+    /// Rebuilds the table with this length.
     fn grow(&mut self, bits: u32) -> io::Result<()> {
         let smaller = std::mem::replace(&mut self.slots, Pages::zeroed(1 << bits)?);
         self.shift = 32 - bits;
@@ -154,7 +153,7 @@ impl Table {
     }
 }
 
-/// The share of one number in the hash of a state.
+/// The contribution of one number to the hash of a state.
 #[inline]
 pub(crate) fn hash_of(slot: usize, number: u32) -> u64 {
     let mixed = (u64::from(number) | (slot as u64) << 40).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -167,7 +166,7 @@ pub(crate) fn hash(numbers: &[u32]) -> u64 {
     numbers.iter().enumerate().fold(0u64, |sum, (slot, number)| sum.wrapping_add(hash_of(slot, *number)))
 }
 
-/// What is kept of a state in the table, from its hash.
+/// The signature of a state, from its hash.
 #[inline]
 pub(crate) fn signature(hash: u64) -> u64 {
     let mixed = (hash ^ hash >> 31).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -175,7 +174,7 @@ pub(crate) fn signature(hash: u64) -> u64 {
 }
 
 impl Store {
-    /// An empty store for states of so many numbers, in so many shards.
+    /// An empty store for states of this width.
     pub(crate) fn new(width: usize, compaction: Compaction, shards: usize) -> Store {
         let mut chunks = Vec::new();
         chunks.resize_with(MAX_CHUNKS, OnceLock::new);
@@ -204,7 +203,7 @@ impl Store {
         }
     }
 
-    /// The same store, full before a table makes it larger than this, in bytes.
+    /// The same store with a memory limit.
     pub(crate) fn limited(self, max_bytes: Option<u64>) -> Store {
         Store {
             max_bytes: max_bytes.and_then(|max_bytes| usize::try_from(max_bytes).ok()).unwrap_or(usize::MAX),
@@ -212,23 +211,23 @@ impl Store {
         }
     }
 
-    /// How many states there are.
+    /// The number of states.
     pub(crate) fn count(&self) -> usize {
         self.shards.iter().map(|shard| shard.states.load(Ordering::Relaxed)).sum()
     }
 
-    /// Whether its records can be read.
+    /// Whether records hold complete states.
     pub(crate) fn keeps_full_states(&self) -> bool {
         self.compaction == Compaction::Off
     }
 
-    /// How much memory they take, tables included.
+    /// Memory of records and tables.
     pub(crate) fn bytes(&self) -> usize {
         let slots: usize = self.shards.iter().map(|shard| shard.slots.load(Ordering::Relaxed)).sum();
         4 * self.words.load(Ordering::Relaxed) + 8 * slots
     }
 
-    /// In how many shards it is.
+    /// The number of shards.
     pub(crate) fn shards(&self) -> usize {
         self.shards.len()
     }
@@ -250,12 +249,12 @@ impl Store {
         &chunk[state as usize % CHUNK_WORDS..]
     }
 
-    /// The state that this one was first reached from; itself for the first.
+    /// The parent of a state; itself for the initial state.
     pub(crate) fn parent(&self, state: StateRef) -> StateRef {
         self.record(state)[0].load(Ordering::Relaxed)
     }
 
-    /// Reads the numbers of a state, of a store without compaction.
+    /// Reads the numbers of a state; not with compaction.
     #[inline]
     pub(crate) fn read(&self, state: StateRef, numbers: &mut [u32]) {
         unpack(self.record(state)[1..].iter().map(|word| word.load(Ordering::Relaxed)), numbers);
@@ -283,7 +282,7 @@ impl Store {
         states.iter().map(|state| found[state]).collect()
     }
 
-    /// Adds one state, by way of an empty bundle, unless it is there.
+    /// Inserts one state, by way of the batch.
     pub(crate) fn insert(
         &self,
         batch: &mut PackedStates,
@@ -298,20 +297,19 @@ impl Store {
         added
     }
 
-    /// Adds the states of a bundle, which belong to this shard, unless they are there, and tells of each. Looks into all
-    /// slots of a window, then at all records that could be theirs, before it goes on with the first: the memory that
-    /// is far away is then waited for once.
+    /// Inserts a batch of states of this shard and reports each result. Reads all slots of a window, then all records
+    /// that can match, before it inserts: their cache misses overlap.
     pub(crate) fn insert_all(&self, shard: usize, batch: &PackedStates, on_inserted: &mut dyn FnMut(usize, Insertion)) {
         let mut table = self.table(shard);
         for start in (0..batch.len()).step_by(WINDOW) {
             let window = start..batch.len().min(start + WINDOW);
             if let Some(bits) = table.wanted_bits() {
-                // While it is rebuilt, both are there.
+                // Both tables exist during the rebuild.
                 if self.bytes() + (8 << bits) > self.max_bytes || table.grow(bits).is_err() {
                     (start..batch.len()).for_each(|index| on_inserted(index, Insertion::Full));
                     break;
                 }
-                // Before another shard asks how many bytes there are.
+                // Before another shard adds up the memory.
                 self.shards[shard].slots.store(table.slots.len(), Ordering::Relaxed);
             }
             self.prefetch(&mut table, batch, window.clone());
@@ -330,7 +328,7 @@ impl Store {
         for (entry, index) in first.iter_mut().zip(window) {
             let signature = batch.signatures[index];
             let same = (*entry ^ signature) >> 32 == 0 && *entry != 0;
-            // One whose first word differs is another state: with another signature, its slot is passed over.
+            // A record with a different first word is another state: a different signature makes the probe skip it.
             if same && self.record(*entry as u32)[1].load(Ordering::Relaxed) != self.first_word(batch, index) {
                 *entry = !signature | 1;
             }
@@ -353,7 +351,7 @@ impl Store {
         let mut at = table.position(signature);
         let mut entry = first;
         loop {
-            // What was found first may have been empty then.
+            // The slot may have been filled since it was prefetched.
             if entry == 0 {
                 entry = table.slots[at];
             }
@@ -371,7 +369,7 @@ impl Store {
         }
     }
 
-    /// Whether a record is that of a state. No packed state is the beginning of another, so the words alone decide.
+    /// Whether a record is that of a state. No packed state is a prefix of another one, so the words decide.
     #[inline]
     fn is_same(&self, state: StateRef, batch: &PackedStates, index: usize) -> bool {
         let record = &self.record(state)[1..];
@@ -385,11 +383,10 @@ impl Store {
         }
     }
 
-    /// Gives a shard its next chunk, in which there is room for so many words, unless all are taken or the system has no
-    /// memory.
+    /// Allocates the next chunk of a shard, with room for this many words; none if there is no memory.
     fn take_chunk(&self, table: &mut Table, length: usize) -> Option<()> {
         let least = if table.length == 0 { FIRST_CHUNK } else { SECOND_CHUNK.max(2 * table.length) };
-        // Until it is there, and for good if it never is.
+        // Until the chunk exists, and for good if it never does.
         table.length = 0;
         let words = least.max((length + 1).next_power_of_two()).min(CHUNK_WORDS);
         let chunk = self.taken.fetch_add(1, Ordering::Relaxed);
@@ -397,7 +394,7 @@ impl Store {
             return None;
         }
         let fresh = self.chunks.get(chunk)?.set(Pages::zeroed(words).ok()?);
-        fresh.expect("nobody else has this chunk");
+        fresh.expect("no other thread has this chunk");
         self.words.fetch_add(words, Ordering::Relaxed);
         // Word 0 of the first chunk would be the reference 0.
         (table.chunk, table.next, table.length) = (chunk, 1, words);
@@ -424,7 +421,7 @@ impl Store {
     }
 }
 
-/// Reads numbers as [`pack`] writes them.
+/// The inverse of [`pack`].
 #[inline]
 pub(crate) fn unpack(mut words: impl Iterator<Item = u32>, numbers: &mut [u32]) {
     let mut word = 0u32;
@@ -449,12 +446,12 @@ pub(crate) fn unpack(mut words: impl Iterator<Item = u32>, numbers: &mut [u32]) 
     }
 }
 
-/// Appends numbers as whole words.
+/// Appends numbers in variable-length encoding, as whole words.
 #[inline]
 pub(crate) fn pack(numbers: &[u32], words: &mut Vec<u32>) {
     let (mut pending, mut filled) = (0u64, 0);
     for number in numbers {
-        // Less than a word is pending, so that the five bytes of the largest number fit.
+        // Less than a word is pending, so five more bytes do not overflow.
         let (bytes, bits) = if *number < 0x80 { (u64::from(*number), 8) } else { encode_varint(*number) };
         pending |= bytes << filled;
         filled += bits;
@@ -469,7 +466,7 @@ pub(crate) fn pack(numbers: &[u32], words: &mut Vec<u32>) {
     }
 }
 
-/// The bytes of one number, and how many bits they are.
+/// The encoding of one number, and its length in bits.
 #[inline]
 fn encode_varint(number: u32) -> (u64, u32) {
     let (mut bytes, mut bits, mut rest) = (0u64, 0, number);

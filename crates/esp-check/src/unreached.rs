@@ -5,12 +5,12 @@ use quaject_esp_ir::ir::{Body, FnId, Location, Op, Terminator};
 use quaject_esp_ir::model::ModelProgram;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Per file and line with code: its columns, and whether something there was executed.
+/// Per file and line with code: its columns, and whether the code there was executed.
 type Lines = BTreeMap<(u16, u32), BTreeMap<u32, bool>>;
 
-/// The places of explored processes, and of the functions that they enter, with code of which nothing was executed:
-/// lines, with column 0, and where only part of a line was, the first such place in it. Of a function that is never
-/// entered, the places that call it say enough.
+/// The locations in checked processes, and in functions that they call, where nothing was executed: whole lines with
+/// column 0; for a line that was executed in part, its first such column. Functions that are never called are omitted,
+/// their call sites suffice.
 pub(crate) fn unreached(model: &ModelProgram, coverage: &Coverage) -> Vec<Location> {
     let mut lines = Lines::new();
     let mut open = Vec::new();
@@ -38,7 +38,7 @@ pub(crate) fn unreached(model: &ModelProgram, coverage: &Coverage) -> Vec<Locati
 fn note(lines: &mut Lines, body: &Body, executed: &dyn Fn(usize) -> bool) {
     let mut position = 0;
     for block in &body.blocks {
-        // That an assertion never fails, or an index never lies outside, is no code without use.
+        // A failing assertion or bounds check that is never taken is no dead code.
         let only_fails = block.instructions.is_empty() && matches!(block.terminator, Terminator::Fault(_));
         let locations = block.instructions.iter().map(|instruction| instruction.location);
         for location in locations.chain([block.location]) {

@@ -71,6 +71,16 @@ pub fn fault_name(fault: Fault) -> &'static str {
     }
 }
 
+/// A number with its noun in the singular or plural: `1 state`, `2 processes`.
+pub fn counted(count: u64, noun: &str) -> String {
+    let ending = match (count, noun.ends_with('s')) {
+        (1, _) => "",
+        (_, true) => "es",
+        (_, false) => "s",
+    };
+    format!("{count} {noun}{ending}")
+}
+
 /// `file:line:column`, or nothing for code that stands for no text.
 pub fn location_text(program: &Program, location: Location) -> String {
     match program.files.get(location.file as usize) {

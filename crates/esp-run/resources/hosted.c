@@ -1451,6 +1451,7 @@ static void tell_fault(void *state)
             all++;
         }
         if (all > NAMES) fprintf(stderr, " and %" PRIu32 " more", all - NAMES);
+        fputs(all == 1 ? " is blocked forever" : " are blocked forever", stderr);
     } else {
         fprintf(stderr, ", in process `%s`", qj_instance_names[report.instance]);
     }

@@ -27,7 +27,7 @@ pub fn render(
         cause(report.fault, report.name.as_deref())
     );
     if report.fault == Fault::Deadlock {
-        text.push_str(&stuck_names(program, report));
+        text.push_str(&blocked_text(program, report));
     } else {
         let _ = write!(text, ", in process `{}`", program.instance_name(report.instance));
     }
@@ -58,7 +58,8 @@ pub(crate) fn cause(fault: Fault, name: Option<&str>) -> String {
         (Fault::Range, _) => "a length or number does not fit its place".to_string(),
         (Fault::Memory, _) => "use of an object whose count is 0".to_string(),
         (Fault::Alt, _) => "no branch of this `alt` can ever be open".to_string(),
-        (Fault::Deadlock, _) => "waiting for ever: ".to_string(),
+        // The blocked instances follow.
+        (Fault::Deadlock, _) => String::new(),
     }
 }
 
@@ -73,8 +74,8 @@ pub(crate) fn help(fault: Fault) -> Option<&'static str> {
     }
 }
 
-/// The instances that are stuck, a few of them by name.
-fn stuck_names(program: &Program, report: &FaultReport) -> String {
+/// The blocked instances, a few of them by name.
+fn blocked_text(program: &Program, report: &FaultReport) -> String {
     let mut instances: Vec<u32> = report.waits.iter().map(|wait| wait.instance).collect();
     instances.dedup();
     if instances.is_empty() {
@@ -82,10 +83,12 @@ fn stuck_names(program: &Program, report: &FaultReport) -> String {
     }
     let shown: Vec<String> =
         instances.iter().take(6).map(|instance| format!("`{}`", program.instance_name(*instance))).collect();
-    match instances.len() - shown.len() {
+    let names = match instances.len() - shown.len() {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
-    }
+    };
+    let verb = if instances.len() == 1 { "is" } else { "are" };
+    format!("{names} {verb} blocked forever")
 }
 
 /// `file:line:column` with the line itself and a caret.

@@ -307,7 +307,7 @@ fn found(program: &str, paths: &str, every: usize) -> BTreeMap<&'static str, usi
             panic!("{what}: {}\n{}", report.text(&plain), print(&mutant))
         };
         // What is shown says how it goes wrong.
-        assert!(report.text(&plain).starts_with("error `fastpath`: "));
+        assert!(report.text(&plain).starts_with("refinement violated: "));
         assert!(!difference.steps.is_empty(), "{what}: {}", report.text(&plain));
     }
     counts
@@ -376,7 +376,7 @@ fn spin_says_so_of_both() {
 
 /// The example of the book: what is said of a wrong path.
 #[test]
-fn a_lost_count_is_told() {
+fn a_lost_count_is_reported() {
     let (plain, fast) = formed(FILTERS, FILTER_PATH);
     let leaves = path_blocks(&fast.implementation).into_iter().find_map(|(process, block)| {
         let terminator = &fast.implementation.processes[process].body.blocks[block].terminator;
@@ -398,14 +398,14 @@ fn a_lost_count_is_told() {
     let text = report.text(&plain);
     let lines: Vec<&str> = text.lines().filter(|line| !line.contains(" MB")).collect();
     expect![[r#"
-        error `fastpath`: with fast paths, model `all` (4 processes) does what it does not without
+        refinement violated: model `all` (4 processes) with fast paths has a behaviour that the original has not
            1  read  (p.esp:9:14), next() = 0
            2  read -> rle: readC(0)  (p.esp:15:5)
            3  read  (p.esp:15:5), next() = 2
-        the program is never in this state without fast paths: `read` at p.esp:17:3, `rle` at p.esp:22:5, `swap` at p.esp:36:5, `write` at p.esp:47:5
-        `rle` never stands there with such values
-        fast path `stream`: entered, left at 2 of 16 places where it can be left
-        looked for: every message, call, fault and end; the state in which each path is left; deadlock; progress
+        the original never reaches this state: `read` at p.esp:17:3, `rle` at p.esp:22:5, `swap` at p.esp:36:5, `write` at p.esp:47:5
+        `rle` never reaches this location with these values
+        fast path `stream`: entered, 2 of 16 exits taken
+        checked: every message, call, fault and end; the state at each exit of a path; deadlock; divergence
         not covered: anything but `next` returns 0..3"#]].assert_eq(&lines.join("\n"));
 }
 
@@ -487,7 +487,7 @@ fastpath cells {
 
 /// Whose object is whose is seen from what is in it, not from its number.
 #[test]
-fn objects_are_told_apart_by_what_is_in_them() {
+fn objects_are_compared_by_content() {
     for (content, is_seen) in [("7", false), ("left", true)] {
         let program = CELLS.replace("CONTENT", content);
         holds(&program, CELL_PATH);

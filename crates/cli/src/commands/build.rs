@@ -49,7 +49,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
             let dumped: String = outputs.dumped.iter().map(dumped).collect();
             deliver(arguments.output.as_deref(), if arguments.dump.is_empty() { text } else { &dumped })?;
         }
-        EmitForm::Promela => return super::promela::emit(terminal, &arguments, checks(arguments.checked)),
+        EmitForm::Promela => return super::promela::emit_promela(terminal, &arguments, checks(arguments.checked)),
         EmitForm::C => {
             let c_options = c::Options {
                 prefix: arguments.prefix.clone(),

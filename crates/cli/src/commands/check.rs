@@ -1,6 +1,6 @@
 //! `qj check`
 
-use super::verify;
+use super::verify::quick_check::quick_check;
 use crate::arguments::Check;
 use crate::terminal::{Status, Stop, Terminal};
 use quaject_esp_run::disk::open_program;
@@ -12,7 +12,7 @@ pub(crate) fn check(terminal: &Terminal, arguments: Check) -> Result<Status, Sto
             Ok((source, mut disk)) => {
                 let checked = quaject_esp::check(source, &mut disk);
                 let errors = terminal.diagnostics(&checked.sources, &checked.diagnostics);
-                if errors > 0 || (arguments.verify && verify::glance(file)?) {
+                if errors > 0 || (arguments.verify && quick_check(file)?) {
                     status = Status::Wrong;
                 }
                 // The process ends soon, and taking large programs apart takes longer than checking small ones.

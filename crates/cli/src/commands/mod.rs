@@ -1,7 +1,6 @@
 //! The commands of `qj`, one file each.
 
 pub(crate) mod asm;
-mod beside;
 pub(crate) mod build;
 pub(crate) mod check;
 pub(crate) mod documents;
@@ -13,10 +12,8 @@ pub(crate) mod init;
 pub(crate) mod pipe;
 pub(crate) mod profile;
 pub(crate) mod promela;
-pub(crate) mod refine;
 pub(crate) mod replay;
 pub(crate) mod run;
-pub(crate) mod stepper;
 pub(crate) mod test;
 pub(crate) mod verify;
 

@@ -15,7 +15,7 @@ pub(crate) fn replay(terminal: &Terminal, arguments: Replay) -> Result<Status, S
     let name = arguments.file.display().to_string();
     let text = read_text(&arguments.file).map_err(Stop::at)?;
     if CounterexampleFile::has_header(&text) {
-        return super::verify::replay(terminal, &name, &text);
+        return super::verify::replay::replay_counterexample(terminal, &name, &text);
     }
     let recording = Recording::parse(&name, &text).map_err(Stop::at)?;
     let header = recording.header.clone();

@@ -1,8 +1,8 @@
-//! Whether a program is another one but for blocks that were cut in two or more.
+//! Comparison of two programs up to split blocks.
 
 use quaject_esp_ir::ir::{Body, Program, Terminator};
 
-/// Whether `cut` is `program` with blocks cut: each block of it goes on as the block of the same number.
+/// Whether `split` is `program` with blocks split: each block continues as the block of the same number.
 pub(super) fn is_block_split(program: &Program, cut: &Program) -> bool {
     program.processes.len() == cut.processes.len()
         && program.processes.iter().zip(&cut.processes).all(|(process, cut)| {
@@ -27,7 +27,7 @@ fn is_split_body(body: &Body, cut: &Body) -> bool {
                 }
                 rest = after;
                 match &piece.terminator {
-                    // Pieces stand behind all blocks there were.
+                    // New blocks are numbered after all original ones.
                     Terminator::Jump(edge) if edge.to.0 as usize >= body.blocks.len() && edge.arguments.is_empty() => {
                         piece = &cut.blocks[edge.to.0 as usize];
                         if !piece.parameters.is_empty() {

@@ -1,10 +1,12 @@
-//! Paths that go on and on while the program without them would not move: entered, left at once, entered again.
+//! Divergence: a cycle of invisible steps of the implementation. A fast path is entered, left at once, and entered
+//! again, while the specification does not move.
 
 use super::{Found, Mismatch, Search};
 use crate::options::Limit;
 
 impl Search<'_> {
-    /// A circle of steps after which the program without is where it was, though it could not go in a circle itself.
+    /// A cycle of invisible steps that corresponds to one specification state, unless the specification diverges there
+    /// too.
     pub(super) fn find_divergence(&mut self) -> Result<Option<Found>, Limit> {
         let mut next: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
         for (from, to) in std::mem::take(&mut self.invisible_edges) {

@@ -1,27 +1,28 @@
-//! The program that a program with fast paths is compared with: the one without, which may be interrupted wherever a
-//! path may be left, and where its instances stand when those of the other stand somewhere.
+//! The correspondence of control locations between implementation and specification. The specification is the program
+//! without fast paths, with a `yield` wherever a path can be left, so that a path may leave its members there
+//! (stuttering).
 //!
 //! ```text
-//!   with paths                                without                          the same place
+//!   implementation                            specification                    corresponding location
 //!   before -> test -> Enter -> path -> Leave  before -> yield -> rest          test, as before: rest
 //!                |                  |         block  -> yield -> rest          block, where a path is left: rest
 //!                v                  v                                          any other block: itself
 //!            as before            block
 //! ```
 //!
-//! Interrupting own code can be told only from the order in which instances call extern functions.
+//! An interruption of local code is visible only in the order in which instances call extern functions.
 
 use quaject_esp_exec::live_projection::ProgramPoint;
 use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::ir::{Block, BlockId, Body, Edge, Enter, Program, Terminator};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where instances stand in the program without paths, by process and block of the program with.
+/// The locations of the specification, by process and block of the implementation.
 pub(super) struct LocationMap {
     processes: Vec<ProcessLocations>,
 }
 
-/// By block of the program with paths.
+/// By block of the implementation.
 #[derive(Default)]
 struct ProcessLocations {
     before: BTreeMap<u32, BlockId>,
@@ -29,7 +30,7 @@ struct ProcessLocations {
 }
 
 impl LocationMap {
-    /// Where an instance of this process stands without paths; nothing if it does so only with them.
+    /// The specification's location for one of the implementation; none if it is on a path.
     pub(super) fn corresponding_state(&self, process: usize, place: ProgramPoint) -> Option<ProgramPoint> {
         let of = &self.processes[process];
         match place {
@@ -41,7 +42,7 @@ impl LocationMap {
     }
 }
 
-/// Makes the program without paths one that may be interrupted where those of `fast` are left.
+/// Makes a specification that can be interrupted wherever a path of the implementation can be left.
 pub(super) fn location_map(corresponding_state: &Program, fast: &Program) -> (Program, LocationMap) {
     let mut program = corresponding_state.clone();
     let resumed = resumed(fast);
@@ -54,7 +55,7 @@ pub(super) fn location_map(corresponding_state: &Program, fast: &Program) -> (Pr
             before: (0..count).map(|block| (block, BlockId(block))).collect(),
             at: (0..count).filter(is_wait).map(|block| (block, BlockId(block))).collect(),
         };
-        // The tests first: what follows one in a block may be a place to go on at itself.
+        // Tests first: the code after a test can be a location where another path is left.
         for block in 0..count {
             let tests = tests(&process.body, block, count);
             if tests.is_empty() {
@@ -78,7 +79,7 @@ pub(super) fn location_map(corresponding_state: &Program, fast: &Program) -> (Pr
     (program, LocationMap { processes })
 }
 
-/// Where instances go on after paths: processes and blocks.
+/// The locations where instances resume after paths: processes and blocks.
 fn resumed(fast: &Program) -> BTreeSet<(usize, u32)> {
     let mut resumed = BTreeSet::new();
     for process in &fast.processes {
@@ -98,8 +99,8 @@ fn resumed(fast: &Program) -> BTreeSet<(usize, u32)> {
     resumed
 }
 
-/// The blocks of the entry tests behind a block, up to where the process goes on as before; the path's own are not
-/// among them.
+/// The blocks of the entry tests that follow a block, up to where the process continues without a path; without the
+/// blocks of the path.
 fn tests(body: &Body, block: u32, count: u32) -> Vec<u32> {
     let is_new = |block: &BlockId| block.0 >= count;
     let mut work: Vec<BlockId> = successors(&body.blocks[block as usize].terminator, Regions::Include);
@@ -118,7 +119,7 @@ fn tests(body: &Body, block: u32, count: u32) -> Vec<u32> {
     actions.into_iter().collect()
 }
 
-/// Has a block yield before its instruction of this number; where it goes on.
+/// Inserts a `yield` before an instruction of a block; returns the block that follows it.
 fn interrupt(body: &mut Body, block: u32, instruction: usize) -> BlockId {
     let rest = BlockId(body.blocks.len() as u32);
     let first = &mut body.blocks[block as usize];

@@ -1,27 +1,30 @@
-//! Whether a program with fast paths does no more than the program without: the two are explored side by side.
+//! Refinement checking of fast paths: whether the program with fast paths (implementation) has only behaviour of the
+//! program without (specification). The check is a weak simulation with a subset construction (Milner, "Communication
+//! and Concurrency", 1989; Roscoe, "Model-checking CSP", 1994), explored on the fly.
 //!
 //! ```text
-//!   with     f ---------step--------> f'         every step of the program with paths ..
-//!            |                        |
-//!   without  S --steps, same seen---> S'         .. is some steps of the program without, of which others see the same
+//!   implementation   f ----------step-----------> f'      every step of the implementation ..
+//!                    |                            |
+//!   specification    S --steps, same actions ---> S'      .. is matched by steps with the same visible actions
 //! ```
 //!
-//! `S` holds the states that the program without can be in. Where no path is under way they are all the same as `f` but
-//! for own code of members that still has to run and of which nothing is seen: everybody stands at the same place, and
-//! what matters has the same values. So a path must leave everybody where their own code could have brought them
-//! (reference, section 10, rule 9). While a path waits for the world, `S` holds all states that its members can have come
-//! to. Only those who take part in a step, and the members of their paths, may move in its answer.
+//! `S` is a set of specification states. While no path is active, its states correspond to `f`: each instance is at the
+//! corresponding location with the same live values, up to local steps of path members that are still to run and are
+//! invisible. So a path must leave its members where their own code could have brought them (reference, section 10,
+//! rule 9). While a path waits for the environment, `S` holds all states that its members can have reached. Only
+//! participants of the step and members of their paths may move in a match.
 //!
-//! An answer is a run of the program without, step by step, and every state in which one was found is gone on from. So
-//! what is taken for the same place or for what matters decides which answers are found, not whether they are right.
+//! A match is a run of the specification, and the search continues from every state in which one was found. So the
+//! choice of corresponding locations and live values decides which matches are found, not whether they are sound.
 //!
-//! Also compared: faults, ends, and rest. A deadlock is then one of the program without; and no path goes on and on
-//! without a step of it.
+//! Also compared are faults, termination and quiescence: a deadlock of the implementation is one of the specification.
+//! A cycle of invisible steps must be one of the specification (divergence).
 
 mod block_splits;
 mod divergence;
 mod location_map;
 mod observer;
+mod path_coverage;
 mod report;
 mod spec_lts;
 mod visible;
@@ -50,18 +53,19 @@ use spec_lts::{Reached, SpecLts, SpecState};
 use std::time::Instant;
 use visible::Alphabet;
 
-/// A model's program in the forms that are compared.
+/// The programs of a refinement check.
 #[derive(Clone, Copy, Debug)]
 pub struct RefinementInput<'p> {
-    /// The program as it is lowered.
+    /// The program as lowered.
     pub specification: &'p ModelProgram,
-    /// The same, its blocks cut where paths may be left: block b of `fast` is block b here.
+    /// The same, with blocks split where paths can be left: a block has the same number as in `implementation`.
     pub split_specification: &'p Program,
     /// The program with fast paths.
     pub implementation: &'p Program,
 }
 
-/// Explores a program with fast paths beside the program without. `progress` is told from time to time how far it is.
+/// Checks that the implementation refines the specification. Calls `progress` at intervals with the size of the search
+/// so far.
 ///
 /// # Errors
 ///
@@ -80,12 +84,12 @@ pub fn refine(
     let of = |program: &Program| ModelProgram { program: program.clone(), ..input.specification.clone() };
     let (fast, corresponding_state) = (of(input.implementation), of(&corresponding_state));
     let plan = ExplorationPlan::new(&fast, SuccessorMode::Monolithic, Symmetry::Off).map_err(Refusal::Unbounded)?;
-    let beside = ExplorationPlan::new(&corresponding_state, SuccessorMode::SingleStep, Symmetry::Off)
+    let spec_plan = ExplorationPlan::new(&corresponding_state, SuccessorMode::SingleStep, Symmetry::Off)
         .map_err(Refusal::Unbounded)?;
     if plan.instances > MAX_SET_INSTANCES {
         return Err(Refusal::TooMany(plan.instances as u32));
     }
-    let mut search = Search::new(&plan, &beside, location_map, limits, started)?;
+    let mut search = Search::new(&plan, &spec_plan, location_map, limits, started)?;
     let verdict = match block_splits::is_block_split(&input.specification.program, input.split_specification) {
         false => RefinementVerdict::Violated(RefinementCounterexample { mismatch: Mismatch::Code, steps: Vec::new() }),
         true => match search.run(progress) {
@@ -93,7 +97,7 @@ pub fn refine(
             Ok(Some((node, last, mismatch))) => {
                 let run = search.run_to_node(node, last);
                 let mut steps = annotate(&plan, &run)?;
-                // Own code of which nothing is seen belongs to the step before it.
+                // An invisible local step belongs to the step before it.
                 steps.truncate(run.len());
                 RefinementVerdict::Violated(RefinementCounterexample { mismatch, steps })
             }
@@ -113,24 +117,24 @@ pub fn refine(
     })
 }
 
-/// A state of the program with paths, and what the one without can be in.
+/// A node of the simulation: an implementation state with its set of specification states.
 struct Node {
     state: Box<[u32]>,
-    /// A set of states, by number.
-    beside: u32,
-    /// Where the program without settles when no path is under way; while one is, where it did before.
+    /// The number of the set.
+    spec_set: u32,
+    /// The normal form of the corresponding specification state; while a path is active, the one before the path.
     base: SpecState,
-    /// Whether no path is under way.
+    /// Whether no path is active.
     is_off_path: bool,
     parent: u32,
-    /// The step that led here.
+    /// The step that leads here.
     chosen: Option<ResolvedStep>,
     depth: u32,
 }
 
 struct Search<'m> {
     generator: SuccessorGenerator<'m>,
-    matters: LiveState,
+    live_state: LiveState,
     location_map: LocationMap,
     spec: SpecLts<'m>,
     alphabet: Alphabet,
@@ -138,11 +142,11 @@ struct Search<'m> {
     known: FxHashMap<(Box<[u32]>, u32, SpecState), u32>,
     sets: Vec<Box<[SpecState]>>,
     numbers_of_sets: FxHashMap<Box<[SpecState]>, u32>,
-    /// Steps of which nothing is seen, and after which the program without may still be where it was.
+    /// Invisible steps after which the specification can be in the same state.
     invisible_edges: Vec<(u32, u32)>,
-    /// Per instance: it and the members of its paths, if it has any.
+    /// Per instance: itself and the members of its paths.
     path_participants: Vec<u128>,
-    /// Those who can be on a path.
+    /// The instances that can be on a path.
     members: u128,
     limits: Limits,
     started: Instant,
@@ -150,22 +154,22 @@ struct Search<'m> {
     held: usize,
 }
 
-/// Where the search ends: at a node, perhaps with one more step, and why.
+/// The mismatch with its node and, if there is one, the step that is not matched.
 type Found = (u32, Option<ResolvedStep>, Mismatch);
 
 impl<'m> Search<'m> {
     fn new(
         plan: &'m ExplorationPlan<'m>,
-        beside: &'m ExplorationPlan<'m>,
+        spec_plan: &'m ExplorationPlan<'m>,
         location_map: LocationMap,
         limits: &Limits,
         started: Instant,
     ) -> Result<Search<'m>, TooLarge> {
-        let (mut generator, mut other) = (SuccessorGenerator::new(plan)?, SuccessorGenerator::new(beside)?);
+        let (mut generator, mut other) = (SuccessorGenerator::new(plan)?, SuccessorGenerator::new(spec_plan)?);
         generator.set_limits(limits, started);
         generator.environment.listen();
         other.set_limits(limits, started);
-        let matters = generator.execution().0.live_state();
+        let live_state = generator.execution().0.live_state();
         let mut path_participants: Vec<u128> = (0..plan.instances).map(instance_bit).collect();
         let mut members = 0;
         for path in &plan.model.program.paths {
@@ -175,7 +179,7 @@ impl<'m> Search<'m> {
         }
         Ok(Search {
             generator,
-            matters,
+            live_state,
             location_map,
             spec: SpecLts::new(other, members),
             alphabet: Alphabet::default(),
@@ -193,7 +197,7 @@ impl<'m> Search<'m> {
         })
     }
 
-    /// Explores everything; what is odd, if something is.
+    /// Explores the simulation; returns the first mismatch.
     fn run(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<Option<Found>, Limit> {
         let start = self.generator.start();
         let first = self.spec.generator.start();
@@ -204,15 +208,15 @@ impl<'m> Search<'m> {
             return Ok(Some((0, None, Mismatch::InitialState)));
         }
         self.add(&start, &[first], base, true, None);
-        let (mut next, mut told) = (0, Instant::now());
+        let (mut next, mut last_report) = (0, Instant::now());
         while next < self.nodes.len() {
             if let Some(found) = self.expand(next as u32)? {
                 return Ok(Some(found));
             }
             next += 1;
             self.check_limits()?;
-            if told.elapsed() > BETWEEN_PROGRESS {
-                told = Instant::now();
+            if last_report.elapsed() > BETWEEN_PROGRESS {
+                last_report = Instant::now();
                 progress(Progress {
                     states: self.nodes.len() as u64,
                     depth: self.nodes[next - 1].depth,
@@ -224,17 +228,17 @@ impl<'m> Search<'m> {
         self.find_divergence()
     }
 
-    /// Takes every step of a node.
+    /// Matches every step of a node.
     fn expand(&mut self, number: u32) -> Result<Option<Found>, Limit> {
-        let Node { state, beside, base, is_off_path, .. } = &self.nodes[number as usize];
+        let Node { state, spec_set, base, is_off_path, .. } = &self.nodes[number as usize];
         let (state, base, is_off_path) = (state.clone(), *base, *is_off_path);
-        let beside = self.sets[*beside as usize].clone();
+        let spec_set = self.sets[*spec_set as usize].clone();
         self.generator.find_enabled(&state);
         if let Some(limit) = self.generator.limit_reached {
             return Err(limit);
         }
         if self.generator.is_quiescent()
-            && let Some(mismatch) = self.quiescence_mismatch(&state, &beside, is_off_path)?
+            && let Some(mismatch) = self.quiescence_mismatch(&state, &spec_set, is_off_path)?
         {
             return Ok(Some((number, None, mismatch)));
         }
@@ -260,7 +264,7 @@ impl<'m> Search<'m> {
             let fault = self.alphabet.fault.take();
             let among = self.may_answer(chosen.step);
             let wanted = if goes { self.corresponding_state(&to) } else { None };
-            let reached = self.after(&beside, among, &actions, wanted)?;
+            let reached = self.after(&spec_set, among, &actions, wanted)?;
             let (set, next_base) = match (goes, wanted) {
                 (false, _) if reached.is_over => continue,
                 (true, Some(wanted)) if !reached.found.is_empty() => {
@@ -281,7 +285,7 @@ impl<'m> Search<'m> {
         Ok(None)
     }
 
-    /// What is odd about a step that has no answer.
+    /// The mismatch of a step without a match.
     fn mismatch(&mut self, to: &[u32], wanted: Option<SpecState>, reached: Reached) -> Result<Mismatch, Limit> {
         let Some(wanted) = wanted.filter(|_| !reached.states.is_empty()) else { return Ok(Mismatch::VisibleAction) };
         let wanted = self.spec.normal_form(wanted, &mut self.alphabet)?;
@@ -303,15 +307,15 @@ impl<'m> Search<'m> {
         Ok(Mismatch::ExitState { at, never })
     }
 
-    /// Whether one rests and the other does not, or otherwise.
+    /// The mismatch of a quiescent state, unless the specification is quiescent in the same way.
     fn quiescence_mismatch(
         &mut self,
         state: &[u32],
-        beside: &[SpecState],
+        spec_set: &[SpecState],
         is_off_path: bool,
     ) -> Result<Option<Mismatch>, Limit> {
         let outcome = self.generator.quiescence(state);
-        let Some(other) = beside.first().filter(|_| is_off_path) else { return Ok(Some(Mismatch::StuckOnPath)) };
+        let Some(other) = spec_set.first().filter(|_| is_off_path) else { return Ok(Some(Mismatch::StuckOnPath)) };
         let other = self.spec.normal_form(*other, &mut self.alphabet)?;
         let waiting = |outcome: &Outcome| match outcome {
             Outcome::Faulted(report) => report.waits.iter().map(|wait| wait.instance).collect(),
@@ -326,7 +330,8 @@ impl<'m> Search<'m> {
         Ok((!is_same).then_some(Mismatch::Quiescence))
     }
 
-    /// The moves that are enough: own code of somebody on no path, which nobody can tell from other orders; else all.
+    /// A sufficient range of the enabled transitions: an independent local step of an instance that is on no path, or
+    /// all.
     fn ample_transitions(&mut self) -> (usize, usize) {
         for index in 0..self.generator.enabled.len() {
             let found = self.generator.get(self.generator.enabled[index]);
@@ -345,7 +350,7 @@ impl<'m> Search<'m> {
         (0, self.generator.enabled.len())
     }
 
-    /// Who may move to answer a step.
+    /// The instances that may move to match a step.
     fn may_answer(&self, step: Step) -> u128 {
         let own = participant_set(step);
         (0..self.path_participants.len())
@@ -366,26 +371,27 @@ impl<'m> Search<'m> {
         self.spec.after(from, among, actions, wanted, &mut self.alphabet, &mut may_go_on)
     }
 
-    /// The state of the program without paths that is the same; nothing if a path is under way.
+    /// The specification state that corresponds to an implementation state; none while a path is active.
     fn corresponding_state(&mut self, numbers: &[u32]) -> Option<SpecState> {
         self.generator.load_all(numbers);
         let plan = self.generator.plan;
         let (machine, state, _) = self.generator.execution();
-        let (other, beside, _) = self.spec.generator.execution();
-        let mut is_adopted = true;
+        let (other, spec_state, _) = self.spec.generator.execution();
+        let mut is_projected = true;
         for instance in 0..plan.instances as u32 {
-            let place = machine.program_point(state, instance, &self.matters);
+            let place = machine.program_point(state, instance, &self.live_state);
             let place = self.location_map.corresponding_state(plan.process(instance).0 as usize, place);
-            is_adopted &= place.is_some_and(|place| other.project(beside, state, instance, place, &self.spec.matters));
+            is_projected &=
+                place.is_some_and(|place| other.project(spec_state, state, instance, place, &self.spec.live_state));
         }
-        if !is_adopted {
+        if !is_projected {
             return None;
         }
         let mut same = numbers.to_vec();
         if plan.shared.is_some() {
             let mut bytes = Vec::new();
             state.save_shared(&mut bytes);
-            other.load_shared(beside, &bytes);
+            other.load_shared(spec_state, &bytes);
         }
         for slot in 0..plan.instances as u32 + u32::from(plan.shared.is_some()) {
             same[slot as usize] = self.spec.generator.save(slot);
@@ -403,13 +409,13 @@ impl<'m> Search<'m> {
         from: Option<(u32, ResolvedStep)>,
     ) -> u32 {
         let next = self.sets.len() as u32;
-        let beside = *self.numbers_of_sets.entry(set.into()).or_insert(next);
-        if beside == next {
+        let spec_set = *self.numbers_of_sets.entry(set.into()).or_insert(next);
+        if spec_set == next {
             self.sets.push(set.into());
             self.held += 2 * size_of_val(set) + 64;
         }
         let number = self.nodes.len() as u32;
-        let key = (state.into(), beside, base);
+        let key = (state.into(), spec_set, base);
         if let Some(known) = self.known.get(&key) {
             return *known;
         }
@@ -419,11 +425,11 @@ impl<'m> Search<'m> {
             Some((parent, chosen)) => (parent, Some(chosen), self.nodes[parent as usize].depth + 1),
             None => (0, None, 0),
         };
-        self.nodes.push(Node { state: state.into(), beside, base, is_off_path, parent, chosen, depth });
+        self.nodes.push(Node { state: state.into(), spec_set, base, is_off_path, parent, chosen, depth });
         number
     }
 
-    /// The steps that lead to a node, and one more.
+    /// The steps to a node, and one more.
     fn run_to_node(&self, node: u32, last: Option<ResolvedStep>) -> Vec<ResolvedStep> {
         let mut run: Vec<ResolvedStep> = last.into_iter().collect();
         let mut at = node;
@@ -444,7 +450,7 @@ impl<'m> Search<'m> {
     }
 }
 
-/// Whether a search may go on.
+/// Whether a limit is reached.
 fn within(limits: &Limits, started: Instant, states: usize, bytes: usize) -> Result<(), Limit> {
     let limit = if limits.states.is_some_and(|most| states as u64 > most) {
         Limit::States

@@ -1,5 +1,5 @@
-//! What others see of the program without fast paths, as an automaton that says after each sight what can be seen next.
-//! Another engine runs it beside the program with paths.
+//! The observer: the visible behaviour of the specification as a deterministic automaton, by subset construction over
+//! invisible steps. Another engine runs it in product with the implementation.
 
 use super::RefinementInput;
 use super::location_map::location_map;
@@ -16,30 +16,29 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-/// Most states and edges of an automaton before like states are made one.
+/// Most states and edges of the automaton before it is minimized.
 const MAX_SIZE: usize = 1 << 20;
 
-/// What is seen of a program, or why it cannot be said.
+/// The observer, or why there is none.
 #[derive(Clone, Debug)]
 pub enum ObserverOutcome {
-    /// This.
+    /// The automaton.
     Automaton(Observer),
     /// A limit was reached.
     Unfinished(Limit),
-    /// It can end, fault, or run on without end: that is to be looked at by itself first.
+    /// The program can end, fault, or fail to terminate; the observer does not represent that.
     MayTerminate,
-    /// Processes that a path may concern meet at a channel that others use too.
+    /// The program communicates on this channel both with its environment and internally.
     SharedChannel(ChannelId),
 }
 
-/// Where the program can be: in a state, or within a step of which so much has been seen.
+/// A position of the specification: a state, or a step of which this many actions have been observed.
 type Item = (SpecState, u32, u32);
 
 /// No step.
 const NONE: u32 = u32::MAX;
 
-/// Works out what others see of a model's program without fast paths. As everywhere in comparing, somebody's own code may
-/// be interrupted where paths are left in the middle of it.
+/// Computes the observer of the specification. Local code can be interrupted where paths are left.
 ///
 /// # Errors
 ///
@@ -76,7 +75,7 @@ pub fn build_observer(input: RefinementInput<'_>, limits: &Limits) -> Result<Obs
     })
 }
 
-/// The channels at which the program meets others.
+/// The channels between the program and its environment.
 fn observed_channels(model: &ModelProgram) -> Result<BTreeSet<ChannelId>, ChannelId> {
     let program = &model.program;
     let users = |channel: ChannelId, wanted: &dyn Fn(Role) -> bool| {
@@ -103,7 +102,7 @@ fn is_internal(program: &Program, channel: ChannelId) -> bool {
     program.channels[channel.0 as usize].boundary == Boundary::Internal
 }
 
-/// Edges by state, and whether everything can have come to a stand there.
+/// Edges by state, and whether the state can be quiescent.
 type Rough = (Vec<Vec<(u32, u32)>>, Vec<bool>);
 
 struct ObserverBuilder<'m, 'l> {
@@ -113,7 +112,7 @@ struct ObserverBuilder<'m, 'l> {
 }
 
 impl ObserverBuilder<'_, '_> {
-    /// The sets of places where the program can be, by what has been seen; nothing if it can be over.
+    /// Subset construction: the sets of positions by the actions observed so far; none if the program can end.
     fn run(mut self, alphabet: &mut Alphabet) -> Result<Option<Rough>, Limit> {
         let start = self.spec.generator.start();
         let start = self.spec.number(&start);
@@ -161,7 +160,7 @@ impl ObserverBuilder<'_, '_> {
         Ok(Some((edges, stands)))
     }
 
-    /// With all to which steps lead that nobody sees; nothing if the program can be over.
+    /// The closure under invisible steps; none if the program can end.
     fn tau_closure(&mut self, items: Vec<Item>, alphabet: &mut Alphabet) -> Result<Option<Vec<Item>>, Limit> {
         let mut all: BTreeSet<Item> = items.iter().copied().collect();
         let mut work = items;
@@ -197,7 +196,7 @@ impl ObserverBuilder<'_, '_> {
     }
 }
 
-/// The smallest automaton that does the same: states that nobody can tell apart become one (Moore's algorithm).
+/// The minimal equivalent automaton (Moore's algorithm).
 fn minimized((edges, stands): Rough) -> Rough {
     let mut class: Vec<u32> = stands.iter().map(|stands| u32::from(*stands)).collect();
     let mut count = 0;
@@ -219,7 +218,7 @@ fn minimized((edges, stands): Rough) -> Rough {
         }
         count = found;
     }
-    // Classes are numbered as they are met, so that state 0 is of class 0.
+    // Classes are numbered by their first state, so that state 0 is in class 0.
     let mut small = (vec![Vec::new(); count], vec![false; count]);
     for (state, own) in class.iter().enumerate() {
         small.0[*own as usize] =

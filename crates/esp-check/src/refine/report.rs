@@ -1,263 +1,259 @@
-//! What a comparison has come to: the verdict, the run that differs, and how far the paths were gone.
+//! The report of a refinement check: the verdict, the run that violates refinement, and the coverage of the paths.
 
-use super::Search;
 use crate::counterexample::TraceStep;
 use crate::options::Limit;
-use crate::report::subject;
+use crate::report::{
+    CheckKind, PathRecord, VerdictRecord, numbered_steps, run_to_json, statistics, subject, unfinished_text,
+};
 use quaject_esp_exec::report::FaultReport;
-use quaject_esp_ir::ir::{BlockId, Location, PathId, Program, Terminator};
+use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_ir::text::location_text;
+use quaject_esp_ir::text::{counted, location_text};
 use smol_str::SmolStr;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// What a comparison has come to.
+/// The result of a refinement check.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Refinement {
     /// The verdict.
     pub verdict: RefinementVerdict,
-    /// States of the program with fast paths, each with what the one without can be in.
+    /// States of the simulation: implementation states with their sets.
     pub states: u64,
-    /// States of the program without.
+    /// States of the specification.
     pub spec_states: u64,
-    /// Steps of the program with fast paths.
+    /// Steps of the implementation.
     pub transitions: u64,
-    /// Steps from the start to the farthest.
+    /// Steps from the initial state to the farthest state.
     pub depth: u32,
-    /// Memory used for the search.
+    /// Memory used by the search.
     pub bytes: u64,
     /// Time used.
     pub elapsed: Duration,
-    /// How far each path was gone.
+    /// The coverage of each path.
     pub paths: Vec<PathCoverage>,
-    /// What the environment was held to: what the verdict does not speak of.
+    /// The restrictions of the environment, to which the verdict is limited.
     pub restrictions: Vec<String>,
 }
 
-/// The verdict.
+/// The verdict of a refinement check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RefinementVerdict {
-    /// Whatever the program does with fast paths, it does without.
+    /// Every behaviour of the implementation is one of the specification.
     Holds,
-    /// Not so.
+    /// This run is not.
     Violated(RefinementCounterexample),
-    /// No difference was found before the limit, which says nothing of the rest.
+    /// A limit was reached before a mismatch was found.
     Unfinished(Limit),
 }
 
-/// A run of the program with fast paths that differs.
+/// A run of the implementation that the specification does not match.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RefinementCounterexample {
-    /// How its end differs.
+    /// The mismatch at its end.
     pub mismatch: Mismatch,
     /// Its steps.
     pub steps: Vec<TraceStep>,
 }
 
-/// How a run of the program with fast paths differs from those of the program without.
+/// How the end of a run differs from every matching run of the specification.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Mismatch {
-    /// The code of the processes is not that of the program.
+    /// The processes differ beyond their fast paths.
     Code,
-    /// It begins otherwise.
+    /// The initial states do not correspond.
     InitialState,
-    /// Its last step shows what is not seen there.
+    /// The last step has a visible action that the specification does not have there.
     VisibleAction,
-    /// It ends in another way.
+    /// The run ends in a different way.
     Termination {
-        /// With this fault, if it is one.
+        /// The fault, if it ends in one.
         fault: Option<Box<FaultReport>>,
     },
-    /// Its last step leaves everybody as they never are there together.
+    /// The last step leaves a path in a state that does not correspond to any reachable one.
     ExitState {
-        /// Where everybody stands.
+        /// The location of each instance.
         at: Vec<(u32, Location)>,
-        /// Those who never stand so there, whatever others do.
+        /// The instances that are in no reachable state at that location with those values.
         never: Vec<u32>,
     },
-    /// One of the two can go on, or is deadlocked, where the other is not.
+    /// One of the programs is quiescent, or deadlocked, where the other one is not.
     Quiescence,
-    /// Nobody can go on while a path is under way.
+    /// No instance can move while a path is active.
     StuckOnPath,
-    /// A path is entered and left again and again, while the program would go on.
+    /// A path is entered and left for ever, where the specification makes progress.
     Divergence,
 }
 
-/// How far a path was gone.
+/// The coverage of a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PathCoverage {
-    /// Its name.
+    /// The name of the path.
     pub name: SmolStr,
-    /// Whether it was ever entered.
+    /// Whether it was entered.
     pub is_entered: bool,
-    /// At how many of the places where it can be left it was left.
+    /// Number of its exits that were taken.
     pub exits_taken: usize,
-    /// How many there are.
+    /// Number of its exits.
     pub exits: usize,
 }
 
-impl Search<'_> {
-    /// How far each path was gone.
-    pub(super) fn path_coverage(&mut self) -> Vec<PathCoverage> {
-        let program = &self.generator.plan.model.program;
-        let coverage = self.generator.coverage().expect("a mover watches what is executed");
-        let of = |(number, path): (usize, &quaject_esp_ir::ir::FastPath)| {
-            let mut usage = PathCoverage { name: path.name.clone(), is_entered: false, exits_taken: 0, exits: 0 };
-            let Some((process, _)) = program.process_of(path.trigger) else { return usage };
-            let body = &program.processes[process.0 as usize].body;
-            let mut starts = Vec::new();
-            let mut position = 0;
-            for block in &body.blocks {
-                starts.push(position);
-                position += block.instructions.len() + 1;
-            }
-            let is_reached = |BlockId(block): BlockId| {
-                let last = starts[block as usize] + body.blocks[block as usize].instructions.len();
-                coverage.has(process, last)
-            };
-            for (index, block) in body.blocks.iter().enumerate() {
-                match &block.terminator {
-                    Terminator::Enter(enter) if enter.path == PathId(number as u32) => {
-                        usage.is_entered |= is_reached(enter.then);
-                    }
-                    Terminator::Leave(leave) if leave.path == PathId(number as u32) => {
-                        usage.exits += 1;
-                        usage.exits_taken += usize::from(is_reached(BlockId(index as u32)));
-                    }
-                    _ => {}
-                }
-            }
-            usage
-        };
-        program.paths.iter().enumerate().map(of).collect()
-    }
-}
-
 impl PathCoverage {
-    /// How far it was gone, in words.
+    /// One line of text.
     pub fn text(&self) -> String {
         let PathCoverage { name, exits_taken, exits, .. } = self;
         if self.is_entered {
-            format!("fast path `{name}`: entered, left at {exits_taken} of {exits} places where it can be left")
+            format!("fast path `{name}`: entered, {exits_taken} of {} taken", counted(*exits as u64, "exit"))
         } else {
-            format!("fast path `{name}`: NEVER ENTERED in these surroundings, so that nothing is said of it")
+            format!("fast path `{name}`: NEVER ENTERED in this environment, so its refinement is not known")
         }
     }
 }
 
 impl Mismatch {
-    /// A word for it, for programs.
+    /// Its word in JSON.
     pub fn name(&self) -> &'static str {
         match self {
-            Mismatch::Code => "text",
-            Mismatch::InitialState => "start",
-            Mismatch::VisibleAction => "seen",
-            Mismatch::Termination { .. } => "end",
-            Mismatch::ExitState { .. } => "left",
-            Mismatch::Quiescence => "rest",
-            Mismatch::StuckOnPath => "stuck",
-            Mismatch::Divergence => "turns",
+            Mismatch::Code => "code",
+            Mismatch::InitialState => "initial state",
+            Mismatch::VisibleAction => "visible action",
+            Mismatch::Termination { .. } => "termination",
+            Mismatch::ExitState { .. } => "exit state",
+            Mismatch::Quiescence => "quiescence",
+            Mismatch::StuckOnPath => "stuck on path",
+            Mismatch::Divergence => "divergence",
         }
     }
 
-    /// What differs, in a line or several, without a line end.
+    /// The mismatch in one or several lines, without a line end.
     pub fn text(&self, program: &Program) -> String {
-        let name = |instance: u32| format!("`{}`", program.instance_name(instance));
         match self {
-            Mismatch::Code => "the processes behind the fast paths are not those of the program".to_string(),
-            Mismatch::InitialState => "it begins in another state than without fast paths".to_string(),
-            Mismatch::VisibleAction => "others never see this after the same run without fast paths".to_string(),
+            Mismatch::Code => "the processes differ from those of the original beyond their fast paths".to_string(),
+            Mismatch::InitialState => "the initial state does not correspond to that of the original".to_string(),
+            Mismatch::VisibleAction => "the original does not have this action after the same run".to_string(),
             Mismatch::Termination { fault } => {
-                let how = fault.as_ref().map_or_else(String::new, |fault| format!("{}\n", fault.text(program)));
-                how + "the program never ends like this after the same run without fast paths"
+                let fault = fault.as_ref().map_or_else(String::new, |fault| format!("{}\n", fault.text(program)));
+                fault + "the original does not end in this way after the same run"
             }
-            Mismatch::ExitState { at, never } => {
-                let stands = |(instance, location): &(u32, Location)| match location.line {
-                    0 => format!("{} at its end", name(*instance)),
-                    _ => format!("{} at {}", name(*instance), location_text(program, *location)),
-                };
-                let at: Vec<String> = at.iter().map(stands).collect();
-                let mut text = format!("the program is never in this state without fast paths: {}", at.join(", "));
-                let never: Vec<String> = never.iter().map(|instance| name(*instance)).collect();
-                match &never[..] {
-                    [] => text += "\neach of them can be so, but not together",
-                    [one] => {
-                        write!(text, "\n{one} never stands there with such values").expect("a string takes it");
-                    }
-                    many => {
-                        let many = many.join(", ");
-                        write!(text, "\n{many} never stand there with such values").expect("a string takes it");
-                    }
-                }
-                text
-            }
-            Mismatch::Quiescence => "without fast paths it does not rest like this after the same run".to_string(),
-            Mismatch::StuckOnPath => "nobody can go on while a fast path is under way".to_string(),
+            Mismatch::ExitState { at, never } => exit_state_text(program, at, never),
+            Mismatch::Quiescence => "the original is not quiescent in this way after the same run".to_string(),
+            Mismatch::StuckOnPath => "no process can continue while a fast path is active".to_string(),
             Mismatch::Divergence => {
-                "the last steps can be repeated for ever, and the program does nothing by them: a fast path is entered \
-                 and left corresponding_state progress"
+                "divergence: the last steps can repeat for ever, entering and leaving a fast path without progress, \
+                 where the original makes progress"
                     .to_string()
             }
         }
     }
 }
 
+fn exit_state_text(program: &Program, at: &[(u32, Location)], never: &[u32]) -> String {
+    let name = |instance: u32| format!("`{}`", program.instance_name(instance));
+    let location = |(instance, location): &(u32, Location)| match location.line {
+        0 => format!("{} at its end", name(*instance)),
+        _ => format!("{} at {}", name(*instance), location_text(program, *location)),
+    };
+    let at: Vec<String> = at.iter().map(location).collect();
+    let never: Vec<String> = never.iter().map(|instance| name(*instance)).collect();
+    let which = match &never[..] {
+        [] => "each process reaches its part of it, but not all together".to_string(),
+        [one] => format!("{one} never reaches this location with these values"),
+        many => format!("{} never reach these locations with these values", many.join(", ")),
+    };
+    format!("the original never reaches this state: {}\n{which}", at.join(", "))
+}
+
 impl Refinement {
-    /// The verdict and what it covers, as text that ends with a line end.
+    /// The verdict and what it covers, ending with a line end.
     pub fn text(&self, model: &ModelProgram) -> String {
         let mut text = String::new();
         let mut line = |line: String| writeln!(text, "{line}").expect("writing to a string does not fail");
         let subject = subject(model);
         match &self.verdict {
             RefinementVerdict::Holds => {
-                line(format!("with fast paths, {subject} does nothing that it does not corresponding_state"))
+                line(format!("refinement holds: {subject} with fast paths has no behaviour that the original has not"));
             }
-            RefinementVerdict::Violated(difference) => {
-                line(format!("error `fastpath`: with fast paths, {subject} does what it does not corresponding_state"));
-                line(difference.text(model));
+            RefinementVerdict::Violated(found) => {
+                line(format!(
+                    "refinement violated: {subject} with fast paths has a behaviour that the original has not"
+                ));
+                line(found.text(model));
             }
-            RefinementVerdict::Unfinished(Limit::Interrupted) => {
-                line(format!("NOT VERIFIED: interrupted before all states of {subject} were compared"));
-            }
-            RefinementVerdict::Unfinished(limit) => {
-                line(format!("NOT VERIFIED: {subject} takes more {} than the limit allows", limit.name()));
-            }
+            RefinementVerdict::Unfinished(limit) => line(unfinished_text(&subject, *limit)),
         }
         line(format!(
-            "{} states beside {} corresponding_state fast paths, {} steps, depth {}, {:.3} s, {:.1} MB",
-            self.states,
-            self.spec_states,
-            self.transitions,
-            self.depth,
-            self.elapsed.as_secs_f64(),
-            self.bytes as f64 / 1e6
+            "{}, {}, {}",
+            counted(self.states, "implementation state"),
+            counted(self.spec_states, "specification state"),
+            statistics(self.transitions, self.depth, self.elapsed, self.bytes)
         ));
         self.paths.iter().for_each(|path| line(path.text()));
         let covered = match &self.verdict {
             RefinementVerdict::Holds => "covered",
-            RefinementVerdict::Violated(_) => "looked for",
+            RefinementVerdict::Violated(_) => "checked",
             RefinementVerdict::Unfinished(_) => "covered, within the states visited",
         };
         line(format!(
-            "{covered}: every message, call, fault and end; the state in which each path is left; deadlock; progress"
+            "{covered}: every message, call, fault and end; the state at each exit of a path; deadlock; divergence"
         ));
         if !self.restrictions.is_empty() {
             line(format!("not covered: anything but {}", self.restrictions.join("; ")));
         }
         text
     }
+
+    /// The record of this report.
+    pub fn record(&self, model: &ModelProgram) -> VerdictRecord {
+        let program = &model.program;
+        let (verdict, limit, found) = match &self.verdict {
+            RefinementVerdict::Holds => ("holds", None, None),
+            RefinementVerdict::Violated(found) => ("violated", None, Some(found)),
+            RefinementVerdict::Unfinished(limit) => ("unfinished", Some(limit.name().to_string()), None),
+        };
+        let path = |path: &PathCoverage| PathRecord {
+            name: path.name.to_string(),
+            is_entered: path.is_entered,
+            exits: Some((path.exits_taken, path.exits)),
+        };
+        VerdictRecord {
+            limit,
+            states: self.states,
+            spec_states: Some(self.spec_states),
+            transitions: Some(self.transitions),
+            depth: Some(self.depth),
+            seconds: self.elapsed.as_secs_f64(),
+            bytes: Some(self.bytes),
+            restrictions: self.restrictions.clone(),
+            paths: self.paths.iter().map(path).collect(),
+            problem: found.map(|found| found.mismatch.name()),
+            explanation: found.map(|found| found.mismatch.text(program)),
+            never: found.map(|found| found.mismatch.unreachable_instances(program)),
+            run: found.map(|found| run_to_json(program, &found.steps)),
+            ..VerdictRecord::new(model, CheckKind::Refinement, verdict)
+        }
+    }
+}
+
+impl Mismatch {
+    /// The names of the instances that are in no reachable state.
+    fn unreachable_instances(&self, program: &Program) -> Vec<String> {
+        match self {
+            Mismatch::ExitState { never, .. } => {
+                never.iter().map(|instance| program.instance_name(*instance)).collect()
+            }
+            Mismatch::Code
+            | Mismatch::InitialState
+            | Mismatch::VisibleAction
+            | Mismatch::Termination { .. }
+            | Mismatch::Quiescence
+            | Mismatch::StuckOnPath
+            | Mismatch::Divergence => Vec::new(),
+        }
+    }
 }
 
 impl RefinementCounterexample {
     fn text(&self, model: &ModelProgram) -> String {
-        let mut text = String::new();
-        let last = self.steps.len().wrapping_sub(1);
-        let lines = self.steps.iter().enumerate();
-        let lines = lines.filter_map(|(index, traced)| traced.text(&model.program, index == last));
-        for (number, line) in lines.enumerate() {
-            writeln!(text, "{:>4}  {line}", number + 1).expect("writing to a string does not fail");
-        }
-        text + &self.mismatch.text(&model.program)
+        numbered_steps(&model.program, &self.steps, None, true) + &self.mismatch.text(&model.program)
     }
 }

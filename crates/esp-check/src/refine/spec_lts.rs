@@ -1,5 +1,5 @@
-//! The states of the program without fast paths, and the steps between them, worked out as they are asked for: which of
-//! them it can be in after doing what others have seen.
+//! The labelled transition system of the specification, computed on demand: its states, their weak successors after a
+//! sequence of visible actions, and normal forms under invisible local steps.
 
 use super::visible::Alphabet;
 use crate::instance_set::{instance_bit, participant_set};
@@ -12,72 +12,72 @@ use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Step;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Most steps of own code after which states are compared.
+/// Most local steps to a normal form.
 const MAX_LOCAL_STEPS: usize = 1000;
 
-/// How many more states are looked at when one is found that is only as good as the one that is looked for.
+/// States that are still expanded after an equivalent of the wanted state was found.
 const MAX_EXTRA_STATES: usize = 256;
 
-/// A state of the program without paths, by number.
+/// A specification state by number.
 pub(super) type SpecState = u32;
 
-/// A step.
+/// A transition.
 struct SpecEdge {
     participants: u128,
     is_local: bool,
-    /// What is seen of it.
+    /// Its visible actions.
     actions: Box<[u32]>,
-    /// Where it leads; nothing if the program is over then.
+    /// The next state; none if the program ends.
     to: Option<SpecState>,
 }
 
-/// What is seen of a step, and where it leads.
+/// The visible actions of a transition, and its next state.
 pub(super) type SpecStep = (Box<[u32]>, Option<SpecState>);
 
-/// What the program without paths can have come to.
+/// The weak successors of a set of states.
 pub(super) struct Reached {
-    /// The states, in order.
+    /// The states, sorted.
     pub(super) states: Vec<SpecState>,
-    /// Those that are as good as the one that is looked for.
+    /// Those with the wanted normal form.
     pub(super) found: Vec<SpecState>,
-    /// Whether it can be over.
+    /// Whether the program can have ended.
     pub(super) is_over: bool,
 }
 
-/// The program without paths.
+/// The specification.
 pub(super) struct SpecLts<'m> {
     pub(super) generator: SuccessorGenerator<'m>,
-    pub(super) matters: LiveState,
+    pub(super) live_state: LiveState,
     numbers: FxHashMap<Box<[u32]>, SpecState>,
     states: Vec<Box<[u32]>>,
     edges: Vec<Option<Box<[SpecEdge]>>>,
     normal_form: Vec<Option<SpecState>>,
-    /// Those who may be behind.
+    /// The instances whose local steps can be delayed.
     members: u128,
-    /// Whether others can tell who is behind.
+    /// Whether the order of those local steps is observable.
     order_is_observable: bool,
     bytes: usize,
 }
 
 impl<'m> SpecLts<'m> {
-    /// The program without paths, of which so many can be members.
+    /// The specification; `members` can be on a path.
     pub(super) fn new(mut generator: SuccessorGenerator<'m>, members: u128) -> SpecLts<'m> {
         let instances = 0..generator.plan.instances as u32;
         let mut all = instances.filter(|instance| members & instance_bit(*instance as usize) != 0);
         let order_is_observable = all.any(|instance| !generator.plan.is_independent(instance));
-        let matters = generator.execution().0.live_state();
+        let live_state = generator.execution().0.live_state();
         generator.environment.listen();
         let (numbers, states) = (FxHashMap::default(), Vec::new());
         let (edges, normal_form) = (Vec::new(), Vec::new());
-        SpecLts { generator, matters, numbers, states, edges, normal_form, members, order_is_observable, bytes: 0 }
+        SpecLts { generator, live_state, numbers, states, edges, normal_form, members, order_is_observable, bytes: 0 }
     }
 
-    /// How many states are known.
+    /// Number of states.
     pub(super) fn count(&self) -> usize {
         self.states.len()
     }
 
-    /// About how much memory they take.
+    /// Approximate memory.
     pub(super) fn bytes(&self) -> usize {
         self.bytes + self.generator.bytes() + self.generator.plan.components.bytes()
     }
@@ -92,31 +92,30 @@ impl<'m> SpecLts<'m> {
         self.states.push(state.into());
         self.edges.push(None);
         self.normal_form.push(None);
-        // The numbers twice, and what holds them.
+        // The state is stored twice, plus overhead.
         self.bytes += 2 * size_of_val(state) + 64;
         number
     }
 
-    /// A state's numbers.
+    /// The numbers of a state.
     pub(super) fn state(&self, state: SpecState) -> &[u32] {
         &self.states[state as usize]
     }
 
-    /// What the program is in a state in which it cannot go on by itself; nothing if it can.
+    /// The outcome of a quiescent state; none if the state is not quiescent.
     pub(super) fn rest(&mut self, state: SpecState) -> Option<Outcome> {
         let numbers = self.states[state as usize].clone();
         self.generator.find_enabled(&numbers);
         self.generator.is_quiescent().then(|| self.generator.quiescence(&numbers))
     }
 
-    /// The state to which a state comes when the members of paths run their own code, as far as nothing is seen of it
-    /// and it can go one way only: a path gives back to everybody their own code at some place of it, where without paths
-    /// they may have gone on already. Its objects are numbered as `renumber` does: the two may have taken and freed objects
-    /// in other orders, which nobody can tell.
+    /// The normal form of a state: members of paths take their invisible, deterministic local steps (a path returns
+    /// control to its members in the middle of local code, which the specification may have executed already), and the
+    /// objects are numbered canonically as in `renumber` (the two programs can allocate and free in different orders).
     pub(super) fn normal_form(&mut self, state: SpecState, alphabet: &mut Alphabet) -> Result<SpecState, Limit> {
         let mut at = state;
         let mut run = Vec::new();
-        // Own code can also go in a circle, by `yield`s.
+        // Local steps can form a cycle, by `yield`.
         while run.len() < MAX_LOCAL_STEPS {
             if let Some(known) = self.normal_form[at as usize] {
                 at = known;
@@ -142,7 +141,7 @@ impl<'m> SpecLts<'m> {
         Ok(same)
     }
 
-    /// The state that is the same but for the numbers of objects.
+    /// The state with canonical object numbers (heap symmetry).
     fn renumbered(&mut self, state: SpecState) -> SpecState {
         let Some(shared) = self.generator.plan.shared else { return state };
         let mut numbers = self.states[state as usize].clone();
@@ -155,9 +154,9 @@ impl<'m> SpecLts<'m> {
         self.number(&numbers)
     }
 
-    /// All states to which steps of `among` alone lead, and of which just this is seen; and which of them settle as
-    /// `wanted` does. If nobody can tell these from each other, it ends as soon as `wanted` itself is found, or soon
-    /// after another one.
+    /// The states that steps of `among` alone reach with exactly these visible actions, and those of them with the
+    /// normal form of `wanted`. If their order is unobservable, the search ends as soon as `wanted` itself is found, or
+    /// soon after an equivalent state.
     pub(super) fn after(
         &mut self,
         from: &[SpecState],
@@ -212,7 +211,7 @@ impl<'m> SpecLts<'m> {
         Ok(reached)
     }
 
-    /// Whether it can come back to where a state settles by steps of which nothing is seen.
+    /// Whether the specification can return to the normal form of a state by invisible steps.
     pub(super) fn can_diverge(
         &mut self,
         state: SpecState,
@@ -232,14 +231,14 @@ impl<'m> SpecLts<'m> {
         Ok(false)
     }
 
-    /// The steps of a state: what is seen of each, and where it leads, unless the program is over then.
+    /// The transitions of a state.
     pub(super) fn steps(&mut self, state: SpecState, alphabet: &mut Alphabet) -> Result<Vec<SpecStep>, Limit> {
         self.compute_edges(state, alphabet)?;
         let edges = self.edges[state as usize].as_deref().expect("it has just been learnt");
         Ok(edges.iter().map(|edge| (edge.actions.clone(), edge.to)).collect())
     }
 
-    /// Works out the steps of a state.
+    /// Computes the transitions of a state.
     fn compute_edges(&mut self, state: SpecState, alphabet: &mut Alphabet) -> Result<(), Limit> {
         if self.edges[state as usize].is_some() {
             return Ok(());

@@ -1,5 +1,6 @@
-//! What others can see of a step: messages that pass between the program and its surroundings, calls of extern functions
-//! with what they are given and return, faults and ends. Each by number, so that sequences of them are short.
+//! The visible actions of a step (reference, section 8): messages between the program and its environment, calls of
+//! extern functions with arguments and results, faults and termination. Actions are numbered, so that sequences of them
+//! are short.
 
 use crate::reconstruct::ResolvedStep;
 use crate::successors::SuccessorGenerator;
@@ -11,18 +12,18 @@ use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 use std::collections::BTreeSet;
 
-/// One thing that others can see.
+/// A visible action.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum VisibleAction {
-    /// A message from the world or to it.
+    /// A message from or to the environment.
     Message(ChannelId, Vec<Datum>),
-    /// A call, what it was given, and what it returned.
+    /// A call with its arguments and its result.
     Call(ExternId, Vec<Datum>, Option<Datum>),
     /// The program ends with this status.
     Exited(u8),
-    /// A fault of an instance stops it.
+    /// A fault of an instance.
     Faulted(Fault, u32, Location, Option<SmolStr>),
-    /// An instance runs without end.
+    /// Local code of an instance does not terminate.
     NonTermination(u32),
 }
 
@@ -32,18 +33,18 @@ impl VisibleAction {
     }
 }
 
-/// Everything that has been seen so far, by number.
+/// The alphabet of visible actions, by number.
 #[derive(Default)]
 pub(super) struct Alphabet {
     numbers: FxHashMap<VisibleAction, u32>,
-    /// Channels inside the program where what passes is seen as well.
+    /// Internal channels whose messages are visible, because their other end is an environment process.
     pub(super) process_channels: BTreeSet<ChannelId>,
-    /// The fault that the last step ended with.
+    /// The fault in which the last step ended.
     pub(super) fault: Option<Box<FaultReport>>,
 }
 
 impl Alphabet {
-    /// All of it, by number.
+    /// All actions in order of their numbers.
     pub(super) fn all(&self) -> Vec<VisibleAction> {
         let mut all: Vec<(u32, &VisibleAction)> =
             self.numbers.iter().map(|(actions, number)| (*number, actions)).collect();
@@ -56,7 +57,7 @@ impl Alphabet {
         *self.numbers.entry(actions).or_insert(next)
     }
 
-    /// Takes a step that is possible in a state, and tells what is seen of it. The state that it leads to is at hand then.
+    /// Takes a step in a state and returns the numbers of its visible actions. The next state is loaded then.
     pub(super) fn actions_of_step(
         &mut self,
         generator: &mut SuccessorGenerator<'_>,
@@ -66,7 +67,7 @@ impl Alphabet {
         generator.load_all(numbers);
         let (machine, state, environment) = generator.execution();
         let (message, effect) = chosen.take(machine, state, environment);
-        // What passes inside is nobody's business, unless the surroundings are processes too.
+        // Internal messages are invisible, except to an environment that consists of processes.
         let is_inside = matches!(chosen.step, Step::Communicate { .. });
         let message = message.filter(|(channel, _)| !is_inside || self.process_channels.contains(channel));
         let mut actions: Vec<VisibleAction> =
@@ -89,7 +90,8 @@ impl Alphabet {
     }
 }
 
-/// Whose own code a step can run.
+/// The instance whose local code a step can run.
+///
 fn actor(step: Step) -> u32 {
     match step {
         Step::Communicate { receiver: instance, .. }

@@ -6,7 +6,7 @@ fn add(store: &Store, parent: Option<StateRef>, numbers: &[u32]) -> Insertion {
     store.insert(&mut PackedStates::default(), parent, numbers, signature(hash(numbers)))
 }
 
-/// Numbers of every length at every place of a word, beside each other.
+/// Numbers of every length at every position of a word, adjacent to each other.
 #[test]
 fn packed_numbers_are_read_again() {
     let numbers: Vec<u32> = (0..32).flat_map(|bits| [1u32 << bits, (1u32 << bits) - 1, 0, u32::MAX >> bits]).collect();

@@ -1,5 +1,9 @@
-//! The steps from a state given as numbers of parts, looked up among those that `learn` has worked out. Programs with
-//! pools, where one step can concern all instances, are stepped as a whole.
+//! The transition relation: the successors of a state that is given as component numbers.
+//!
+//! A transition of one instance, or of the two partners of a rendezvous, depends on their component states alone; it is
+//! computed once by the flow IR's `step` and cached (`transition_cache`). In programs with pools a step can change
+//! every instance; there each transition is recomputed on the complete state (`monolithic`). `partial_order_reduction`
+//! selects a sufficient subset, `valuation` evaluates the atomic propositions of a property.
 
 mod monolithic;
 mod partial_order_reduction;
@@ -27,47 +31,47 @@ use std::sync::Arc;
 use std::time::Instant;
 use transition_cache::LocalTransitions;
 
-/// Most remembered meetings of two instances.
+/// Most cached rendezvous, as pairs of component states.
 const MAX_CACHED_RENDEZVOUS: usize = 1 << 23;
-/// No information yet.
+/// Marks a component state without an entry in the cache.
 pub(crate) const UNKNOWN: u32 = u32::MAX;
 
-/// One thread's view of a space, with all it has worked out so far.
+/// One thread's successor generator with its cache.
 pub(crate) struct SuccessorGenerator<'m> {
     pub(crate) plan: &'m ExplorationPlan<'m>,
     pub(crate) machine: Machine<'m>,
     pub(crate) state: State,
     pub(crate) environment: OpenEnvironment,
-    /// Per slot and part: the number of what is known of it.
+    /// Per slot and component: the index of its entry in `local_transitions_of`.
     pub(crate) cache_index: Vec<Vec<u32>>,
     pub(crate) local_transitions_of: Vec<LocalTransitions>,
-    /// All moves that are remembered, and what they do.
+    /// All cached transitions, and their cached effects.
     pub(crate) transitions: Vec<Transition>,
     pub(crate) deltas: Vec<CachedDelta>,
-    /// Who can receive what is on offer, for all infos.
+    /// Potential receivers of pending sends: entries of `local_transitions_of` refer to ranges of it.
     pub(crate) partners: Vec<u32>,
-    /// What happens when two in certain parts meet: a range of `moves`.
+    /// Transitions of a rendezvous by pair of instances and their component states: a range of `transitions`.
     pub(crate) rendezvous: FxHashMap<(u32, ComponentId, ComponentId), (u32, u32)>,
-    /// The moves of the state at hand.
+    /// The enabled transitions of the current state.
     pub(crate) enabled: Vec<TransitionId>,
-    /// Per instance: which of its branches can meet somebody's in the state at hand.
+    /// Per instance: the branches that take part in an enabled transition of the current state.
     pub(crate) enabled_branches: Vec<u64>,
-    /// Per move of the state at hand: who takes part, while moves are chosen.
+    /// Per enabled transition: its participants. Scratch memory of the reduction.
     pub(crate) participant_sets: Vec<u128>,
     pub(crate) bytes: Vec<u8>,
-    /// Per instance, for those with labels that a property names: which of them it has passed on its way to where it
-    /// stands, in the order of [`ExplorationPlan::watched`].
+    /// Per instance whose labels a property names: the labels it has passed since its last operation, in the order of
+    /// [`ExplorationPlan::label_atoms`].
     pub(crate) passed_labels: Vec<u8>,
-    /// Per instance: the variables that a property asks for, as they were where it last waited.
+    /// Per instance: the variables that a property names, with their values at the instance's last wait.
     pub(crate) variable_values: Vec<Vec<i128>>,
-    /// What leads to objects, if programs have to release them themselves.
+    /// The roots from which objects are reachable, if programs release objects explicitly.
     pub(crate) holders: Option<LeakRoots>,
-    /// What was executed before the machine's own record was last cleared.
+    /// The coverage recorded before the machine's own record was last cleared.
     pub(crate) executed: Option<Coverage>,
-    /// When no more moves are to be worked out, and how much memory those of one state may take.
+    /// The time at which computing transitions stops.
     pub(crate) deadline: Option<Instant>,
     limits: Limits,
-    /// The limit at which moves were left out; those at hand are not all then.
+    /// The limit that was reached; `enabled` is incomplete then.
     pub(crate) limit_reached: Option<Limit>,
 }
 
@@ -111,14 +115,14 @@ impl<'m> SuccessorGenerator<'m> {
         })
     }
 
-    /// Moves are left out from now on where they would take longer, or more memory, than this from `started` on, or once
-    /// somebody wishes the search to end.
+    /// From now on stops computing transitions of one state at these limits, counted from `started`, or when the search
+    /// is interrupted.
     pub(crate) fn set_limits(&mut self, limits: &Limits, started: Instant) {
         self.deadline = limits.time.and_then(|time| started.checked_add(time));
         self.limits = limits.clone();
     }
 
-    /// Whether a limit is reached while the moves of one state are worked out, so many so far.
+    /// Whether a limit is reached, given the number of transitions computed for the current state so far.
     pub(crate) fn is_at_limit(&mut self, transitions: usize) -> bool {
         if self.limit_reached.is_some() {
             return true;
@@ -135,7 +139,7 @@ impl<'m> SuccessorGenerator<'m> {
         self.limit_reached.is_some()
     }
 
-    /// The numbers of the first state. To be asked of a new mover.
+    /// The numbers of the initial state. To be called first.
     pub(crate) fn start(&mut self) -> Vec<u32> {
         let mut numbers = vec![0; self.plan.width];
         for slot in 0..self.plan.instances as u32 + u32::from(self.plan.shared.is_some()) {
@@ -144,14 +148,14 @@ impl<'m> SuccessorGenerator<'m> {
         numbers
     }
 
-    /// What its machine has executed.
+    /// The code executed so far.
     pub(crate) fn coverage(&mut self) -> Option<Coverage> {
         let mut coverage = self.machine.coverage()?.clone();
         self.executed.iter().for_each(|executed| coverage.add(executed));
         Some(coverage)
     }
 
-    /// Makes the state at hand this one.
+    /// Loads a state.
     pub(crate) fn load_all(&mut self, numbers: &[u32]) {
         for slot in 0..self.plan.instances as u32 + u32::from(self.plan.shared.is_some()) {
             self.load(slot, numbers[slot as usize]);
@@ -180,18 +184,18 @@ impl<'m> SuccessorGenerator<'m> {
         self.plan.components.number(self.plan.table_of_slot[slot as usize], &self.bytes)
     }
 
-    /// The machine, the state loaded last and the world, for those who tell of a run.
+    /// The machine, the loaded state and the environment, to execute a run step by step.
     pub(crate) fn execution(&mut self) -> (&mut Machine<'m>, &mut State, &mut OpenEnvironment) {
         (&mut self.machine, &mut self.state, &mut self.environment)
     }
 
-    /// What a state is in which only the world and the clock could go on.
+    /// The outcome of a quiescent state: rest, end, or deadlock.
     pub(crate) fn quiescence(&mut self, numbers: &[u32]) -> Outcome {
         self.load_all(numbers);
         self.quiescence_of_loaded()
     }
 
-    /// Likewise of the state that was loaded or stepped to last.
+    /// As [`Self::quiescence`], of the loaded state.
     pub(crate) fn quiescence_of_loaded(&mut self) -> Outcome {
         self.environment.offer(None);
         self.environment.set_quiescence_probe(QuiescenceProbe::Yes);
@@ -200,7 +204,7 @@ impl<'m> SuccessorGenerator<'m> {
         outcome
     }
 
-    /// An object that nobody can release any more.
+    /// A pool with an object that is no longer reachable.
     pub(crate) fn leak(&mut self, numbers: &[u32]) -> Option<PoolId> {
         if self.holders.is_none() || self.plan.shared.is_none() {
             return None;
@@ -209,7 +213,7 @@ impl<'m> SuccessorGenerator<'m> {
         self.leak_in_loaded()
     }
 
-    /// Likewise in the state that was loaded or stepped to last.
+    /// As [`Self::leak`], in the loaded state.
     pub(crate) fn leak_in_loaded(&self) -> Option<PoolId> {
         self.machine.leaked_object(&self.state, self.holders.as_ref()?)
     }
@@ -218,13 +222,14 @@ impl<'m> SuccessorGenerator<'m> {
         &self.transitions[found.0 as usize]
     }
 
-    /// What is known of an instance whose moves have been looked for.
+    /// The cached transitions of an instance; [`Self::local_transitions`] has been called for this component.
     #[inline]
     pub(crate) fn cached_local(&self, slot: u32, component: ComponentId) -> &LocalTransitions {
         &self.local_transitions_of[self.cache_index[slot as usize][component as usize] as usize]
     }
 
-    /// Works out what an instance in this part is and can do alone.
+    /// The index of the cached transitions of an instance in this component state; computes them if they are not
+    /// cached.
     #[inline]
     pub(crate) fn local_transitions(&mut self, slot: u32, component: ComponentId) -> u32 {
         match self.cache_index[slot as usize].get(component as usize) {
@@ -233,8 +238,8 @@ impl<'m> SuccessorGenerator<'m> {
         }
     }
 
-    /// Where a move of the state at hand leads, and the hash of that, given the hash of the state. With
-    /// [`SuccessorMode::Settled`] those who moved then run their own code.
+    /// The successor by an enabled transition and its hash, given the state's hash. In [`SuccessorMode::EagerLocal`]
+    /// the participants then take their eager local steps.
     #[inline]
     pub(crate) fn apply(&mut self, found: TransitionId, from: &[u32], hash: u64, to: &mut [u32]) -> u64 {
         loop {
@@ -251,7 +256,7 @@ impl<'m> SuccessorGenerator<'m> {
         }
     }
 
-    /// What a move of one part, or of two that meet, does: the same in every state with these parts.
+    /// The effect of a transition that changes at most two slots: the same in every state with these components.
     #[cold]
     fn compute_delta(&mut self, found: TransitionId, from: &[u32]) -> CachedDelta {
         let found = self.get(found);
@@ -296,7 +301,7 @@ impl<'m> SuccessorGenerator<'m> {
         hash
     }
 
-    /// Where an instance's own code takes it if nobody can tell when it does so.
+    /// The component that an instance reaches by its eager local step, or the same one.
     pub(crate) fn after_eager_steps(&mut self, slot: u32, component: ComponentId) -> ComponentId {
         if self.plan.successor_mode != SuccessorMode::EagerLocal || slot as usize >= self.plan.instances {
             return component;
@@ -305,14 +310,14 @@ impl<'m> SuccessorGenerator<'m> {
         self.local_transitions_of[info as usize].eager_target
     }
 
-    /// Lets everybody run their own code, as far as nobody can tell when they do so.
+    /// Takes the eager local step of every instance.
     pub(crate) fn run_eager_steps(&mut self, numbers: &mut [u32]) {
         for slot in 0..self.plan.instances as u32 {
             numbers[slot as usize] = self.after_eager_steps(slot, numbers[slot as usize]);
         }
     }
 
-    /// Finds all moves of a state.
+    /// Computes the enabled transitions of a state.
     pub(crate) fn find_enabled(&mut self, numbers: &[u32]) {
         self.enabled.clear();
         match self.plan.successor_mode {
@@ -356,7 +361,8 @@ impl<'m> SuccessorGenerator<'m> {
         }
     }
 
-    /// Drops what a `pri alt` with a better branch, or an `else` beside an open one, does not allow.
+    /// Removes transitions that a `pri alt` with a preferred branch enabled, or an `else` with another branch enabled,
+    /// forbids.
     fn filter_by_priority(&mut self, numbers: &[u32]) {
         let (mut enabled_branches, mut found) =
             (std::mem::take(&mut self.enabled_branches), std::mem::take(&mut self.enabled));
@@ -372,7 +378,7 @@ impl<'m> SuccessorGenerator<'m> {
             !info.priority || enabled_branches[instance as usize] & ((1u64 << branch) - 1) == 0
         };
         let is_priority = |instance: u32| self.cached_local(instance, numbers[instance as usize]).priority;
-        // Only two orders can contradict each other.
+        // Two priority orders are needed for a contradiction.
         let contradict = (0..self.plan.instances as u32).filter(|slot| is_priority(*slot)).count() > 1;
         let mut rendezvous: Vec<Step> = Vec::new();
         if contradict {
@@ -400,7 +406,7 @@ impl<'m> SuccessorGenerator<'m> {
         self.enabled_branches = enabled_branches;
     }
 
-    /// What can happen when a sender and a receiver in these parts meet: a range of `moves`.
+    /// The transitions of a rendezvous between two instances in these component states: a range of `transitions`.
     #[inline]
     fn rendezvous_of(&mut self, sender: (u32, ComponentId), receiver: (u32, ComponentId)) -> (u32, u32) {
         let pair = sender.0 * self.plan.instances as u32 + receiver.0;
@@ -410,7 +416,7 @@ impl<'m> SuccessorGenerator<'m> {
         }
     }
 
-    /// Forgets what is cheap to work out again when there is too much of it. Moves found before are gone then.
+    /// Empties the cache when it is too large. Transition numbers are invalid then.
     pub(crate) fn evict_if_large(&mut self) {
         if self.rendezvous.len() > MAX_CACHED_RENDEZVOUS {
             self.cache_index.iter_mut().for_each(Vec::clear);
@@ -423,12 +429,12 @@ impl<'m> SuccessorGenerator<'m> {
         }
     }
 
-    /// About how much memory is remembered.
+    /// Approximate memory of the cache.
     pub(crate) fn bytes(&self) -> usize {
         let known: usize = self.cache_index.iter().map(Vec::len).sum();
         let local_transitions_of =
             4 * (known + self.partners.len()) + self.local_transitions_of.len() * size_of::<LocalTransitions>();
-        // A move's changes are a small allocation beside it.
+        // The changes of a transition are a small allocation of their own.
         let transitions = self.transitions.len() * (size_of::<Transition>() + size_of::<CachedDelta>() + 32);
         local_transitions_of + transitions + self.rendezvous.capacity() * 21
     }

@@ -1,4 +1,5 @@
-//! The moves of a program that is stepped as a whole, because one step can change other instances than its own.
+//! Monolithic successor generation: transitions computed on the complete state, without a cache. For programs in which
+//! a step can change other instances than its participants (pools).
 
 use super::{CachedDelta, SuccessorGenerator, TransitionId, TransitionOutcome};
 use crate::collapse::ComponentId;
@@ -60,10 +61,10 @@ impl<'m> SuccessorGenerator<'m> {
         self.transitions = transitions;
     }
 
-    /// Puts own code that is enough to the front of the moves found, and returns how many are enough: the one step of
-    /// somebody who comes to rest without touching a pool when nobody can tell (see [`ExplorationPlan::is_alone`]).
+    /// Moves a sufficient subset of the enabled transitions to the front and returns its size: one local step that
+    /// blocks without touching a pool and whose time is unobservable (see [`ExplorationPlan::is_independent`]), or all.
     ///
-    /// [`ExplorationPlan::is_alone`]: crate::space::ExplorationPlan::is_alone
+    /// [`ExplorationPlan::is_independent`]: crate::exploration_plan::ExplorationPlan::is_independent
     pub(crate) fn reduce_monolithic(&mut self) -> usize {
         for index in 0..self.enabled.len() {
             let found = self.get(self.enabled[index]);
@@ -84,7 +85,7 @@ impl<'m> SuccessorGenerator<'m> {
         self.enabled.len()
     }
 
-    /// Whether an instance in this part does not run its own code.
+    /// Whether an instance in this component state waits or has ended.
     pub(crate) fn is_blocked_in(&mut self, slot: u32, component: ComponentId) -> bool {
         self.load(slot, component);
         match self.state.control(slot) {

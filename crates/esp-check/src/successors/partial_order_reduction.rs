@@ -1,17 +1,22 @@
-//! Which moves of a state are enough: those of a set of instances that nobody outside the set can have to do with
-//! before one of the set has moved (a persistent set, found from who can meet whom by their text). Deadlocks, faults and
-//! reached code stay; a search must still take all moves where it would otherwise turn in a circle.
+//! Partial-order reduction by persistent sets (Godefroid, "Partial-Order Methods for the Verification of Concurrent
+//! Systems", 1996; Valmari's stubborn sets, 1990).
 //!
-//! Where the world and the clock alone could go on, the program rests until they do, and may be deadlocked in part. Such
-//! a state must not be missed for another message, so that one move at least of those that are enough is the program's
-//! own: it stays possible until somebody of the set moves, and no program rests before that.
+//! The transitions of a set of instances are sufficient if no instance outside of the set can interact with a member
+//! before a member has moved. Such a set is the closure of one instance under the static dependency relation. The
+//! reduction preserves deadlocks, faults and reachable code. The cycle proviso (ignoring problem) is the search's part:
+//! where the reduced successors are all known, it takes the remaining transitions too.
+//!
+//! A state in which only the environment or the clock can act is quiescent, and some of its instances may be
+//! deadlocked. The reduction must not skip such a state in favour of another message from the environment. So at least
+//! one transition of the subset is the program's own: it stays enabled until a member of the set moves, and no state
+//! before that is quiescent.
 
 use super::SuccessorGenerator;
 use crate::exploration_plan::SuccessorMode;
 use crate::instance_set::{MAX_SET_INSTANCES, first_instances, instance_bit, participant_set};
 use quaject_esp_exec::step::Step;
 
-/// Whether a step waits for the world or the clock.
+/// Whether a step waits for the environment or the clock.
 pub(crate) fn waits_for_environment(step: Step) -> bool {
     match step {
         Step::FromEnvironment { .. } | Step::ToEnvironment { .. } | Step::After { .. } => true,
@@ -20,12 +25,12 @@ pub(crate) fn waits_for_environment(step: Step) -> bool {
 }
 
 impl SuccessorGenerator<'_> {
-    /// Whether the program rests in the state whose moves were found: only the world and the clock could go on.
+    /// Whether the state whose transitions were computed is quiescent: only the environment and the clock can act.
     pub(crate) fn is_quiescent(&self) -> bool {
         self.enabled.iter().all(|found| waits_for_environment(self.get(*found).step))
     }
 
-    /// Puts moves that are enough to the front of those found, and returns how many they are.
+    /// Moves a sufficient subset of the enabled transitions to the front and returns its size.
     pub(crate) fn reduce(&mut self, numbers: &[u32]) -> usize {
         let all = self.enabled.len();
         let plan = self.plan;
@@ -45,7 +50,7 @@ impl SuccessorGenerator<'_> {
         let mut participant_sets = std::mem::take(&mut self.participant_sets);
         participant_sets.clear();
         participant_sets.extend(self.enabled.iter().map(|found| participant_set(self.get(*found).step)));
-        // Those of whom the program itself can move one.
+        // The instances that take part in a transition of the program's own.
         let steps = self.enabled.iter().map(|found| self.get(*found).step);
         let own = steps.filter(|step| !waits_for_environment(*step)).fold(0, |own, step| own | participant_set(step));
         if own == 0 {
@@ -53,7 +58,8 @@ impl SuccessorGenerator<'_> {
             return all;
         }
         let mut best: Option<(usize, u128)> = None;
-        // Those whose sets somebody moves in: a set that holds one of them holds all of its set and is no better.
+        // Instances whose closure has enabled transitions: a closure that contains one of them contains its closure and
+        // is no smaller.
         let mut seeds = 0;
         for seed in 0..plan.instances {
             if ended & instance_bit(seed) != 0 {
@@ -88,7 +94,7 @@ impl SuccessorGenerator<'_> {
         count
     }
 
-    /// The least set with this instance that concerns nobody else; nothing if one of `without` is in it.
+    /// The least set with this instance that is closed under dependency; none if it contains an instance of `without`.
     fn dependency_closure(&self, seed: usize, numbers: &[u32], among: u128, without: u128) -> Option<u128> {
         let mut set = instance_bit(seed);
         let mut open = set;

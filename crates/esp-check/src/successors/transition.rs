@@ -4,15 +4,15 @@ use crate::collapse::ComponentId;
 use quaject_esp_exec::report::FaultReport;
 use quaject_esp_exec::step::Step;
 
-/// One step and what it leads to.
+/// A transition.
 #[derive(Clone, Debug)]
 pub(crate) struct Transition {
     pub(crate) step: Step,
-    /// The message that the world sends, by its number among all of the channel.
+    /// The message that the environment sends, by its number in the channel's domain.
     pub(crate) message: Option<u32>,
-    /// What extern functions return, in order of calls, by number.
+    /// The results of extern functions by number, in order of calls.
     pub(crate) choices: Box<[u32]>,
-    /// The slots that change, and to what.
+    /// The slots that change, with their new components.
     pub(crate) changes: Box<[(u32, ComponentId)]>,
     /// The slot that counts messages, if the channel is bounded.
     pub(crate) counter: Option<u32>,
@@ -20,37 +20,37 @@ pub(crate) struct Transition {
 }
 
 impl Transition {
-    /// Whether it ends in this fault, or in the same one of another replica.
+    /// Whether it ends in this fault, or in the same fault of another replica.
     pub(crate) fn is_like(&self, report: &FaultReport) -> bool {
         let what = |report: &FaultReport| (report.fault, report.location, report.name.clone());
         matches!(&self.outcome, TransitionOutcome::Faults(own) if what(own) == what(report))
     }
 }
 
-/// How a step ends.
+/// The outcome of a transition.
 #[derive(Clone, Debug)]
 pub(crate) enum TransitionOutcome {
-    /// The program goes on.
+    /// The program continues.
     Continues,
-    /// It has ended.
+    /// The program ends.
     Exits,
-    /// It has been stopped.
+    /// The step is a fault, which stops the program.
     Faults(Box<FaultReport>),
-    /// The step itself does not end.
+    /// The local code of this instance does not terminate.
     NonTerminating(u32),
 }
 
-/// A move that has been worked out, by number.
+/// A cached transition, by number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TransitionId(pub(crate) u32);
 
-/// What a move does to the numbers of a state and to its hash: short for those that are taken again and again.
+/// The cached effect of a transition on the numbers of a state and on its hash.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CachedDelta {
-    /// It has not been taken yet.
+    /// Not computed yet.
     Unknown,
-    /// Two slots change, or the same one twice.
+    /// Two slots change, or the same one twice; `change` is the difference of the hash.
     TwoSlots { slots: [u32; 2], components: [ComponentId; 2], change: u64 },
-    /// More than that.
+    /// The effect is computed each time.
     General,
 }

@@ -1,5 +1,5 @@
-//! What instances in certain parts are and can do, worked out once by the flow IR's `step` and remembered, so that most
-//! steps of a search are looked up.
+//! The cache of transitions: the local behaviour of an instance in a component state, and the rendezvous of two
+//! instances, computed once by the flow IR's `step`. Most transitions of a search are looked up here.
 
 use super::{CachedDelta, SuccessorGenerator, Transition, TransitionOutcome, UNKNOWN};
 use crate::collapse::ComponentId;
@@ -12,37 +12,37 @@ use quaject_esp_ir::ir::{AltOrder, ChannelId};
 use std::ops::Range;
 use std::time::Instant;
 
-/// Most IR steps from one operation to the next, before the search calls it endless.
+/// Most IR steps between two operations; local code that takes more counts as non-terminating.
 pub(crate) const MAX_FUEL: u64 = 1 << 26;
-/// So many are taken before the clock is looked at.
+/// The first fuel limit. It doubles as long as the deadline allows.
 const INITIAL_FUEL: u64 = 1 << 20;
-/// Most calls of functions outside within [`INITIAL_FUEL`], before the search calls it endless: each could come out in
-/// another way.
+/// Most calls of extern functions within [`INITIAL_FUEL`]: each call branches, so a longer sequence counts as
+/// non-terminating.
 const MAX_CHOICES: usize = 1 << 14;
 
-/// What is known of one instance in one part.
+/// The local transitions of one instance in one component state.
 #[derive(Debug)]
 pub(crate) struct LocalTransitions {
     pub(crate) running: bool,
     pub(crate) ended: bool,
-    /// Whether what it may do depends on what its other branches could.
+    /// Whether the enabled branches depend on the partners of its other branches.
     pub(crate) has_choice: bool,
     pub(crate) priority: bool,
-    /// The channels inside at which it sends and receives, each as the bit of its number modulo 64.
+    /// The internal channels on which it sends and receives, as bits of the channel numbers modulo 64.
     pub(crate) out_channels: u64,
     pub(crate) in_channels: u64,
-    /// What it can do alone: a range of the mover's moves.
+    /// Transitions without a partner: a range of the generator's transitions.
     pub(crate) first: u32,
     pub(crate) end: u32,
-    /// Who may receive what it sends: a range of the mover's partners.
+    /// Potential receivers of its messages: a range of the generator's partners.
     pub(crate) partners: Range<u32>,
-    /// Where its own code takes it if nobody can tell when it does so.
+    /// The component after its eager local step; the same one if it has none.
     pub(crate) eager_target: ComponentId,
-    /// The instances with which it may have to do from here, without regard to what they do now.
+    /// The dependency relation: instances with which it can interact from here, whatever they do at present.
     pub(crate) dependents: u128,
 }
 
-/// What may have come to no end for want of IR steps.
+/// A result that can be incomplete because fuel ran out.
 pub(crate) trait FuelLimited {
     fn ran_out_of_fuel(&self) -> bool;
 }
@@ -59,7 +59,7 @@ impl FuelLimited for bool {
     }
 }
 
-/// Open branches inside, each with its channel.
+/// Open internal branches, each with its channel.
 type OpenBranches = Vec<(u32, ChannelId)>;
 
 fn channel_bit(channel: ChannelId) -> u64 {
@@ -139,12 +139,12 @@ impl<'m> SuccessorGenerator<'m> {
         number
     }
 
-    /// What an instance that was just loaded sends; nothing if that is not certain.
+    /// The message that a branch of the loaded instance sends; none if it is not determined.
     fn message(&mut self, slot: u32, branch: u32) -> Option<Vec<Datum>> {
         self.environment.offer(None);
         self.environment.choose(&[]);
         self.machine.set_fuel_limit(INITIAL_FUEL);
-        // Looking at a message is not sending it.
+        // Evaluating a message does not count as executing it.
         let executed = self.machine.coverage().cloned();
         let message = self.machine.message(&mut self.state, &mut self.environment, slot, branch);
         if let (Some(coverage), Some(executed)) = (self.machine.coverage(), executed) {
@@ -153,7 +153,7 @@ impl<'m> SuccessorGenerator<'m> {
         message.filter(|_| self.environment.calls().is_empty()).map(|(_, message)| message)
     }
 
-    /// Keeps moves, and returns where.
+    /// Adds transitions to the cache and returns their range.
     fn store_transitions(&mut self, transitions: Vec<Transition>) -> (u32, u32) {
         let first = self.transitions.len() as u32;
         self.transitions.extend(transitions);
@@ -188,7 +188,7 @@ impl<'m> SuccessorGenerator<'m> {
         }
     }
 
-    /// Takes a step with every choice of what extern functions return. `restore` makes the state before it.
+    /// Takes a step once for every combination of results of extern functions. `restore` loads the state before it.
     pub(crate) fn take_with_every_choice(
         &mut self,
         step: Step,
@@ -227,7 +227,7 @@ impl<'m> SuccessorGenerator<'m> {
                 counter,
                 outcome,
             });
-            // Other choices can go on for ever in as many ways.
+            // Every other choice can be non-terminating as well.
             let is_endless =
                 transitions.last().is_some_and(|last| matches!(last.outcome, TransitionOutcome::NonTerminating(_)));
             if is_endless || !self.environment.advance() {
@@ -237,7 +237,7 @@ impl<'m> SuccessorGenerator<'m> {
         self.environment.offer(None);
     }
 
-    /// Takes a step from the state that `restore` makes; nothing if there is no time for it.
+    /// Takes a step in the state that `restore` loads; none if the deadline does not allow it.
     fn take(&mut self, step: Step, restore: &dyn Fn(&mut SuccessorGenerator<'m>)) -> Option<Effect> {
         self.with_growing_fuel(|generator, mut fuel| {
             restore(generator);
@@ -248,8 +248,8 @@ impl<'m> SuccessorGenerator<'m> {
         })
     }
 
-    /// Tries something with so many IR steps, and what takes longer again with twice as many, up to the most there are.
-    /// Nothing if there is no time for that.
+    /// Runs an attempt with a fuel limit, and again with twice as much while fuel runs out, up to [`MAX_FUEL`]. None if
+    /// the deadline does not allow it.
     pub(crate) fn with_growing_fuel<T>(
         &mut self,
         mut attempt: impl FnMut(&mut SuccessorGenerator<'m>, u64) -> T,
@@ -314,7 +314,7 @@ impl<'m> SuccessorGenerator<'m> {
         range
     }
 
-    /// The open branches inside of an instance that was just loaded: those that send, those that receive.
+    /// The open internal branches of the loaded instance: those that send, those that receive.
     fn open_branches(&self, slot: u32) -> (OpenBranches, OpenBranches) {
         let (mut outs, mut ins) = (Vec::new(), Vec::new());
         for (branch, offered) in self.machine.instance_view(&self.state, slot).branches.iter().enumerate() {
@@ -328,10 +328,10 @@ impl<'m> SuccessorGenerator<'m> {
     }
 }
 
-/// A message of the world, by channel and number, or none.
+/// A message of the environment by channel and number, or none.
 type Offer = Option<(ChannelId, usize)>;
 
-/// What an instance can do without another one, and the messages of the world that can be tried with it.
+/// The steps of one instance without a partner, each with the messages of the environment to try.
 fn single_instance_steps(
     instance: u32,
     standing: &InstanceView,

@@ -1,9 +1,9 @@
-//! What a property asks for, kept in every part of a state in front of the instance's own bytes: the labels it has
-//! passed on its way to where it stands, and variables as they were where it last waited.
+//! Valuation of atomic propositions. Their inputs are part of an instance's component state, in front of its own bytes:
+//! the labels passed since its last operation, and variables as they were at its last wait.
 //!
 //! ```text
-//!   labels       a byte, if the property names any of the instance: bit n for the n-th of ExplorationPlan::watched
-//!   variables    16 bytes each, in the order of ExplorationPlan::observed
+//!   labels       a byte, if the property names any of the instance: bit n for the n-th of ExplorationPlan::label_atoms
+//!   variables    16 bytes each, in the order of ExplorationPlan::tracked_variables
 //! ```
 
 use super::SuccessorGenerator;
@@ -12,7 +12,7 @@ use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::step::Step;
 
 impl SuccessorGenerator<'_> {
-    /// Appends what is watched of an instance.
+    /// Appends the inputs of an instance.
     pub(crate) fn write_propositions(&mut self, slot: u32) {
         if !self.plan.label_atoms[slot as usize].is_empty() {
             self.bytes.push(self.passed_labels[slot as usize]);
@@ -22,7 +22,7 @@ impl SuccessorGenerator<'_> {
         }
     }
 
-    /// Reads it from the part at hand, and returns where the instance's own bytes begin.
+    /// Reads the inputs from the component in `bytes`; returns where the instance's own bytes begin.
     pub(crate) fn read_propositions(&mut self, slot: u32) -> usize {
         let mut at = 0;
         if !self.plan.label_atoms[slot as usize].is_empty() {
@@ -36,7 +36,7 @@ impl SuccessorGenerator<'_> {
         at
     }
 
-    /// Which atoms of the property hold.
+    /// The atomic propositions that hold in a state, as bits.
     pub(crate) fn valuation(&mut self, numbers: &[u32]) -> u64 {
         let mut valuation = 0;
         for (slot, component) in numbers.iter().enumerate().take(self.plan.instances) {
@@ -81,8 +81,8 @@ impl SuccessorGenerator<'_> {
         }
     }
 
-    /// Notes the labels passed by whoever ran its own code; whoever leaves an operation has passed none. Notes the
-    /// variables of those who wait now.
+    /// Records the labels that a local step has passed; an operation resets them. Records the variables of instances
+    /// that wait now.
     pub(crate) fn record_propositions(&mut self, step: Step, slots: &[u32]) {
         for slot in
             slots.iter().filter(|slot| self.plan.tracked_variables.get(**slot as usize).is_some_and(|o| !o.is_empty()))

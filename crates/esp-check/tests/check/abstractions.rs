@@ -1,17 +1,17 @@
-//! What models forget and limit: no run of the program is lost, and runs that it does not have are labelled.
+//! Abstractions of models: they keep every run of the program, and runs that the program does not have are spurious.
 
 use crate::support::{concrete, explore, model};
 use expect_test::{Expect, expect};
 use quaject_esp_check::{Limits, Options, Refusal, Spuriousness, Verdict, check, concretize};
 use quaject_esp_ir::verify::verify;
 
-/// The verdict on a program's model, and the run that goes wrong with its label.
-fn labelled(text: &str, expected: Expect) {
+/// The verdict on a program's model, and a counterexample with its spuriousness.
+fn check_spuriousness(text: &str, expected: Expect) {
     let model = model(text, None);
     let errors = verify(&model.program);
     assert!(errors.is_empty(), "{:?}", errors.iter().map(|error| error.text(&model.program)).collect::<Vec<_>>());
     let report = explore(&model, &Options::default());
-    let told = match &report.verdict {
+    let text = match &report.verdict {
         Verdict::Holds => format!("holds, {} states\n", report.states),
         Verdict::Violated(found) => {
             let limits = Limits { states: Some(2_000), ..Limits::default() };
@@ -20,16 +20,16 @@ fn labelled(text: &str, expected: Expect) {
         }
         Verdict::Unfinished(limit) => format!("unfinished {limit:?}\n"),
     };
-    expected.assert_eq(&told);
+    expected.assert_eq(&text);
 }
 
 #[test]
-fn a_counter_that_decides_nothing_is_forgotten() {
+fn an_irrelevant_counter_can_be_forgotten() {
     let program = "channel c(u8); process p { var n: u32 = 0; while { out(c, 1); n += 1; } }
         process q { while { in(c, _); } }";
     let exact = explore(&model(program, None), &Options { limits: limits(500), ..Options::default() });
     assert!(matches!(exact.verdict, Verdict::Unfinished(_)), "{exact:?}");
-    labelled(
+    check_spuriousness(
         &format!("{program} model m {{ abstract forget p.n; }}"),
         expect![[r#"
         holds, 1 states
@@ -49,30 +49,30 @@ fn a_forgotten_variable_has_any_value() {
              model m {{ abstract forget p.on; }}"
         )
     };
-    labelled(
+    check_spuriousness(
         &program("true"),
         expect![[r#"
            1  q -> p: c(true)  (p.esp:1:82)
            2  p  (p.esp:1:63), p.on() = false
         fault `assert` in `p` at p.esp:1:56
-        SPURIOUS: no run of the program itself goes wrong in this way; `forget p.on` does more here
+        SPURIOUS: no run of the program itself has this violation; `forget p.on` over-approximates here
     "#]],
     );
-    labelled(
+    check_spuriousness(
         &program("false"),
         expect![[r#"
            1  q -> p: c(false)  (p.esp:1:82)
            2  p  (p.esp:1:63), p.on() = false
         fault `assert` in `p` at p.esp:1:56
-        the program itself goes wrong in the same way
+        the program itself has the same violation
     "#]],
     );
 }
 
 #[test]
-fn what_waits_keeps_what_was_chosen() {
+fn a_waiting_process_keeps_its_choices() {
     // The guard, the condition and the message each see one value while they wait.
-    labelled(
+    check_spuriousness(
         "channel c(bool); channel d(bool);
          process p { var on = true; alt { when (on) in(c, $x if x == on) { assert(x); } out(d, on) { } } }
          process q { alt { out(c, true) { } in(d, $y) { assert(y); } } }
@@ -82,14 +82,14 @@ fn what_waits_keeps_what_was_chosen() {
                2  p -> q: d(false)  (p.esp:2:89)
                3  q  (p.esp:3:64)
             fault `assert` in `q` at p.esp:3:57
-            SPURIOUS: no run of the program itself goes wrong in this way; `forget p.on` does more here
+            SPURIOUS: no run of the program itself has this violation; `forget p.on` over-approximates here
         "#]],
     );
 }
 
 #[test]
-fn a_range_is_a_limit() {
-    labelled(
+fn leaving_a_range_is_a_fault() {
+    check_spuriousness(
         "channel c(int); process p { var n = 0; while { out(c, n); n += 1; } } process q { while { in(c, _); } }
          model m { abstract range p.n 0..3; }",
         expect![[r#"
@@ -98,17 +98,17 @@ fn a_range_is_a_limit() {
                3  p -> q: c(2)  (p.esp:1:48)
                4  p  (p.esp:1:64)
             fault `range` in `p` at p.esp:1:59
-            SPURIOUS: the program itself has no such run; `range p.n 0..3` does more here; whether another run goes wrong in this way is not known, as it is larger than was looked at
+            SPURIOUS: the program itself does not have this run; `range p.n 0..3` over-approximates here; whether another run has the violation is not known: the limit was reached
         "#]],
     );
-    labelled(
+    check_spuriousness(
         "channel c(int); process p { var n = 0; while { out(c, n); n = (n + 1) % 3; } } process q { while { in(c, _); } }
          model m { abstract range p.n 0..3; abstract forget p.n; }",
         expect![[r#"
             holds, 5 states
         "#]],
     );
-    labelled(
+    check_spuriousness(
         "channel c(int); process p { for i in 0..4 { out(c, i); } } process q { while { idle in(c, $x); assert(x < 3); } }
          model m { abstract range p.i 0..4; abstract range q.x 0..4; abstract range c.0 -1..4; }",
         expect![[r#"
@@ -118,14 +118,14 @@ fn a_range_is_a_limit() {
                4  p -> q: c(3)  (p.esp:1:45)
                5  q  (p.esp:1:91)
             fault `assert` in `q` at p.esp:1:96
-            the program itself goes wrong in the same way
+            the program itself has the same violation
         "#]],
     );
 }
 
 #[test]
 fn forgotten_messages() {
-    labelled(
+    check_spuriousness(
         "type pair = record { a: bool, b: bool }; channel c(pair, u8); channel d(u8);
          process p { out(c, { true, true }, 1); alt { out(d, 1) { } } }
          process q { in(c, { a: $x, b: _ }, $n); in(d, $m); assert(m == 1); assert(n == 1); assert(x); }
@@ -136,10 +136,10 @@ fn forgotten_messages() {
                3  p -> q: d(1)  (p.esp:2:55)
                4  q  (p.esp:3:73)
             fault `assert` in `q` at p.esp:3:93
-            SPURIOUS: no run of the program itself goes wrong in this way; `drop c.0` does more here
+            SPURIOUS: no run of the program itself has this violation; `drop c.0` over-approximates here
         "#]],
     );
-    labelled(
+    check_spuriousness(
         "channel d(u8); process p { alt { out(d, 1) { } } } process q { in(d, $m); assert(m == 1); }
          model m { abstract forget d.0; abstract range d.0 0..3; }",
         expect![[r#"
@@ -147,14 +147,14 @@ fn forgotten_messages() {
                2  p -> q: d(0)  (p.esp:1:34)
                3  q  (p.esp:1:87)
             fault `assert` in `q` at p.esp:1:75
-            SPURIOUS: no run of the program itself goes wrong in this way; `forget d.0` does more here
+            SPURIOUS: no run of the program itself has this violation; `forget d.0` over-approximates here
         "#]],
     );
 }
 
 #[test]
 fn a_hash_that_never_collides_changes_nothing() {
-    labelled(
+    check_spuriousness(
         "channel c(u8); process p { var n: u8 = 1; out(c, n); } process q { in(c, $x); assert(x == 1); }
          model m { abstract hash p.n; abstract hash c.0; }",
         expect![[r#"
@@ -164,7 +164,7 @@ fn a_hash_that_never_collides_changes_nothing() {
 }
 
 #[test]
-fn what_a_property_asks_for_decides() {
+fn a_property_keeps_its_variables_exact() {
     let text = "channel c(u8) external out; process p { var n: u8 = 0; while { in(c, n); } }
         model m { ltl \"[] (p:n < 3)\"; }";
     let Verdict::Violated(_) = explore(&model(text, None), &Options::default()).verdict else {
@@ -173,18 +173,18 @@ fn what_a_property_asks_for_decides() {
 }
 
 #[test]
-fn a_property_that_fails_for_an_abstraction_is_labelled() {
-    labelled(
+fn a_property_violated_by_an_abstraction_is_spurious() {
+    check_spuriousness(
         "channel c(bool); process p { var on = true; while { if (on) { #yes out(c, true); } else { #no out(c, true); } } }
          process q { while { in(c, _); } }
          model m { abstract forget p.on; ltl \"[] !(p@Lno)\"; }",
         expect![[r#"
                1  p  (p.esp:1:39), p.on() = false
-               from here on again and again
+               cycle: the steps from here on repeat for ever
                2  p -> q: c(true)  (p.esp:1:95)
                3  p  (p.esp:1:95), p.on() = false
             property `[] !(p@Lno)` does not hold
-            SPURIOUS: no run of the program itself goes wrong in this way; `forget p.on` does more here
+            SPURIOUS: no run of the program itself has this violation; `forget p.on` over-approximates here
         "#]],
     );
 }

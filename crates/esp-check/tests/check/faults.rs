@@ -1,11 +1,11 @@
 //! Deadlocks and every fault of the language.
 
-use crate::support::{model, says, says_of, told};
+use crate::support::{check_process, check_verdict, model, verdict_text};
 use expect_test::expect;
 
 #[test]
-fn nothing_to_do() {
-    says(
+fn an_empty_process_holds() {
+    check_verdict(
         "process p { }",
         expect![[r#"
         holds, 2 states, 1 reduced
@@ -14,8 +14,8 @@ fn nothing_to_do() {
 }
 
 #[test]
-fn one_message() {
-    says(
+fn one_message_holds() {
+    check_verdict(
         "channel c(int); process p { out(c, 1); } process q { in(c, $n); assert(n == 1); }",
         expect![[r#"
         holds, 8 states, 2 reduced
@@ -24,8 +24,8 @@ fn one_message() {
 }
 
 #[test]
-fn a_message_nobody_takes() {
-    says(
+fn a_send_without_a_receiver_is_a_deadlock() {
+    check_verdict(
         "channel c(int); process p { out(c, 1); out(c, 2); } process q { in(c, $n); }",
         expect![[r#"
         error deadlock
@@ -37,8 +37,8 @@ fn a_message_nobody_takes() {
 }
 
 #[test]
-fn crossed_requests() {
-    says(
+fn crossed_requests_are_a_deadlock() {
+    check_verdict(
         "channel a(int); channel b(int);
          process p { out(a, 1); in(b, $x); }
          process q { out(b, 1); in(a, $x); }",
@@ -51,12 +51,12 @@ fn crossed_requests() {
     );
 }
 
-/// Others still serve the world, or wait for the clock: the program rests until they go on, and some of it never will.
+/// A third process waits for the environment or the clock: the state is quiescent, and a part of it is deadlocked.
 #[test]
-fn crossed_requests_beside_a_server() {
+fn a_partial_deadlock_is_found_while_a_server_waits() {
     for (external, server) in [
         ("channel asked() external out;", "in(asked)"),
-        ("channel told() external in;", "out(told)"),
+        ("channel verdict_text() external in;", "out(told)"),
         ("", "after (1 s)"),
     ] {
         let text = format!(
@@ -65,15 +65,15 @@ fn crossed_requests_beside_a_server() {
              process q {{ out(b, 1); in(a, _); }}
              process r {{ while {{ alt {{ {server} {{ }} }} }} }}"
         );
-        let said = told(&model(&text, None));
+        let said = verdict_text(&model(&text, None));
         assert!(said.starts_with("error deadlock\nfault `deadlock`, channel `a`\n"), "{said}");
     }
 }
 
-/// What the world says first sends the server into a loop in which the program never rests again.
+/// The message of the environment leads into a loop without quiescent states.
 #[test]
-fn no_message_hides_a_deadlock() {
-    says(
+fn a_message_of_the_environment_does_not_hide_a_deadlock() {
+    check_verdict(
         "channel a(int); channel b(int); channel external(u8) external out;
          process r { in(external, _); while { yield; } }
          process p { out(a, 1); out(a, 1); }
@@ -90,8 +90,8 @@ fn no_message_hides_a_deadlock() {
 }
 
 #[test]
-fn an_assertion_that_depends_on_the_order() {
-    says(
+fn an_assertion_that_depends_on_the_schedule() {
+    check_verdict(
         "channel c(int);
          process p { out(c, 1); } process q { out(c, 2); }
          process r { in(c, $x); in(c, $y); assert(x < y); }",
@@ -106,8 +106,8 @@ fn an_assertion_that_depends_on_the_order() {
 }
 
 #[test]
-fn a_process_at_rest_is_not_stuck() {
-    says(
+fn waiting_for_the_environment_is_no_deadlock() {
+    check_verdict(
         "channel c(int) external out; channel d(int) external in;
          process p { while { in(c, $x); out(d, 0); } }",
         expect![[r#"
@@ -117,13 +117,13 @@ fn a_process_at_rest_is_not_stuck() {
 }
 
 #[test]
-fn any_byte_may_come() {
-    says(
+fn the_environment_sends_every_byte() {
+    check_verdict(
         "channel c(u8) external out;
          process p { var a: #array of int = #[0; 255]; while { in(c, $x); a[x] = 1; } }",
         expect![[r#"
             error bounds
-               1  world -> p: c(255)  (p.esp:2:64)
+               1  environment -> p: c(255)  (p.esp:2:64)
                2  p  (p.esp:2:82)
             fault `bounds` in `p` at p.esp:2:75
         "#]],
@@ -131,12 +131,12 @@ fn any_byte_may_come() {
 }
 
 #[test]
-fn division_by_what_the_world_says() {
-    says(
+fn division_by_a_value_of_the_environment() {
+    check_verdict(
         "channel c(u8) external out; process p { while { in(c, $x); assert(100 / x >= 0); } }",
         expect![[r#"
         error div
-           1  world -> p: c(0)  (p.esp:1:49)
+           1  environment -> p: c(0)  (p.esp:1:49)
            2  p  (p.esp:1:67)
         fault `div` in `p` at p.esp:1:67
     "#]],
@@ -145,7 +145,7 @@ fn division_by_what_the_world_says() {
 
 #[test]
 fn overflow_is_a_fault_when_verifying() {
-    says(
+    check_verdict(
         "extern fn f() -> i8; process p { var x: i8 = f(); if (x > 0) { x = x + 1; assert(x > 0); } }",
         expect![[r#"
         error overflow
@@ -156,18 +156,18 @@ fn overflow_is_a_fault_when_verifying() {
 }
 
 #[test]
-fn a_pool_runs_out() {
-    says(
+fn an_exhausted_pool() {
+    check_verdict(
         "type t = bytes[<=4]; pool t 2; channel c(int) external out; channel d: t;
          process p { while { in(c, _); out(d, \"x\"); } }
          process q { in(d, $a); in(d, $b); in(d, $e); assert(a == b && b == e); }",
         expect![[r#"
             error pool
-               1  world -> p: c(0)  (p.esp:2:30)
+               1  environment -> p: c(0)  (p.esp:2:30)
                2  p -> q: d("x")  (p.esp:2:40)
-               3  world -> p: c(0)  (p.esp:2:30)
+               3  environment -> p: c(0)  (p.esp:2:30)
                4  p -> q: d("x")  (p.esp:2:40)
-               5  world -> p: c(0)  (p.esp:2:30)
+               5  environment -> p: c(0)  (p.esp:2:30)
                6  p  (p.esp:2:47)
             fault `pool` in `p` at p.esp:2:47: no free object of `t`
         "#]],
@@ -175,8 +175,8 @@ fn a_pool_runs_out() {
 }
 
 #[test]
-fn unlinking_twice() {
-    says_of(
+fn a_double_release() {
+    check_process(
         "memory manual; type t = bytes[<=4]; pool t 2; channel d: t;
          process p { out(d, \"x\"); }
          process q { while { in(d, $a); unlink(a); unlink(a); } }
@@ -184,7 +184,7 @@ fn unlinking_twice() {
         "q",
         expect![[r#"
             error memory
-               1  world -> q: d("")  (p.esp:3:30)
+               1  environment -> q: d("")  (p.esp:3:30)
                2  q  (p.esp:3:41)
             fault `memory` in `q` at p.esp:3:52
         "#]],
@@ -192,8 +192,8 @@ fn unlinking_twice() {
 }
 
 #[test]
-fn using_what_another_allocation_has_taken_since() {
-    says_of(
+fn a_use_after_release_and_reallocation() {
+    check_process(
         "memory manual; type t = bytes[<=4]; pool t 2; channel d: t;
          process p { out(d, \"x\"); }
          process q { while { in(d, $a); unlink(a); var b: t = \"y\"; assert(a.len < 4); unlink(b); } }
@@ -201,7 +201,7 @@ fn using_what_another_allocation_has_taken_since() {
         "q",
         expect![[r#"
             error memory
-               1  world -> q: d("")  (p.esp:3:30)
+               1  environment -> q: d("")  (p.esp:3:30)
                2  q  (p.esp:3:41)
             fault `memory` in `q` at p.esp:3:75
         "#]],
@@ -209,24 +209,24 @@ fn using_what_another_allocation_has_taken_since() {
 }
 
 #[test]
-fn forgetting_to_unlink() {
-    says(
+fn a_leak() {
+    check_verdict(
         "memory manual; type t = bytes[<=4]; pool t 2; channel d: t;
          process p { out(d, \"x\"); }
          process q { while { in(d, $a); assert(a.len < 2); } }
          model m { process q; abstract range d.0 0..2; }",
         expect![[r#"
             error leak
-               1  world -> q: d("")  (p.esp:3:30)
+               1  environment -> q: d("")  (p.esp:3:30)
             an object of `t` is never released: `q` has lost it
         "#]],
     );
 }
 
-/// Of functions, inner calls included: what no call executes of those that are entered.
+/// Code of called functions that no call executes, including nested calls.
 #[test]
-fn code_of_functions_that_is_never_reached() {
-    says(
+fn unreachable_code_of_functions() {
+    check_verdict(
         "channel c(u8);
          fn small(x: u8) -> u8 {
          if (x > 100) {
@@ -257,8 +257,8 @@ fn code_of_functions_that_is_never_reached() {
 }
 
 #[test]
-fn code_that_is_never_reached() {
-    says(
+fn unreachable_code() {
+    check_verdict(
         "channel c(bool) external out;
          process p {
            while { in(c, $x);
@@ -275,12 +275,12 @@ fn code_that_is_never_reached() {
 
 #[test]
 fn a_timeout_can_come_at_any_time() {
-    says(
+    check_verdict(
         "channel c(int); process p { out(c, 1); }
          process q { var got = false; alt { in(c, $x) { got = true; } after (1 s) { } } assert(got); }",
         expect![[r#"
             error assert
-               1  q: its time has passed  (p.esp:2:71)
+               1  q: timeout  (p.esp:2:71)
                2  q  (p.esp:2:71)
             fault `assert` in `q` at p.esp:2:89
         "#]],
@@ -288,8 +288,8 @@ fn a_timeout_can_come_at_any_time() {
 }
 
 #[test]
-fn priority_is_kept() {
-    says(
+fn priority_is_respected() {
+    check_verdict(
         "channel a(); channel b(); channel done();
          process p { out(a); out(done); } process q { out(b); out(done); }
          process r { var n = 0; in(done) { } in(done) { } }
@@ -301,8 +301,8 @@ fn priority_is_kept() {
 }
 
 #[test]
-fn else_only_if_nothing_else() {
-    says(
+fn else_is_taken_only_if_no_branch_is_enabled() {
+    check_verdict(
         "channel a(); process p { out(a); }
          process q { var tries = 0; var got = false;
            while (!got && tries < 3) { alt { in(a) { got = true; } else { tries += 1; yield; } } } 
@@ -315,8 +315,8 @@ fn else_only_if_nothing_else() {
 }
 
 #[test]
-fn an_environment_drives() {
-    says(
+fn an_environment_process_drives_the_program() {
+    check_verdict(
         "channel c(int) external out; channel d(int) external in;
          process p { while { in(c, $x); out(d, x * 2); } }
          model m { env host { for i in 0..3 { out(c, i); } } env sink { var n = 0; while { in(d, $y); assert(y == 2 * n); n += 1; } } }",
@@ -327,8 +327,8 @@ fn an_environment_drives() {
 }
 
 #[test]
-fn at_most_so_many_messages() {
-    says(
+fn a_bound_limits_the_messages() {
+    check_verdict(
         "channel c(bool) external out;
          process p { var n = 0; while { in(c, $x); n += 1; assert(n < 4); } }
          model m { bound c 3; }",
@@ -338,9 +338,9 @@ fn at_most_so_many_messages() {
     );
 }
 
-/// Each ranks what the other likes best second: neither meeting is passed over.
+/// Each process prefers the rendezvous that the other one ranks second; neither is excluded.
 #[test]
-fn pri_alts_that_rank_each_other_the_other_way_round_go_on() {
+fn contradictory_priorities_of_two_processes_do_not_block() {
     let program = |wrong: &str| {
         format!(
             "channel a(int); channel b(int);
@@ -348,13 +348,13 @@ fn pri_alts_that_rank_each_other_the_other_way_round_go_on() {
              process q {{ pri alt {{ in(b, $n) {{ assert(n != {wrong}); }} in(a, $n) {{ assert(n != {wrong}); }} }} }}"
         )
     };
-    says(
+    check_verdict(
         &program("3"),
         expect![[r#"
         holds, 11 states, 11 reduced
     "#]],
     );
-    says(
+    check_verdict(
         &program("1"),
         expect![[r#"
         error assert
@@ -363,7 +363,7 @@ fn pri_alts_that_rank_each_other_the_other_way_round_go_on() {
         fault `assert` in `q` at p.esp:3:78
     "#]],
     );
-    says(
+    check_verdict(
         &program("2"),
         expect![[r#"
         error assert
@@ -375,8 +375,8 @@ fn pri_alts_that_rank_each_other_the_other_way_round_go_on() {
 }
 
 #[test]
-fn pri_alts_that_rank_each_other_in_a_circle_go_on() {
-    says(
+fn cyclic_priorities_do_not_block() {
+    check_verdict(
         "channel a(int); channel b(int); channel c(int);
          process p { pri alt { out(a, 1) { } in(c, _) { } } idle in(c, _); }
          process q { pri alt { out(b, 2) { } in(a, _) { } } idle in(a, _); }
@@ -387,10 +387,10 @@ fn pri_alts_that_rank_each_other_in_a_circle_go_on() {
     );
 }
 
-/// An alt that is not `pri` does not decide which of its branches is met.
+/// An `alt` without `pri` does not choose the branch.
 #[test]
-fn a_pri_alt_is_met_at_its_first_branch() {
-    says(
+fn a_pri_alt_communicates_at_its_first_branch() {
+    check_verdict(
         "channel a(int); channel b(int);
          process p { pri alt { out(a, 1) { } out(b, 2) { } } }
          process q { alt { in(b, $n) { assert(n != 2); } in(a, $n) { assert(n != 2); } } }",
@@ -401,10 +401,10 @@ fn a_pri_alt_is_met_at_its_first_branch() {
     );
 }
 
-/// Where replicas may change places, the run and its end name the same ones.
+/// With symmetry, the run and its violation name the same replicas.
 #[test]
-fn replicas_that_change_places() {
-    says(
+fn symmetry_keeps_the_names_of_replicas_in_a_run() {
+    check_verdict(
         "channel a(u8) shared; channel go() shared;
          process src { out(a, 0); out(a, 2); out(go); out(go); }
          process w[2] { in(a, $x); in(go); assert(x > 0); }",
@@ -417,7 +417,7 @@ fn replicas_that_change_places() {
             fault `assert` in `w[0]` at p.esp:3:44
         "#]],
     );
-    says(
+    check_verdict(
         "channel a(int) shared;
          process src { out(a, 0); out(a, 1); out(a, 2); }
          process w[3] { in(a, $x); if (x == 1) { in(a, _); } }",
@@ -432,10 +432,10 @@ fn replicas_that_change_places() {
     );
 }
 
-/// The reduced search lets `p` and `q` finish first.
+/// The reduced search takes all steps of `p` and `q` first.
 #[test]
-fn what_has_nothing_to_do_with_it_is_left_out() {
-    says(
+fn irrelevant_steps_are_minimized_away() {
+    check_verdict(
         "channel a(); channel b();
          process p { for i in 0..5 { out(a); } }
          process q { for i in 0..5 { in(a); } }

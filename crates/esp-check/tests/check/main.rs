@@ -1,10 +1,10 @@
-//! Small programs and what the checker says of them: each property with a program that has it and one that has not.
+//! Small programs with the verdict of the checker: each kind of violation with a program that has it and one without.
 
 mod abstractions;
-mod endless;
+mod counterexample_files;
 mod faults;
-mod patience;
-mod planted;
-mod runs;
+mod fuel;
+mod infinite_runs;
+mod seeded_bugs;
 mod support;
 mod threads;

@@ -1,4 +1,4 @@
-//! One check function: a program in, the verdict and the run that goes wrong out.
+//! The check function: a program in, the verdict and the counterexample out.
 
 use expect_test::Expect;
 use quaject_esp_check::counterexample_file::{CounterexampleFile, write};
@@ -39,7 +39,7 @@ pub(crate) fn concrete(text: &str) -> ModelProgram {
     lower_concrete(&program, program.models.first(), Some(ModelScope::All), &sources)
 }
 
-/// One process, and what the others may do at its ports.
+/// A slice of one process; its environment is arbitrary.
 pub(crate) fn slice_of(text: &str, process: &str) -> ModelProgram {
     let mut sources = SourceMap::default();
     let root = sources.add(SourceFile::new("p.esp", text));
@@ -62,9 +62,9 @@ pub(crate) const UNREDUCED: Options = Options {
     limits: quaject_esp_check::Limits { states: None, bytes: None, time: None, interrupt: None },
 };
 
-/// A line for the verdict, the run if there is one, and lines that are never executed. Reduced and not, by one thread
-/// and by two, the verdict is the same, and unreduced the number of states.
-pub(crate) fn told(model: &ModelProgram) -> String {
+/// The verdict, the counterexample if there is one, and lines that are never executed. Checks that the verdict does not
+/// depend on reduction, symmetry, compaction and threads, and the number of states not on threads and compaction.
+pub(crate) fn verdict_text(model: &ModelProgram) -> String {
     let all = explore(model, &UNREDUCED);
     let two = explore(model, &Options { threads: 2, ..UNREDUCED });
     let reduced = explore(model, &Options::default());
@@ -77,7 +77,7 @@ pub(crate) fn told(model: &ModelProgram) -> String {
     assert_eq!(kind(&all), kind(&reduced));
     let symmetric = explore(model, &Options { symmetry: Symmetry::On, ..Options::default() });
     assert_eq!(kind(&all), kind(&symmetric));
-    // What is shown of a run can be taken, step by step, and ends as is said.
+    // Every counterexample replays to the same violation.
     for found in [&all, &reduced, &symmetric] {
         if let Verdict::Violated(found) = &found.verdict {
             let file = CounterexampleFile::parse(&write(model, &[("p.esp".into(), String::new())], found));
@@ -91,13 +91,13 @@ pub(crate) fn told(model: &ModelProgram) -> String {
     assert_eq!(kind(&all), kind(&by_hash));
     if by_hash.verdict == Verdict::Holds {
         assert_eq!(all.states, by_hash.states);
-        let told = by_hash.text(model, &hashed);
-        assert!(!told.contains("no errors in") && told.contains("probability"), "{told}");
+        let hashed_text = by_hash.text(model, &hashed);
+        assert!(!hashed_text.contains("no errors in") && hashed_text.contains("omission probability"), "{hashed_text}");
     }
     let mut text = kind(&all);
     match &all.verdict {
         Verdict::Holds => {
-            assert_eq!(all.states, two.states, "the number of states does not depend on who visits them");
+            assert_eq!(all.states, two.states, "the number of states does not depend on the number of threads");
             assert!(reduced.states <= all.states);
             assert_eq!(all.unreached, reduced.unreached);
             text += &format!(", {} states, {} reduced\n", all.states, reduced.states);
@@ -113,10 +113,10 @@ pub(crate) fn told(model: &ModelProgram) -> String {
     text
 }
 
-pub(crate) fn says(text: &str, expected: Expect) {
-    expected.assert_eq(&told(&model(text, None)));
+pub(crate) fn check_verdict(text: &str, expected: Expect) {
+    expected.assert_eq(&verdict_text(&model(text, None)));
 }
 
-pub(crate) fn says_of(text: &str, process: &str, expected: Expect) {
-    expected.assert_eq(&told(&model(text, Some(process))));
+pub(crate) fn check_process(text: &str, process: &str, expected: Expect) {
+    expected.assert_eq(&verdict_text(&model(text, Some(process))));
 }

@@ -1,17 +1,17 @@
-//! Levels of thousands of states, which threads divide among them and hand each other: whatever their number, they find
-//! the same states on the same ways.
+//! Searches by several threads: levels of thousands of states give the same states and depths for every number of
+//! threads.
 
 use crate::support::{UNREDUCED, explore, model};
 use quaject_esp_check::{Compaction, Limit, Limits, Options, Reduction, Verdict};
 
-/// Every order of communications, by one thread; far more states than there are end the search.
+/// Every order of communications, by one thread, with a generous state limit.
 const ORDERS: Options = Options {
     reduction: Reduction::Communications,
     limits: Limits { states: Some(1_000_000), ..UNREDUCED.limits },
     ..UNREDUCED
 };
 
-/// Philosophers, the first of whom is left-handed, and how often the last one may take up both forks.
+/// Dining philosophers, the first of which is left-handed; `most_meals` limits the meals of the last one.
 fn philosophers(number: u32, most_meals: u32) -> String {
     format!(
         "const N = {number};
@@ -32,7 +32,7 @@ fn philosophers(number: u32, most_meals: u32) -> String {
 }
 
 #[test]
-fn all_states_are_found_by_any_number_of_threads() {
+fn every_number_of_threads_finds_all_states() {
     let model = model(&philosophers(9, 0), None);
     for compaction in [Compaction::Off, Compaction::On] {
         for threads in [1, 2, 3, 7] {
@@ -47,7 +47,7 @@ fn all_states_are_found_by_any_number_of_threads() {
 }
 
 #[test]
-fn a_shortest_run_is_found_by_any_number_of_threads() {
+fn every_number_of_threads_finds_a_shortest_run() {
     let model = model(&philosophers(9, 3), None);
     for reduction in [Reduction::Communications, Reduction::On] {
         let mut lengths = Vec::new();
@@ -61,9 +61,9 @@ fn a_shortest_run_is_found_by_any_number_of_threads() {
     }
 }
 
-/// In small levels, in levels that are divided, and between them.
+/// Limits in sequential levels, in parallel levels, and between them.
 #[test]
-fn searches_by_any_number_of_threads_end_at_limits() {
+fn every_number_of_threads_respects_limits() {
     let model = model(&philosophers(9, 0), None);
     for threads in [1, 2, 3, 7] {
         for states in [0, 1, 2, 10, 250, 300, 1_000, 5_000, 10_000, 15_000, 19_000] {

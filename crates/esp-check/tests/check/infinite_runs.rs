@@ -1,6 +1,6 @@
-//! Runs that go on for ever: properties of models, and who waits for ever.
+//! Liveness: properties of models, and starvation.
 
-use crate::support::{UNREDUCED, explore, model, says};
+use crate::support::{UNREDUCED, check_verdict, explore, model};
 use expect_test::{Expect, expect};
 use quaject_esp_check::{Liveness, Options, Refusal, Verdict, check};
 
@@ -12,7 +12,7 @@ const CLIENTS: &str = "
 
 #[test]
 fn every_request_is_answered() {
-    says(
+    check_verdict(
         &format!(
             "{CLIENTS} process s {{ while {{ in(ask, $who); out(reply, who); }} }}
              model m {{ ltl \"[] (a@Lwait -> <> a@Lgot)\"; }}"
@@ -25,7 +25,7 @@ fn every_request_is_answered() {
 
 #[test]
 fn a_request_is_forgotten() {
-    says(
+    check_verdict(
         &format!(
             "{CLIENTS} process s {{ while {{ in(ask, $who); if (who == @a) {{ in(ask, $other); out(reply, other); }} out(reply, who); }} }}
              model m {{ ltl \"[] (a@Lwait -> <> a@Lgot)\"; }}"
@@ -38,14 +38,14 @@ fn a_request_is_forgotten() {
 
 #[test]
 fn a_server_may_always_serve_the_other() {
-    says(
+    check_verdict(
         &format!(
             "{CLIENTS} process s {{ while {{ in(ask, $who); while (who == @b) {{ out(reply, who); in(ask, who); }} out(reply, who); }} }}
              model m {{ ltl \"[] <> b@Lgot\"; }}"
         ),
         expect![[r#"
             error property
-               from here on again and again
+               cycle: the steps from here on repeat for ever
                1  a -> s: ask(@a)  (p.esp:3:25)
                2  s -> a: reply(@a)  (p.esp:5:90)
             property `[] <> b@Lgot` does not hold
@@ -54,21 +54,21 @@ fn a_server_may_always_serve_the_other() {
 }
 
 #[test]
-fn a_run_that_ends_stays_where_it_is() {
-    says(
+fn a_finite_run_stutters() {
+    check_verdict(
         "channel c(int); process p { out(c, 1); #done } process q { in(c, _); }
          model m { ltl \"<> [] p@Ldone\"; }",
         expect![[r#"
             holds, 8 states, 2 reduced
         "#]],
     );
-    says(
+    check_verdict(
         "channel c(int); process p { out(c, 1); #done } process q { in(c, _); }
          model m { ltl \"[] !p@Ldone\"; }",
         expect![[r#"
             error property
                1  p -> q: c(1)  (p.esp:1:29)
-               and so for ever
+               cycle: the last state repeats for ever
             property `[] !p@Ldone` does not hold
         "#]],
     );
@@ -136,7 +136,7 @@ fn variables_in_properties() {
 }
 
 #[test]
-fn variables_that_are_not_there() {
+fn unknown_variables_are_errors() {
     let refused = |property: &str, expected: Expect| {
         let text = "channel c(int); process q { while { in(c, _); } }
             process proc { var count = 0, list: #array of int = #[0; 2]; { var t = 1; out(c, t); } { var t = 2; out(c, t); }
@@ -208,7 +208,7 @@ fn refused_by(program: &str, expected: Expect) {
 }
 
 #[test]
-fn what_a_slice_leaves_out_cannot_be_asked_for() {
+fn processes_outside_of_a_slice_have_no_propositions() {
     refused_by(
         "process p { #1 yield; } process q { var v = 1; #2 yield; } model m { slice p; ltl \"<> p@L1 && <> q:v == 1\"; }",
         expect![[r#"
@@ -219,7 +219,7 @@ fn what_a_slice_leaves_out_cannot_be_asked_for() {
 }
 
 #[test]
-fn properties_that_say_nothing() {
+fn malformed_properties_are_errors() {
     refused(
         "[] (prc@L1)",
         expect![[r#"
@@ -274,24 +274,24 @@ fn properties_that_say_nothing() {
 fn progress(text: &str, expected: Expect) {
     let model = model(text, None);
     let report = explore(&model, &Options { liveness: Liveness::Progress, ..Options::default() });
-    let told = match &report.verdict {
+    let text = match &report.verdict {
         Verdict::Holds => "holds\n".to_string(),
         Verdict::Violated(found) => found.text(&model),
         Verdict::Unfinished(limit) => format!("{limit:?}\n"),
     };
-    expected.assert_eq(&told);
+    expected.assert_eq(&text);
 }
 
 #[test]
-fn who_waits_for_ever() {
+fn starvation_is_found() {
     progress(
         "channel c(int) shared; channel d(int);
          process p { while { out(c, 1); } } process q { while { in(c, _); } }
          process r { out(d, 1); } process s { in(c, _); in(d, _); }",
         expect![[r#"
-               from here on again and again
+               cycle: the steps from here on repeat for ever
                1  p -> q: c(1)  (p.esp:2:30)
-            `r` can wait for ever at p.esp:3:22 while others go on
+            `r` starves at p.esp:3:22: it can wait for ever while other processes continue
         "#]],
     );
     progress(
@@ -303,48 +303,48 @@ fn who_waits_for_ever() {
     );
 }
 
-/// Who can end the program does so in the end, and nothing happens afterwards; labels on the way there are passed.
+/// By fairness the program ends, and its last state stutters; labels passed before count.
 #[test]
-fn a_run_that_somebody_ends_stays_where_it_was_then() {
-    let says = |property: &str, expected: Expect| {
+fn a_run_ended_by_exit_stutters() {
+    let check_verdict = |property: &str, expected: Expect| {
         let text = format!(
             "channel c(); process p {{ #done exit(0); }}
              process q {{ while {{ #1 idle out(c); }} }} process r {{ while {{ idle in(c); }} }}
              model m {{ ltl \"{property}\"; }}"
         );
         let found = explore(&model(&text, None), &Options::default());
-        let told = match &found.verdict {
+        let text = match &found.verdict {
             Verdict::Holds => "holds".to_string(),
             Verdict::Violated(run) => run.text(&model(&text, None)),
             Verdict::Unfinished(limit) => format!("{limit:?}"),
         };
-        expected.assert_eq(&told);
+        expected.assert_eq(&text);
     };
-    says("<> [] q@L1 || <> [] !q@L1", expect!["holds"]);
-    says("<> p@Ldone", expect!["holds"]);
-    says(
+    check_verdict("<> [] q@L1 || <> [] !q@L1", expect!["holds"]);
+    check_verdict("<> p@Ldone", expect!["holds"]);
+    check_verdict(
         "[] <> !q@L1",
         expect![[r#"
-               and so for ever
+               cycle: the last state repeats for ever
             property `[] <> !q@L1` does not hold
         "#]],
     );
-    says(
+    check_verdict(
         "[] !p@Ldone",
         expect![[r#"
-               and so for ever
+               cycle: the last state repeats for ever
             property `[] !p@Ldone` does not hold
         "#]],
     );
 }
 
-/// A register that is asked until it is ready may never be, and every other way it could go is as long.
+/// A loop that polls an extern function may never end; each of its choices is as long.
 #[test]
-fn a_register_that_is_never_ready() {
+fn polling_that_never_succeeds_does_not_terminate() {
     let model = model("extern fn ready() -> bool; channel c(); process p { while (!ready()) { } out(c); }", None);
     let report = explore(&model, &Options::default());
     let Verdict::Violated(found) = report.verdict else { panic!("{:?}", report.verdict) };
-    assert_eq!(found.problem.name(), "endless");
+    assert_eq!(found.problem.name(), "nontermination");
     let text = found.text(&model);
     assert!(text.contains("ready() = false, ") && text.contains(" times\n") && text.len() < 300, "{text}");
 }

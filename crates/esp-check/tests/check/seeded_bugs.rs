@@ -1,11 +1,11 @@
-//! Bugs planted in the examples of the repository: each is found, and the run that shows it is a shortest one.
+//! Bugs seeded in the examples of the repository: each is found with a shortest run.
 
 use crate::support::{UNREDUCED, explore, model};
 use expect_test::{Expect, expect};
 use quaject_esp_check::{Options, Reduction, Verdict};
 
-/// The example with one place changed.
-fn planted(example: &str, right: &str, wrong: &str, expected: Expect) {
+/// Checks the example with one place changed.
+fn check_seeded_bug(example: &str, right: &str, wrong: &str, expected: Expect) {
     assert!(example.contains(right), "the example has changed");
     let model = model(&example.replacen(right, wrong, 1), None);
     let (reduced, all) = (explore(&model, &Options::default()), explore(&model, &UNREDUCED));
@@ -30,7 +30,7 @@ fn figure2() -> String {
 
 #[test]
 fn a_dropped_final_message() {
-    planted(
+    check_seeded_bug(
         &figure2(),
         "out( translateReplyC, 0, 0);",
         "",
@@ -53,7 +53,7 @@ fn a_wrong_guard() {
          }}"
     );
     assert_eq!(explore(&model(&program, None), &Options::default()).verdict, Verdict::Holds);
-    planted(
+    check_seeded_bug(
         &program,
         "when (used < SIZE)",
         "when (used <= SIZE)",
@@ -73,7 +73,7 @@ fn a_wrong_guard() {
 #[test]
 fn a_swapped_order() {
     let buffer = include_str!("../../../../examples/pages.esp");
-    planted(
+    check_seeded_bug(
         buffer,
         "out(ptReqC, @, vAddr);\n    in(ptReplyC, @, $pAddr);",
         "in(ptReplyC, @, $pAddr);\n    out(ptReqC, @, vAddr);",
@@ -94,12 +94,12 @@ fn a_missing_unlink() {
     for process in [None, Some("filter"), Some("sender")] {
         assert_eq!(explore(&model(program, process), &Options::default()).verdict, Verdict::Holds, "{process:?}");
     }
-    planted(
+    check_seeded_bug(
         program,
         "unlink(frame);",
         "",
         expect![[r#"
-           1  world -> filter: frameInC("\0\0")  (p.esp:12:5)
+           1  environment -> filter: frameInC("\0\0")  (p.esp:12:5)
         an object of `frameT` is never released: `filter` has lost it
     "#]],
     );
@@ -107,7 +107,7 @@ fn a_missing_unlink() {
     let alone = model(&program.replacen("unlink(frame);", "", 1), Some("filter"));
     let Verdict::Violated(found) = explore(&alone, &Options::default()).verdict else { panic!("it is not found") };
     expect![[r#"
-           1  world -> filter: frameInC("\0\0")  (p.esp:12:5)
+           1  environment -> filter: frameInC("\0\0")  (p.esp:12:5)
         an object of `frameT` is never released: `filter` has lost it
     "#]]
     .assert_eq(&found.text(&alone));
@@ -116,12 +116,12 @@ fn a_missing_unlink() {
 #[test]
 fn an_unlink_too_many() {
     let program = include_str!("../../../../examples/frames.esp");
-    planted(
+    check_seeded_bug(
         program,
         "out(frameOutC, number, frame);",
         "unlink(frame); out(frameOutC, number, frame);",
         expect![[r#"
-           1  world -> filter: frameInC("\0\0\0")  (p.esp:12:5)
+           1  environment -> filter: frameInC("\0\0\0")  (p.esp:12:5)
            2  filter -> sender: keptC("\0\0\0")  (p.esp:13:25)
            3  sender  (p.esp:22:15), sender.number() = 0, sender.number() = 0
         fault `memory` in `sender` at p.esp:23:20, channel `frameOutC`

@@ -1,4 +1,4 @@
-//! Single steps that do not end, or have too many outcomes: limits hold there too.
+//! Limits within a single step: non-termination, and too many outcomes.
 
 use crate::support::{explore, model};
 use quaject_esp_check::{Interrupt, Limit, Limits, Options, Problem, Reduction, Report, Verdict};
@@ -6,25 +6,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-const ENDLESS: &str = "process p { var n: u64 = 1; while (n > 0) { n = n | 1; } }";
+const NON_TERMINATING: &str = "process p { var n: u64 = 1; while (n > 0) { n = n | 1; } }";
 
 fn within(text: &str, limits: Limits) -> Report {
     explore(&model(text, None), &Options { limits, ..Options::default() })
 }
 
-fn briefly(text: &str) -> Verdict {
+fn within_10_ms(text: &str) -> Verdict {
     within(text, Limits { time: Some(Duration::from_millis(10)), ..Limits::default() }).verdict
 }
 
 #[test]
-fn a_computation_without_end_is_found_or_cut_short() {
-    let Verdict::Violated(found) = within(ENDLESS, Limits::default()).verdict else { panic!("it does not end") };
+fn a_non_terminating_computation_is_found_or_ends_at_a_limit() {
+    let Verdict::Violated(found) = within(NON_TERMINATING, Limits::default()).verdict else {
+        panic!("it does not end")
+    };
     assert!(matches!(found.problem, Problem::NonTermination { instance: 0, .. }), "{:?}", found.problem);
-    assert_eq!(briefly(ENDLESS), Verdict::Unfinished(Limit::Time));
+    assert_eq!(within_10_ms(NON_TERMINATING), Verdict::Unfinished(Limit::Time));
 }
 
 #[test]
-fn a_condition_without_end_is_found_or_cut_short() {
+fn a_non_terminating_condition_is_found_or_ends_at_a_limit() {
     let text = "channel c(u64); fn f(x: u64) -> u64 { var n = x; while (n > 0) { n = n | 1; } return n; }
         process p { out(c, 1); } process q { in(c, $x if f(x) > 0); }";
     for reduction in [Reduction::On, Reduction::Communications, Reduction::Off] {
@@ -32,32 +34,32 @@ fn a_condition_without_end_is_found_or_cut_short() {
         let Verdict::Violated(found) = explore(&model(text, None), &options).verdict else { panic!("it does not end") };
         assert!(matches!(found.problem, Problem::NonTermination { .. }), "{:?}", found.problem);
     }
-    assert_eq!(briefly(text), Verdict::Unfinished(Limit::Time));
+    assert_eq!(within_10_ms(text), Verdict::Unfinished(Limit::Time));
 }
 
 #[test]
-fn a_call_that_takes_long_ends() {
+fn a_long_call_terminates() {
     let text = "fn f(x: u64) -> u64 { var n = x; while (n < 400000) { n += 1; } return n; }
         process p { var m = f(0) + f(1) + f(2) + f(3) + f(4); assert(m == 2000000); }";
     assert_eq!(within(text, Limits::default()).verdict, Verdict::Holds);
 }
 
 #[test]
-fn a_step_with_too_many_outcomes_is_cut_short() {
+fn a_step_with_too_many_outcomes_ends_at_a_limit() {
     let text = "extern fn f() -> u8; process p { var n: u32 = 0; for i in 0..4 { n = n * 3 + f(); } assert(n != 7); }";
     let text = text.replace("n * 3 + f()", "n * 3 + u32(f())").replace("n != 7", "n < 100000");
-    assert_eq!(briefly(&text), Verdict::Unfinished(Limit::Time));
+    assert_eq!(within_10_ms(&text), Verdict::Unfinished(Limit::Time));
     let little = Limits { bytes: Some(1_000_000), ..Limits::default() };
     assert_eq!(within(&text, little).verdict, Verdict::Unfinished(Limit::Memory));
 }
 
 #[test]
-fn all_searches_share_the_time() {
+fn all_searches_share_the_time_limit() {
     let text = "channel c(u32); process p { var n: u32 = 0; while { #1 out(c, n); n = (n + 1) % 50000; } }
         process q { while { in(c, _); } }
         model m { ltl \"[] <> p@L1\"; ltl \"[] (p@L1 -> <> p@L1)\"; ltl \"<> [] !(p@L1)\"; }";
     let started = std::time::Instant::now();
-    assert_eq!(briefly(text), Verdict::Unfinished(Limit::Time));
+    assert_eq!(within_10_ms(text), Verdict::Unfinished(Limit::Time));
     // Each takes longer than this by itself on any machine that is not busy.
     assert!(started.elapsed() < Duration::from_secs(5));
 }
@@ -75,13 +77,13 @@ fn joined(numbers: std::ops::Range<u32>, sign: &str, part: &dyn Fn(u32) -> Strin
 }
 
 #[test]
-fn work_on_a_property_is_cut_short() {
+fn the_automaton_of_a_property_ends_at_a_limit() {
     // What contradicts it can be put off in 2 to the 20 ways.
     let pair = |number| format!("([] (p:x != {}) || <> (p:x >= {number}))", number + 3);
     let text = counts(&format!("!({})", joined(0..20, " && ", &pair)));
     let started = Instant::now();
-    let briefly = Limits { time: Some(Duration::from_millis(100)), ..Limits::default() };
-    assert_eq!(within(&text, briefly).verdict, Verdict::Unfinished(Limit::Time));
+    let limits = Limits { time: Some(Duration::from_millis(100)), ..Limits::default() };
+    assert_eq!(within(&text, limits).verdict, Verdict::Unfinished(Limit::Time));
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     let little = Limits { bytes: Some(300_000), ..Limits::default() };
     assert_eq!(within(&text, little).verdict, Verdict::Unfinished(Limit::Memory));
@@ -97,7 +99,7 @@ fn work_on_a_property_is_cut_short() {
 }
 
 #[test]
-fn many_conditions_of_fairness_take_no_time() {
+fn many_fairness_conditions_are_cheap() {
     let started = Instant::now();
     let fair = |count| joined(0..count, " && ", &|number| format!("[] <> (p:x == {number})"));
     for count in [10, 60] {

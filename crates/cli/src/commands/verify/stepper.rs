@@ -1,5 +1,5 @@
-//! Steps through a run that goes wrong, in a terminal: the steps, and below them who is where, who waits for whom and
-//! what the variables hold, forwards and backwards. Takes no step itself.
+//! Steps through a counterexample in a terminal, forwards and backwards: the visible steps, and below them the
+//! configuration. Executes nothing itself.
 
 use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers, read};
 use crossterm::terminal::{
@@ -15,7 +15,8 @@ use std::io::{self, Write};
 
 const KEYS: &str = "next: right, space   back: left   first: home   last: end   leave: q";
 
-/// A moment that is shown: a step that others can see, and everybody once those who took it wait again.
+/// A page: a visible step, and the configuration once its participants wait again.
+///
 struct Page {
     /// The step; empty before the first.
     line: String,
@@ -34,7 +35,7 @@ pub(crate) fn step_through(
     enable_raw_mode()?;
     let shown = execute!(out, EnterAlternateScreen, cursor::Hide)
         .and_then(|()| turn_pages(&mut out, model, found, configurations, &pages));
-    // Whatever happened, the terminal is the user's again.
+    // The terminal is restored in any case.
     let left = execute!(out, cursor::Show, LeaveAlternateScreen);
     disable_raw_mode()?;
     shown.and(left)
@@ -86,7 +87,7 @@ fn pages(program: &Program, found: &Counterexample, configurations: usize) -> Ve
         match traced.text(program, last && found.problem.is_step()) {
             Some(mut line) => {
                 if found.cycle.is_some_and(|cycle| cycle == index) {
-                    line.push_str("   (from here on again and again)");
+                    line.push_str("   (the cycle starts here)");
                 }
                 let actors = match traced.step {
                     Step::Communicate { sender, receiver, .. } => vec![sender, receiver],
@@ -98,7 +99,7 @@ fn pages(program: &Program, found: &Counterexample, configurations: usize) -> Ve
                 };
                 pages.push(Page { line, actors, configuration });
             }
-            // Nobody else sees it: part of the step before.
+            // An invisible step belongs to the step before it.
             None => pages.last_mut().expect("there is a first page").configuration = configuration,
         }
     }
@@ -125,7 +126,7 @@ fn page_text(
     lines.push(String::new());
     let Some(configuration) = configurations.get(pages[at].configuration) else { return lines };
     for (instance, status) in configuration.instances.iter().enumerate() {
-        // What was left out, or has never done anything, says nothing.
+        // An instance that was left out, or never did anything, is not shown.
         if status.control == Control::Ended && status.variables.is_empty() {
             continue;
         }
@@ -144,12 +145,13 @@ fn page_text(
     lines
 }
 
-/// Where an instance stands and whom it waits for.
+/// The location of an instance and what it waits for.
+///
 fn where_text(program: &Program, status: &InstanceStatus) -> String {
     let at = location_text(program, status.location);
     match status.control {
         Control::Ended => "has ended".into(),
-        Control::Running { .. } if status.location.line == 0 => "has its own code to run".into(),
+        Control::Running { .. } if status.location.line == 0 => "runs its first local code".into(),
         Control::Running { .. } => format!("runs at {at}"),
         Control::CapturedByPath { .. } => format!("at {at} is on a fast path"),
         Control::Waiting { .. } => {
@@ -173,10 +175,12 @@ fn awaited_text(program: &Program, awaited: &AwaitedEvent) -> String {
                 Direction::Out => "read",
             };
             let names: Vec<String> = partners.iter().map(|partner| program.instance_name(*partner)).collect();
-            let whom = if names.is_empty() { "nobody".to_string() } else { names.join(" or ") };
-            format!("{whom} to {verb} {}", program.channels[channel.0 as usize].name)
+            let partners = if names.is_empty() { "no process".to_string() } else { names.join(" or ") };
+            format!("{partners} to {verb} {}", program.channels[channel.0 as usize].name)
         }
-        AwaitedEvent::World(channel) => format!("the world at {}", program.channels[channel.0 as usize].name),
+        AwaitedEvent::Environment(channel) => {
+            format!("the environment at {}", program.channels[channel.0 as usize].name)
+        }
         AwaitedEvent::Time => "a time".into(),
     }
 }

@@ -1,4 +1,4 @@
-//! Runs that go wrong, kept as a text and as a picture: taken again they come to the same end.
+//! Runs that go counterexample_of, kept as a text and as a picture: taken again they come to the same end.
 
 use crate::support::{explore, model, slice_of};
 use expect_test::expect;
@@ -6,7 +6,7 @@ use quaject_esp_check::counterexample_file::{CounterexampleFile, write};
 use quaject_esp_check::{Counterexample, Limits, Options, Spuriousness, Verdict, chart, concretize};
 use quaject_esp_ir::model::ModelProgram;
 
-fn wrong(model: &ModelProgram) -> Counterexample {
+fn counterexample_of(model: &ModelProgram) -> Counterexample {
     match explore(model, &Options::default()).verdict {
         Verdict::Violated(found) => found,
         other => panic!("{other:?}"),
@@ -18,9 +18,9 @@ const PROGRAM: &str = "channel c(u8) external out; channel d(int); extern fn f(i
     process q { in(d, $a); in(d, $b); assert(a >= b); }";
 
 #[test]
-fn a_run_is_written_down_and_taken_again() {
+fn a_counterexample_file_is_written_and_replayed() {
     let model = model(PROGRAM, None);
-    let found = wrong(&model);
+    let found = counterexample_of(&model);
     let text = write(&model, &[("p.esp".into(), PROGRAM.into())], &found);
     let run = text.split_once("run\n").expect("the program is before the run").1;
     expect![[r#"
@@ -48,9 +48,9 @@ fn a_run_is_written_down_and_taken_again() {
 }
 
 #[test]
-fn a_script_that_does_not_fit_says_where() {
+fn a_mismatching_file_reports_the_line() {
     let model = model(PROGRAM, None);
-    let text = write(&model, &[("p.esp".into(), PROGRAM.into())], &wrong(&model));
+    let text = write(&model, &[("p.esp".into(), PROGRAM.into())], &counterexample_of(&model));
     for (from, to) in
         [("r 1\n", "c 0 0 0 7\n"), ("message 1\n", "message true\n"), ("call f true\n", ""), ("end", "ned")]
     {
@@ -64,32 +64,32 @@ fn a_script_that_does_not_fit_says_where() {
 }
 
 #[test]
-fn a_run_is_drawn() {
+fn a_run_is_drawn_as_a_chart() {
     let model = model(PROGRAM, None);
-    let picture = chart(&model, &wrong(&model));
+    let picture = chart(&model, &counterexample_of(&model));
     assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n"));
-    for word in ["world", ">p<", ">q<", "c(0)", "d(0)", "d(1)", "fault `assert` in `q`", "f()"] {
+    for word in [">environment<", ">p<", ">q<", "c(0)", "d(0)", "d(1)", "fault `assert` in `q`", "f()"] {
         assert!(picture.contains(word), "{word}: {picture}");
     }
 }
 
-/// A run of a slice, and what the whole program has to do with it.
-fn confirmed(text: &str, slice: &str) -> Spuriousness {
+/// The spuriousness of a slice's counterexample.
+fn spuriousness_of(text: &str, slice: &str) -> Spuriousness {
     let part = slice_of(text, slice);
     let Verdict::Violated(found) = explore(&part, &Options::default()).verdict else { panic!("the slice goes wrong") };
     concretize(&model(text, None), &part, &found, &Limits::default()).expect("the program can be explored").spuriousness
 }
 
 #[test]
-fn what_only_a_slice_can_do_is_spurious() {
+fn a_run_of_a_slice_only_is_spurious() {
     let server = "channel c(u8); process server { while { idle in(c, $x); assert(x < 3); } } process client";
-    assert_eq!(confirmed(&format!("{server} {{ out(c, 1); out(c, 2); }}"), "server"), Spuriousness::Spurious);
-    assert_eq!(confirmed(&format!("{server} {{ out(c, 1); out(c, 3); }}"), "server"), Spuriousness::Real);
+    assert_eq!(spuriousness_of(&format!("{server} {{ out(c, 1); out(c, 2); }}"), "server"), Spuriousness::Spurious);
+    assert_eq!(spuriousness_of(&format!("{server} {{ out(c, 1); out(c, 3); }}"), "server"), Spuriousness::Real);
 }
 
 #[test]
-fn another_problem_of_the_whole_program_does_not_confirm_a_run() {
+fn another_violation_of_the_program_does_not_make_a_run_real() {
     let text = "channel c(u8); channel d(); process server { while { idle in(c, $x); assert(x < 3); } }
         process client { out(c, 1); in(d); }  process other { var n = 1; assert(n == 2); out(d); }";
-    assert_eq!(confirmed(text, "server"), Spuriousness::Spurious);
+    assert_eq!(spuriousness_of(text, "server"), Spuriousness::Spurious);
 }

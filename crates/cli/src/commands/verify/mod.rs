@@ -1,0 +1,66 @@
+//! `qj verify`: chooses models, engine and kind of check, and combines the verdicts into an exit status.
+
+pub(crate) mod models;
+mod options;
+pub(crate) mod quick_check;
+mod refinement;
+pub(crate) mod replay;
+mod report;
+mod search;
+mod spin;
+mod spin_refinement;
+mod stepper;
+
+use crate::arguments::{Verify, VerifyEngine};
+use crate::terminal::{Status, Stop, Terminal};
+use models::{choose_model_help, open_models};
+use options::{refuse_options_without_effect, search_options, subject};
+use quaject_esp_check::{Engine, Options};
+use quaject_esp_run::{Interrupts, Trouble, die_of};
+use report::report_verdict;
+use search::{unwrap_or_report, with_progress};
+
+pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, Stop> {
+    refuse_options_without_effect(&arguments)?;
+    if arguments.fastpath {
+        return refinement::verify_refinement(terminal, &arguments);
+    }
+    let modelled = open_models(terminal, &arguments.file, &subject(&arguments))?;
+    let Some(models) = &modelled.models else { return Ok(Status::Wrong) };
+    if models.len() > 1 && (arguments.trace.is_some() || arguments.chart.is_some()) {
+        let trouble = Trouble::usage("`--trace` and `--chart` keep one run, and the program has several models");
+        return Err(Stop::at(trouble.help(choose_model_help(models))));
+    }
+    verify_each(&arguments, models.iter(), |model, options| match arguments.engine {
+        VerifyEngine::Builtin => {
+            let checked = with_progress(|progress| quaject_esp_check::check(model, options, progress));
+            match unwrap_or_report(terminal, &modelled, model, checked)? {
+                Some(report) => report_verdict(&modelled, model, options, &report, &arguments, Engine::Builtin),
+                None => Ok(Status::Wrong),
+            }
+        }
+        VerifyEngine::Spin => spin::verify_model(terminal, &modelled, model, options, &arguments),
+    })
+}
+
+/// Verifies each model in turn and combines the statuses: a violation outweighs an open question. A signal ends the
+/// process after the verdict that it interrupted.
+fn verify_each<T>(
+    arguments: &Verify,
+    models: impl Iterator<Item = T>,
+    mut verify_model: impl FnMut(T, &Options) -> Result<Status, Stop>,
+) -> Result<Status, Stop> {
+    let interrupts = Interrupts::listen().map_err(Stop::at)?;
+    let options = search_options(arguments, &interrupts);
+    let mut combined = Status::Done;
+    for model in models {
+        let status = verify_model(model, &options)?;
+        if combined != Status::Wrong && status != Status::Done {
+            combined = status;
+        }
+        if let (Status::Unfinished, Some(signal)) = (status, interrupts.signal()) {
+            die_of(signal);
+        }
+    }
+    Ok(combined)
+}

@@ -1,0 +1,77 @@
+//! `qj verify --fastpath`: checks that each model's program with fast paths refines the program without.
+
+use super::models::unknown_name;
+use super::report::print_record;
+use super::search::{unwrap_or_report, with_progress};
+use super::{spin_refinement, verify_each};
+use crate::arguments::{Verify, VerifyEngine};
+use crate::terminal::{Status, Stop, Terminal, print_verdict, say};
+use quaject_esp::{Limits, LoweredModels, ModelSelection, RefinementModel, refinement_models};
+use quaject_esp_check::{Options, RefinementInput, RefinementVerdict, refine};
+use quaject_esp_ir::model::ModelProgram;
+use quaject_esp_run::Trouble;
+use quaject_esp_run::disk::open_program;
+
+pub(super) fn verify_refinement(terminal: &Terminal, arguments: &Verify) -> Result<Status, Stop> {
+    let (source, mut disk) = open_program(&arguments.file, &arguments.fast_paths).map_err(Stop::at)?;
+    let subject = ModelSelection { model: arguments.model.clone(), scope: None };
+    let compared = refinement_models(source, &mut disk, &subject, Limits::default()).map_err(unknown_name)?;
+    let modelled = &compared.modelled;
+    terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
+    let (Some(models), Some(fast)) = (&modelled.models, &compared.models) else { return Ok(Status::Wrong) };
+    if fast.iter().all(|fast| fast.extractions.is_empty() && fast.left_out.is_empty()) {
+        let trouble = Trouble::new(format!("`{}` has no fast paths to compare", arguments.file.display()));
+        return Err(Stop::at(
+            trouble
+                .help("write one, name its file with `--fast-paths FILE.fp`, or have one found: `qj fastpath suggest`"),
+        ));
+    }
+    verify_each(arguments, models.iter().zip(fast), |(model, fast), options| {
+        verify_model(terminal, modelled, model, fast, options, arguments)
+    })
+}
+
+/// Checks one model's program.
+fn verify_model(
+    terminal: &Terminal,
+    modelled: &LoweredModels,
+    model: &ModelProgram,
+    fast: &RefinementModel,
+    options: &Options,
+    arguments: &Verify,
+) -> Result<Status, Stop> {
+    for extraction in fast.extractions.iter().filter(|extraction| extraction.result.is_err()) {
+        say(&format!("warning: {}\n", extraction.text(&fast.implementation)));
+    }
+    for (path, process) in &fast.left_out {
+        say(&format!("warning: no fast path {path}: the model leaves out `{process}`\n"));
+    }
+    if fast.implementation.paths.is_empty() {
+        let of = model.name.as_ref().map_or_else(String::new, |name| format!(" of model `{name}`"));
+        let trouble = Trouble::new(format!("no fast path{of} could be formed, so that nothing can be compared"));
+        return Err(Stop::at(trouble.help("the warnings above say why; `qj build --report` says what would help")));
+    }
+    let input = RefinementInput {
+        specification: model,
+        split_specification: &fast.specification,
+        implementation: &fast.implementation,
+    };
+    match arguments.engine {
+        VerifyEngine::Builtin => {
+            let checked = with_progress(|progress| refine(input, &options.limits, progress));
+            let Some(report) = unwrap_or_report(terminal, modelled, model, checked)? else { return Ok(Status::Wrong) };
+            if arguments.json {
+                print_record(&report.record(model))?;
+            } else {
+                print_verdict(report.text(model).as_bytes())?;
+            }
+            Ok(match &report.verdict {
+                RefinementVerdict::Holds if report.paths.iter().all(|path| path.is_entered) => Status::Done,
+                // Nothing is known of a path that is never entered.
+                RefinementVerdict::Holds | RefinementVerdict::Unfinished(_) => Status::Unfinished,
+                RefinementVerdict::Violated(_) => Status::Wrong,
+            })
+        }
+        VerifyEngine::Spin => spin_refinement::verify_model(terminal, modelled, input, options, arguments),
+    }
+}

@@ -1,0 +1,67 @@
+//! Runs a search with a progress line, and reports why a model cannot be checked.
+
+use crate::terminal::{Stop, Terminal, say};
+use quaject_esp::LoweredModels;
+use quaject_esp_check::{MAX_FAIR_INSTANCES, Progress, Refusal};
+use quaject_esp_ir::model::ModelProgram;
+use quaject_esp_run::Trouble;
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+/// Runs a search; on a terminal, with a progress line after a second.
+pub(super) fn with_progress<T>(search: impl FnOnce(&mut dyn FnMut(Progress)) -> T) -> T {
+    let is_terminal = io::stderr().is_terminal();
+    let mut is_shown = false;
+    let mut progress = |now: Progress| {
+        if is_terminal && now.elapsed > Duration::from_secs(1) {
+            is_shown = true;
+            say(&progress_line(&now));
+        }
+    };
+    let result = search(&mut progress);
+    if is_shown {
+        say("\r\x1b[K");
+    }
+    result
+}
+
+fn progress_line(now: &Progress) -> String {
+    let rate = now.states as f64 / now.elapsed.as_secs_f64();
+    let megabytes = now.bytes as f64 / 1e6;
+    format!("\r{} states, {rate:.0}/s, {megabytes:.0} MB, depth {}\x1b[K", now.states, now.depth)
+}
+
+/// The result of a search; none if the model is incomplete or a property is malformed, which is reported.
+pub(super) fn unwrap_or_report<T>(
+    terminal: &Terminal,
+    modelled: &LoweredModels,
+    model: &ModelProgram,
+    checked: Result<T, Refusal>,
+) -> Result<Option<T>, Stop> {
+    match checked {
+        Ok(report) => Ok(Some(report)),
+        Err(Refusal::TooLarge(error)) => Err(Stop::at(
+            Trouble::new(error.to_string())
+                .help("make its arrays, messages, pools or replicas smaller in the model, or allow it: `--max-memory`"),
+        )),
+        Err(Refusal::TooMany(instances)) => Err(Stop::at(too_many_instances(instances))),
+        Err(Refusal::Property(bad)) => {
+            let program = modelled.program.as_ref().expect("there are models of it");
+            terminal.diagnostics(&modelled.sources, &[quaject_esp::invalid_property(program, model, &bad)]);
+            Ok(None)
+        }
+        Err(Refusal::Unbounded(missing)) => {
+            let program = modelled.program.as_ref().expect("there are models of it");
+            terminal.diagnostics(&modelled.sources, &quaject_esp::missing_ranges(program, model, &missing));
+            Ok(None)
+        }
+    }
+}
+
+/// The error of a program with more instances than a check of liveness supports.
+pub(super) fn too_many_instances(instances: u32) -> Trouble {
+    Trouble::new(format!(
+        "properties and `--progress` are for {MAX_FAIR_INSTANCES} instances at most, and there are {instances}"
+    ))
+    .help("a `model` with fewer replicas, or with `slice`, explores a smaller part")
+}

@@ -1,0 +1,203 @@
+//! `qj verify --engine spin`: asks Spin for violations of safety and of each property, and replays its runs on the
+//! program, because Spin's model can have more runs.
+
+use super::report::{print_record, report_verdict};
+use super::search::too_many_instances;
+use crate::arguments::Verify;
+use crate::commands::promela::generate;
+use crate::terminal::{Status, Stop, Terminal, print_verdict, say};
+use quaject_esp::LoweredModels;
+use quaject_esp_check::{
+    Answer, Compaction, Counterexample, Deadlocks, Engine, Leaks, Limit, Options, Refusal, ReplayOutcome, Report,
+    Symmetry, Verdict, replay_external, replay_external_property, restrictions,
+};
+use quaject_esp_exec::step::Checks;
+use quaject_esp_gen::promela::{self, Reduction};
+use quaject_esp_ir::model::ModelProgram;
+use quaject_esp_ir::text::{counted, location_text};
+use quaject_esp_run::Trouble;
+use quaject_esp_run::spin::{Found, Question, Search, Short, Spin};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How Spin is to search.
+pub(super) fn spin(text: &promela::Model, options: &Options, arguments: &Verify) -> Spin {
+    Spin {
+        memory_mib: u32::try_from(arguments.max_memory).unwrap_or(u32::MAX),
+        time: options.limits.time.unwrap_or(Duration::from_secs(3600)),
+        reduction: if arguments.no_reduction { Reduction::Unsound } else { text.reduction },
+        interrupt: options.limits.interrupt.as_ref().map(|interrupt| Arc::clone(&interrupt.0)),
+        ..Spin::default()
+    }
+}
+
+/// Verifies one model.
+pub(super) fn verify_model(
+    terminal: &Terminal,
+    modelled: &LoweredModels,
+    model: &ModelProgram,
+    options: &Options,
+    arguments: &Verify,
+) -> Result<Status, Stop> {
+    let Some(text) = &generate(terminal, modelled, model, Checks::On, None) else { return Ok(Status::Wrong) };
+    let spin = spin(text, options, arguments);
+    let reduction = match spin.reduction {
+        Reduction::Sound => quaject_esp_check::Reduction::On,
+        Reduction::Unsound => quaject_esp_check::Reduction::Off,
+    };
+    let Answers { search, properties, violated } = ask(spin, text, model)?;
+    let (verdict, doubt) = match judge(model, &search.found, violated, options)? {
+        Judgement::Verdict(verdict) => (verdict, None),
+        Judgement::Doubtful(doubt) => (Verdict::Unfinished(Limit::Engine), Some(doubt)),
+    };
+    let report = Report {
+        verdict,
+        states: search.states,
+        transitions: search.transitions,
+        depth: search.depth,
+        bytes: search.states * search.state_bytes,
+        elapsed: search.compiling + search.searching,
+        unreached: Vec::new(),
+        restrictions: restrictions(model),
+        properties,
+        progress: None,
+        deadlocks: Deadlocks::without_partial_ones(model),
+        leaks: Leaks::ExhaustingPool,
+    };
+    let options = Options { reduction, symmetry: Symmetry::Off, compaction: Compaction::Off, ..options.clone() };
+    match doubt {
+        Some(doubt) => report_doubt(model, text, &options, &report, doubt, arguments),
+        None => report_verdict(modelled, model, &options, &report, arguments, Engine::Spin),
+    }
+}
+
+/// Spin's last search, the answers so far, and the property that is violated.
+struct Answers {
+    search: Search,
+    properties: Vec<(String, Answer)>,
+    violated: Option<usize>,
+}
+
+/// Asks for violations of safety, then of each property up to the first that does not hold. The time limit is one for
+/// all searches.
+fn ask(mut spin: Spin, text: &promela::Model, model: &ModelProgram) -> Result<Answers, Stop> {
+    let instances = model.program.instance_count();
+    let mut search = spin.search(text, instances, Question::Safety).map_err(Stop::at)?;
+    let mut searching = search.searching;
+    let sources = text.properties.iter().map(|property| property.source.clone());
+    let mut properties: Vec<(String, Answer)> = sources.map(|source| (source, Answer::Open)).collect();
+    if search.found != Found::Nothing {
+        return Ok(Answers { search, properties, violated: None });
+    }
+    for (number, (property, (_, answer))) in text.properties.iter().zip(&mut properties).enumerate() {
+        spin.time = spin.time.saturating_sub(searching);
+        let next = spin.search(text, instances, Question::Property(property)).map_err(Stop::at)?;
+        searching = next.searching;
+        *answer = match next.found {
+            Found::Nothing => Answer::Holds,
+            Found::NothingSoFar(_) => Answer::Unfinished,
+            Found::Deadlock(_) | Found::Fault(_) | Found::Property(_) => Answer::Violated,
+        };
+        if next.found != Found::Nothing {
+            search = next;
+            return Ok(Answers { search, properties, violated: Some(number) });
+        }
+    }
+    Ok(Answers { search, properties, violated: None })
+}
+
+/// What a search of Spin says about the program.
+enum Judgement {
+    Verdict(Verdict),
+    Doubtful(Doubt),
+}
+
+/// Why a run of Spin's model says nothing about the program.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Doubt {
+    /// The program has no such run.
+    Infeasible,
+    /// The run was not replayed to its end.
+    NotReplayed,
+}
+
+/// Replays what Spin has found.
+fn judge(model: &ModelProgram, found: &Found, violated: Option<usize>, options: &Options) -> Result<Judgement, Stop> {
+    let replayed = match found {
+        Found::Nothing => return Ok(Judgement::Verdict(Verdict::Holds)),
+        Found::NothingSoFar(why) => {
+            say(&format!("spin: {}\n", why.text()));
+            return Ok(Judgement::Verdict(Verdict::Unfinished(limit_of(why))));
+        }
+        Found::Property(trail) => {
+            let number = violated.unwrap_or_default();
+            replay_external_property(model, number, &trail.steps, trail.cycle, &options.limits)
+        }
+        Found::Deadlock(trail) | Found::Fault(trail) => replay_external(model, &trail.steps, &options.limits),
+    };
+    let replayed: ReplayOutcome<Counterexample> = replayed.map_err(refusal_error)?;
+    Ok(match replayed {
+        ReplayOutcome::Reproduced(found) => Judgement::Verdict(Verdict::Violated(found)),
+        ReplayOutcome::Infeasible => Judgement::Doubtful(Doubt::Infeasible),
+        ReplayOutcome::Undecided => Judgement::Doubtful(Doubt::NotReplayed),
+    })
+}
+
+fn limit_of(why: &Short) -> Limit {
+    match why {
+        Short::Memory => Limit::Memory,
+        Short::Time => Limit::Time,
+        Short::Interrupted => Limit::Interrupted,
+        Short::Depth => Limit::Depth,
+        Short::Exits => Limit::Engine,
+        Short::Broken(_) => Limit::Broken,
+    }
+}
+
+fn refusal_error(refusal: Refusal) -> Stop {
+    match refusal {
+        Refusal::TooLarge(error) => Stop::at(Trouble::new(error.to_string())),
+        Refusal::TooMany(instances) => Stop::at(too_many_instances(instances)),
+        Refusal::Property(bad) => {
+            let trouble = Trouble::new(bad.message);
+            Stop::at(match bad.help {
+                Some(help) => trouble.help(help),
+                None => trouble,
+            })
+        }
+        Refusal::Unbounded(_) => Stop::at(Trouble::new("the model lacks ranges of what its environment sends")),
+    }
+}
+
+/// Reports a run of Spin's model that the program does not have, or need not have.
+fn report_doubt(
+    model: &ModelProgram,
+    text: &promela::Model,
+    options: &Options,
+    report: &Report,
+    doubt: Doubt,
+    arguments: &Verify,
+) -> Result<Status, Stop> {
+    let place = |location| location_text(&model.program, location);
+    let (spuriousness, explanation) = match doubt {
+        Doubt::Infeasible => ("spurious", "is spurious: the program has no such run"),
+        Doubt::NotReplayed => ("unknown", "may be spurious: it was not replayed to its end on the program"),
+    };
+    if arguments.json {
+        let cause = |found: &promela::Approximation| format!("{}: {}", place(found.location), found.what);
+        let mut record = report.record(model, options, None);
+        record.engine = Engine::Spin;
+        record.spuriousness = Some(spuriousness);
+        record.causes = Some(text.approximations.iter().map(cause).collect());
+        print_record(&record)?;
+        return Ok(Status::Unfinished);
+    }
+    let mut lines = format!("NOT VERIFIED: what Spin has found {explanation}\n");
+    for approximation in &text.approximations {
+        let place = place(approximation.location);
+        lines.push_str(&format!("the model over-approximates the program at {place}: {}\n", approximation.what));
+    }
+    lines.push_str(&format!("{}; the built-in engine is exact here\n", counted(report.states, "state")));
+    print_verdict(lines.as_bytes())?;
+    Ok(Status::Unfinished)
+}

@@ -1,0 +1,255 @@
+//! Replay of a counterexample file, line by line.
+
+use super::ParseError;
+use crate::counterexample::{Counterexample, Problem, TraceStep};
+use crate::successors::MAX_FUEL;
+use quaject_esp_exec::datum::{self, Datum};
+use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
+use quaject_esp_exec::explore::OpenBranch;
+use quaject_esp_exec::report::Outcome;
+use quaject_esp_exec::step::{Checks, Effect, EnvironmentMode, Machine, State, Step, TooLarge};
+use quaject_esp_ir::ir::{ChannelId, ExternId, Location};
+use quaject_esp_ir::model::{ModelProgram, Role};
+use std::collections::VecDeque;
+
+/// Called before the first step and after each step.
+type Observer<'o> = &'o mut dyn FnMut(&mut Machine<'_>, &mut State, &mut dyn Environment);
+
+/// Whether the replay continues with the next line.
+enum Continue {
+    Yes,
+    /// The violation has been reached.
+    No,
+}
+
+/// Replays the numbered lines of a run.
+pub(super) fn replay(
+    lines: &[(usize, String)],
+    model: &ModelProgram,
+    observe: Observer<'_>,
+) -> Result<Result<Counterexample, ParseError>, TooLarge> {
+    let mut machine = Machine::new(&model.program, Checks::On)?;
+    machine.set_fuel_limit(MAX_FUEL);
+    let mut state = machine.start();
+    for instance in 0..state.instances() {
+        if model.role(instance) == Role::LeftOut {
+            state.leave_out(instance);
+        }
+    }
+    let environment =
+        RecordedEnvironment { model, message: None, results: VecDeque::new(), calls: Vec::new(), missing: None };
+    let found =
+        Counterexample { problem: Problem::Property { property: String::new() }, steps: Vec::new(), cycle: None };
+    Ok(Replay { machine, state, environment, found }.run(lines, observe))
+}
+
+struct Replay<'m> {
+    machine: Machine<'m>,
+    state: State,
+    environment: RecordedEnvironment<'m>,
+    found: Counterexample,
+}
+
+impl Replay<'_> {
+    fn run(mut self, lines: &[(usize, String)], observe: Observer<'_>) -> Result<Counterexample, ParseError> {
+        let mut lines = lines.iter().peekable();
+        observe(&mut self.machine, &mut self.state, &mut self.environment);
+        while let Some((number, line)) = lines.next() {
+            let error = |message: String| ParseError { line: *number, message };
+            if line == "cycle" {
+                self.found.cycle = Some(self.found.steps.len());
+                continue;
+            }
+            if let Some(ending) = line.strip_prefix("end ") {
+                self.environment.message = None;
+                let problem = problem_at_end(ending, &mut self.machine, &mut self.state, &mut self.environment);
+                self.found.problem = problem.ok_or_else(|| error(format!("the run does not end in `{ending}`")))?;
+                break;
+            }
+            let step: Step = line.parse().map_err(|unparsed| error(format!("{unparsed}")))?;
+            let channel = self.channel_from_environment(step);
+            while let Some((number, line)) =
+                lines.next_if(|(_, line)| line.starts_with("message") || line.starts_with("call "))
+            {
+                let read = self.environment.read_line(line, channel);
+                read.map_err(|message| ParseError { line: *number, message })?;
+            }
+            let taken = self.take(step, observe);
+            if let Continue::No = taken.map_err(error)? {
+                break;
+            }
+        }
+        Ok(self.found)
+    }
+
+    /// The channel on which the environment sends in a step.
+    fn channel_from_environment(&self, step: Step) -> Option<ChannelId> {
+        let Step::FromEnvironment { instance, branch } = step else { return None };
+        if instance >= self.state.instances() {
+            return None;
+        }
+        match self.machine.instance_view(&self.state, instance).branches.get(branch as usize) {
+            Some(Some(OpenBranch::FromEnvironment(channel))) => Some(*channel),
+            Some(_) | None => None,
+        }
+    }
+
+    /// Takes a step and records it; the error is the message of a step that the program cannot take.
+    fn take(&mut self, step: Step, observe: Observer<'_>) -> Result<Continue, String> {
+        let Replay { machine, state, environment, found } = self;
+        if !machine.is_enabled(step, state, environment, EnvironmentMode::AsTraced) {
+            return Err(format!("step `{step}` is not possible here"));
+        }
+        found.steps.push(trace_step(machine, state, environment, step));
+        let mut effect = machine.step(step, state, environment, &mut { MAX_FUEL });
+        if machine.fuel_exhausted() {
+            effect = Effect::Unfinished;
+        }
+        if let Some(name) = environment.missing.take() {
+            return Err(format!("`{name}` is called, but the run has no result for it"));
+        }
+        let last = found.steps.last_mut().expect("one has just been added");
+        last.calls = std::mem::take(&mut environment.calls);
+        let location = last.locations.first().copied().unwrap_or_default();
+        environment.message = None;
+        observe(machine, state, environment);
+        match effect {
+            Effect::Done | Effect::Exited(_) => Ok(Continue::Yes),
+            Effect::Faulted(report) => {
+                found.problem = Problem::Fault(report);
+                Ok(Continue::No)
+            }
+            Effect::Unfinished => {
+                found.problem = Problem::NonTermination { instance: first_participant(step), location };
+                Ok(Continue::No)
+            }
+        }
+    }
+}
+
+fn first_participant(step: Step) -> u32 {
+    match step {
+        Step::Communicate { sender, .. } => sender,
+        Step::Local { instance }
+        | Step::FromEnvironment { instance, .. }
+        | Step::ToEnvironment { instance, .. }
+        | Step::After { instance, .. }
+        | Step::Else { instance } => instance,
+    }
+}
+
+/// The violation that the last line names, in the state that the run has reached.
+fn problem_at_end(
+    ending: &str,
+    machine: &mut Machine<'_>,
+    state: &mut State,
+    environment: &mut dyn Environment,
+) -> Option<Problem> {
+    let (name, details) = ending.split_once(' ').unwrap_or((ending, ""));
+    let instance = |number: &str| number.parse().ok().filter(|instance| *instance < state.instances());
+    match name {
+        "deadlock" => match machine.classify_quiescence(state, environment) {
+            Outcome::Faulted(report) => Some(Problem::Fault(report)),
+            Outcome::Ended(_) | Outcome::Quiescent(_) | Outcome::Budget => None,
+        },
+        "property" => Some(Problem::Property { property: details.to_string() }),
+        "starvation" => {
+            let instance = instance(details)?;
+            Some(Problem::Starvation { instance, location: machine.location(state, instance) })
+        }
+        "leak" => {
+            let (number, pool) = details.split_once(' ')?;
+            Some(Problem::Leak { instance: instance(number)?, pool: pool.to_string() })
+        }
+        _ => None,
+    }
+}
+
+/// A step that is about to be taken, with its message and locations.
+fn trace_step(
+    machine: &mut Machine<'_>,
+    state: &mut State,
+    environment: &mut RecordedEnvironment<'_>,
+    step: Step,
+) -> TraceStep {
+    let branch = |instance, branch| machine.branch_location(state, instance, branch);
+    let locations: Vec<Location> = match step {
+        Step::Local { instance } | Step::Else { instance } => vec![machine.location(state, instance)],
+        Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {
+            vec![branch(sender, sender_branch), branch(receiver, receiver_branch)]
+        }
+        Step::FromEnvironment { instance, branch: number }
+        | Step::ToEnvironment { instance, branch: number }
+        | Step::After { instance, branch: number } => vec![branch(instance, number)],
+    };
+    let message = match step {
+        Step::Communicate { sender, sender_branch, .. } => machine.message(state, environment, sender, sender_branch),
+        Step::ToEnvironment { instance, branch } => machine.message(state, environment, instance, branch),
+        Step::FromEnvironment { .. } => environment.message.clone(),
+        Step::Local { .. } | Step::After { .. } | Step::Else { .. } => None,
+    };
+    TraceStep { step, message, calls: Vec::new(), locations }
+}
+
+/// The environment as recorded in the file.
+struct RecordedEnvironment<'m> {
+    model: &'m ModelProgram,
+    message: Option<(ChannelId, Vec<Datum>)>,
+    results: VecDeque<(ExternId, Option<Datum>)>,
+    calls: Vec<(ExternId, Option<Datum>)>,
+    missing: Option<String>,
+}
+
+impl RecordedEnvironment<'_> {
+    fn read_line(&mut self, line: &str, channel: Option<ChannelId>) -> Result<(), String> {
+        let program = &self.model.program;
+        if let Some(values) = line.strip_prefix("message") {
+            let channel = channel.ok_or("no process receives a message from the environment in this step")?;
+            let types = &program.channels[channel.0 as usize].payload;
+            let message = datum::parse_message(program, types, values.trim()).map_err(|error| error.to_string())?;
+            self.message = Some((channel, message));
+            return Ok(());
+        }
+        let (name, result) = line["call ".len()..].split_once(' ').unwrap_or((&line["call ".len()..], ""));
+        let function = program.externs.iter().position(|function| function.name == name);
+        let function = function.ok_or_else(|| format!("the program has no function `{name}`"))?;
+        let types: Vec<_> = program.externs[function].result.into_iter().collect();
+        let result = datum::parse_message(program, &types, result).map_err(|error| error.to_string())?;
+        self.results.push_back((ExternId(function as u32), result.into_iter().next()));
+        Ok(())
+    }
+}
+
+impl Environment for RecordedEnvironment<'_> {
+    fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
+        match &self.message {
+            Some((offered, message)) if *offered == channel => Offer::Message(message),
+            Some(_) | None => Offer::Pending,
+        }
+    }
+
+    fn take(&mut self, _channel: ChannelId) {}
+
+    fn readiness(&mut self, _channel: ChannelId) -> Readiness {
+        Readiness::Ready
+    }
+
+    fn put(&mut self, _channel: ChannelId, _message: &[Datum]) {}
+
+    fn now_ns(&mut self) -> i64 {
+        0
+    }
+
+    fn call(&mut self, function: ExternId, _arguments: &mut [Datum]) -> Reply {
+        match self.results.pop_front() {
+            Some((called, result)) if called == function => {
+                self.calls.push((function, result.clone()));
+                Reply::Returned(result)
+            }
+            Some(_) | None => {
+                self.missing = Some(self.model.program.externs[function.0 as usize].name.to_string());
+                Reply::Unresolved
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Strongly connected components of the product, and whether they are fair and accepting.
+
+use super::product::{Edge, Graph};
+use crate::formula::FormulaId;
+
+impl Graph {
+    /// Strongly connected components with at least one edge, in the graph of the edges to keep (Tarjan).
+    pub(super) fn strongly_connected_components(&self, keep: &dyn Fn(&Edge) -> bool) -> Vec<Vec<u32>> {
+        let count = self.nodes.len();
+        let mut index = vec![u32::MAX; count];
+        let mut low = vec![0u32; count];
+        let mut on_stack = vec![false; count];
+        let (mut stack, mut shortest_path, mut found) = (Vec::new(), Vec::<(u32, usize)>::new(), Vec::new());
+        let mut next = 0;
+        for root in 0..count as u32 {
+            if index[root as usize] != u32::MAX {
+                continue;
+            }
+            shortest_path.push((root, 0));
+            while let Some((node, position)) = shortest_path.last_mut() {
+                let at = *node as usize;
+                if *position == 0 {
+                    index[at] = next;
+                    low[at] = next;
+                    next += 1;
+                    stack.push(*node);
+                    on_stack[at] = true;
+                }
+                let edge = self.edges_of(*node).get(*position);
+                *position += 1;
+                match edge {
+                    Some(edge) if !keep(edge) => {}
+                    Some(edge) => {
+                        let to = edge.to as usize;
+                        if index[to] == u32::MAX {
+                            shortest_path.push((edge.to, 0));
+                        } else if on_stack[to] {
+                            low[at] = low[at].min(index[to]);
+                        }
+                    }
+                    None => {
+                        shortest_path.pop();
+                        if let Some((above, _)) = shortest_path.last() {
+                            low[*above as usize] = low[*above as usize].min(low[at]);
+                        }
+                        if low[at] == index[at] {
+                            let start = stack.iter().rposition(|other| *other as usize == at);
+                            let component = stack.split_off(start.expect("a root is on the stack"));
+                            component.iter().for_each(|member| on_stack[*member as usize] = false);
+                            let loops = |node: &u32| self.edges_of(*node).iter().any(|e| e.to == *node && keep(e));
+                            if component.len() > 1 || component.iter().any(loops) {
+                                found.push(component);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        // Nearest to the initial state first.
+        found.sort_by_key(|component| component.iter().min().copied());
+        found
+    }
+
+    /// The edges to keep within a component.
+    pub(super) fn inner<'g>(
+        &'g self,
+        component: &'g [u32],
+        keep: &'g dyn Fn(&Edge) -> bool,
+    ) -> impl Iterator<Item = &'g Edge> + 'g {
+        let members: rustc_hash::FxHashSet<u32> = component.iter().copied().collect();
+        let edges = component.iter().flat_map(|node| self.edges_of(*node));
+        edges.filter(move |edge| members.contains(&edge.to) && keep(edge))
+    }
+
+    /// Whether each instance takes a step in the component, or is disabled in one of its nodes.
+    pub(super) fn is_fair(&self, component: &[u32], keep: &dyn Fn(&Edge) -> bool, all_instances: u128) -> bool {
+        let acting = self.inner(component, keep).fold(0, |all, edge| all | edge.participants);
+        let unable = component.iter().fold(0, |all, node| all | !self.nodes[*node as usize].must_move);
+        (acting | unable) & all_instances == all_instances
+    }
+
+    /// Whether no goal of the automaton is postponed by every edge of the component.
+    pub(super) fn is_accepted<'a>(&self, component: &[u32], postponed: &dyn Fn(&Edge) -> &'a [FormulaId]) -> bool {
+        let mut edges = self.inner(component, &|_| true);
+        let Some(first) = edges.next() else { return false };
+        let mut open = postponed(first).to_vec();
+        edges.all(|edge| {
+            open.retain(|goal| postponed(edge).contains(goal));
+            !open.is_empty()
+        });
+        open.is_empty()
+    }
+}

@@ -1,0 +1,63 @@
+//! Weak fairness: the instances that have to move in the end, and those that must not wait for ever.
+
+use crate::exploration_plan::ExplorationPlan;
+use crate::instance_set::{instance_bit, participant_set};
+use crate::successors::SuccessorGenerator;
+use quaject_esp_exec::step::Step;
+use quaject_esp_ir::ir::Blocking;
+use quaject_esp_ir::model::Role;
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// The transitions to which weak fairness applies.
+#[derive(Clone, Copy)]
+pub(super) enum FairnessScope {
+    /// All: an instance that waits for the environment is not starved by the program.
+    AllInstances,
+    /// All except those that depend on the environment: it need not send a message, and the instances in this set,
+    /// which stand for processes left out, need not communicate. The environment accepts every message.
+    ExceptEnvironment(u128),
+}
+
+impl FairnessScope {
+    pub(super) fn except_environment(plan: &ExplorationPlan<'_>) -> FairnessScope {
+        let is_outside = |slot: &usize| plan.model.roles[plan.process(*slot as u32).0 as usize] == Role::Outside;
+        FairnessScope::ExceptEnvironment(
+            (0..plan.instances).filter(is_outside).fold(0, |all, slot| all | instance_bit(slot)),
+        )
+    }
+
+    /// The instances that have an enabled transition to which fairness applies.
+    pub(super) fn must_move(self, generator: &SuccessorGenerator<'_>) -> u128 {
+        let fairness = |step: Step| match (self, step) {
+            (FairnessScope::ExceptEnvironment(_), Step::FromEnvironment { .. }) => 0,
+            (FairnessScope::ExceptEnvironment(outside), step) if participant_set(step) & outside != 0 => 0,
+            (FairnessScope::AllInstances | FairnessScope::ExceptEnvironment(_), step) => participant_set(step),
+        };
+        generator.enabled.iter().fold(0, |must_move, found| must_move | fairness(generator.get(*found).step))
+    }
+}
+
+/// By instance and component: whether the instance waits at an operation that is not `idle`.
+#[derive(Default)]
+pub(super) struct WaitCache(FxHashMap<(u32, u32), bool>);
+
+impl WaitCache {
+    pub(super) fn among(
+        &mut self,
+        generator: &mut SuccessorGenerator<'_>,
+        instances: Range<u32>,
+        numbers: &[u32],
+    ) -> u128 {
+        let mut waits = |slot: u32| {
+            let component = numbers[slot as usize];
+            *self.0.entry((slot, component)).or_insert_with(|| {
+                generator.load(slot, component);
+                let (machine, state, _) = generator.execution();
+                let standing = machine.instance_view(state, slot);
+                !standing.branches.is_empty() && standing.blocking == Blocking::Deadlock
+            })
+        };
+        instances.fold(0, |all, slot| if waits(slot) { all | instance_bit(slot as usize) } else { all })
+    }
+}

@@ -1,0 +1,118 @@
+//! The run of a component: a path to it, and a cycle in it that shows fairness and acceptance.
+
+use super::Lasso;
+use super::product::{Edge, Graph, PRODUCT_SLOTS, ProductLocation};
+use crate::formula::FormulaId;
+use crate::reconstruct::{Continuation, try_step_to};
+use crate::store::Store;
+use crate::successors::SuccessorGenerator;
+use rustc_hash::FxHashMap;
+
+impl Graph {
+    /// A run into a component and a cycle in it that visits everything that makes it fair and accepting.
+    pub(super) fn lasso<'a>(
+        &self,
+        generator: &mut SuccessorGenerator<'_>,
+        store: &Store,
+        component: &[u32],
+        keep: &dyn Fn(&Edge) -> bool,
+        postponed: &dyn Fn(&Edge) -> &'a [FormulaId],
+        all_instances: u128,
+    ) -> Lasso {
+        let entry = component.iter().min().copied().expect("a component has a node");
+        let mut run = vec![entry];
+        while let Some(last) = run.last().copied().filter(|last| self.parents[*last as usize] != *last) {
+            run.push(self.parents[last as usize]);
+        }
+        run.reverse();
+        let cycle = run.len() - 1;
+        // The goals that every edge of the cycle so far has postponed.
+        let mut open: Vec<FormulaId> = self.inner(component, keep).flat_map(postponed).copied().collect();
+        open.sort_unstable();
+        open.dedup();
+        let mut fair = all_instances;
+        loop {
+            let at = run[run.len() - 1];
+            fair &= self.nodes[at as usize].must_move;
+            let first = run.len() == cycle + 1;
+            if open.is_empty() && fair == 0 && at == entry && !first {
+                break;
+            }
+            let wanted = |edge: &Edge| {
+                if open.is_empty() && fair == 0 {
+                    return edge.to == entry;
+                }
+                edge.participants & fair != 0
+                    || !self.nodes[edge.to as usize].must_move & fair != 0
+                    || open.iter().any(|goal| !postponed(edge).contains(goal))
+            };
+            for edge in self.shortest_path(at, component, keep, &wanted) {
+                fair &= !edge.participants & self.nodes[edge.to as usize].must_move;
+                open.retain(|goal| postponed(edge).contains(goal));
+                run.push(edge.to);
+            }
+        }
+        self.steps(generator, store, &run, cycle)
+    }
+
+    /// The shortest path within a component that ends with a wanted edge.
+    fn shortest_path(
+        &self,
+        from: u32,
+        component: &[u32],
+        keep: &dyn Fn(&Edge) -> bool,
+        wanted: &dyn Fn(&Edge) -> bool,
+    ) -> Vec<&Edge> {
+        let members: rustc_hash::FxHashSet<u32> = component.iter().copied().collect();
+        let mut reached: FxHashMap<u32, (u32, &Edge)> = FxHashMap::default();
+        let mut queue = std::collections::VecDeque::from([from]);
+        while let Some(node) = queue.pop_front() {
+            for edge in self.edges_of(node).iter().filter(|edge| keep(edge) && members.contains(&edge.to)) {
+                if wanted(edge) {
+                    let mut back = vec![edge];
+                    let mut at = node;
+                    while at != from {
+                        let (before, edge) = reached[&at];
+                        back.push(edge);
+                        at = before;
+                    }
+                    back.reverse();
+                    return back;
+                }
+                if edge.to != from && !reached.contains_key(&edge.to) {
+                    reached.insert(edge.to, (node, edge));
+                    queue.push_back(edge.to);
+                }
+            }
+        }
+        unreachable!("a component is strongly connected and holds what makes it fair")
+    }
+
+    /// The steps along nodes.
+    fn steps(&self, generator: &mut SuccessorGenerator<'_>, store: &Store, run: &[u32], cycle: usize) -> Lasso {
+        let width = generator.plan.width;
+        let mut numbers = vec![0; width + PRODUCT_SLOTS];
+        let mut wanted = vec![0; width + PRODUCT_SLOTS];
+        let mut steps = Vec::new();
+        let mut start = 0;
+        for (position, pair) in run.windows(2).enumerate() {
+            if position == cycle {
+                start = steps.len();
+            }
+            store.read(self.nodes[pair[0] as usize].state, &mut numbers);
+            store.read(self.nodes[pair[1] as usize].state, &mut wanted);
+            let mut from = numbers[..width].to_vec();
+            if ProductLocation::of(&numbers[width..]).has_ended {
+                // A stuttering step.
+                continue;
+            }
+            let goes = if ProductLocation::of(&wanted[width..]).has_ended {
+                Continuation::Ends
+            } else {
+                Continuation::Continues
+            };
+            try_step_to(generator, &mut from, &mut steps, goes, &|reached| reached == &wanted[..width]);
+        }
+        Lasso { cycle: start.min(steps.len()), steps, starved: None }
+    }
+}

@@ -1,0 +1,139 @@
+//! Liveness checking under weak fairness: nested emptiness check of the product of the state graph with a Büchi
+//! automaton, by strongly connected components (Lichtenstein and Pnueli, "Checking that Finite State Concurrent
+//! Programs Satisfy their Linear Specification", 1985).
+//!
+//! A run violates a property if it ends in a component that is accepting and fair: each instance that has to move takes
+//! a step in it, or is disabled in one of its states. An instance starves if there is a fair component in which it
+//! always waits and never takes part. A finite run is extended by stuttering (Holzmann's stutter extension): in a state
+//! in which no instance has to move, and after the program has ended.
+
+mod budget;
+mod components;
+mod fairness;
+mod lasso;
+mod product;
+
+use crate::automaton::Automaton;
+use crate::exploration_plan::ExplorationPlan;
+use crate::instance_set::{MAX_SET_INSTANCES, first_instances, instance_bit};
+use crate::options::{Compaction, Limit, Limits, Progress};
+use crate::reconstruct::ResolvedStep;
+use crate::store::Store;
+use crate::successors::SuccessorGenerator;
+use budget::SearchBudget;
+use product::{Edge, PRODUCT_SLOTS, STUTTER};
+use quaject_esp_exec::step::{Step, TooLarge};
+use std::ops::Range;
+use std::time::Instant;
+
+/// The kind of run that is searched.
+pub(crate) enum Goal {
+    /// A run that the automaton accepts.
+    Accepted(Automaton),
+    /// A run on which one of these instances waits for ever at an operation that is not `idle`.
+    Starved(Range<u32>),
+}
+
+/// An infinite run: its steps, the first step of the cycle, and the instance that starves.
+pub(crate) struct Lasso {
+    pub(crate) steps: Vec<ResolvedStep>,
+    pub(crate) cycle: usize,
+    pub(crate) starved: Option<u32>,
+}
+
+/// The result of a search for a lasso.
+pub(crate) enum LassoOutcome {
+    None,
+    Found(Lasso),
+    Unfinished(Limit),
+}
+
+/// The steps that a run has to take: those from `cycle` on repeat for ever; without a cycle, any steps may follow.
+#[derive(Clone, Copy)]
+pub(crate) struct ForcedPrefix<'g> {
+    pub(crate) steps: &'g [Step],
+    pub(crate) cycle: Option<usize>,
+}
+
+impl ForcedPrefix<'_> {
+    /// No step is prescribed.
+    pub(crate) const NONE: ForcedPrefix<'static> = ForcedPrefix { steps: &[], cycle: None };
+
+    /// The position in the prefix after the step at this position.
+    fn after(self, at: u32) -> u32 {
+        match self.cycle {
+            _ if at as usize >= self.steps.len() => at,
+            Some(cycle) if at as usize + 1 == self.steps.len() => cycle as u32,
+            Some(_) | None => at + 1,
+        }
+    }
+
+    fn allows(self, at: u32, step: Step) -> bool {
+        match self.steps.get(at as usize) {
+            Some(wanted) => *wanted == step,
+            None => self.cycle.is_none(),
+        }
+    }
+
+    /// Whether the run may stutter for ever at this position.
+    fn may_rest(self, at: u32) -> bool {
+        at as usize >= self.steps.len()
+    }
+}
+
+/// Searches for a lasso. Calls `progress` at intervals with the size of the search so far.
+pub(crate) fn search(
+    plan: &ExplorationPlan<'_>,
+    mut goal: Goal,
+    prefix: ForcedPrefix<'_>,
+    limits: &Limits,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<LassoOutcome, TooLarge> {
+    let mut generator = SuccessorGenerator::new(plan)?;
+    let started = Instant::now();
+    generator.set_limits(limits, started);
+    let store = Store::new(plan.width + PRODUCT_SLOTS, Compaction::Off, 1);
+    let mut budget = SearchBudget { limits, started, last_report: started, progress };
+    let graph = match product::build(&mut generator, &store, &mut goal, prefix, &mut budget) {
+        Ok(graph) => graph,
+        Err(limit) => return Ok(LassoOutcome::Unfinished(limit)),
+    };
+    // The limits do not apply to the presentation of a result.
+    generator.set_limits(&Limits::default(), started);
+    // Sets of instances hold no more.
+    debug_assert!(plan.instances <= MAX_SET_INSTANCES);
+    let all_instances = first_instances(plan.instances);
+    let all = |_: &Edge| true;
+    match &goal {
+        Goal::Accepted(automaton) => {
+            let postponed = |edge: &Edge| automaton.postponed(edge.postponed_set);
+            for component in graph.strongly_connected_components(&all) {
+                if graph.is_fair(&component, &all, all_instances) && graph.is_accepted(&component, &postponed) {
+                    let lasso = graph.lasso(&mut generator, &store, &component, &all, &postponed, all_instances);
+                    return Ok(LassoOutcome::Found(Lasso { starved: None, ..lasso }));
+                }
+            }
+        }
+        Goal::Starved(instances) => {
+            for instance in instances.clone().map(|instance| instance as usize) {
+                if graph.nodes.iter().all(|node| node.waiting & instance_bit(instance) == 0) {
+                    continue;
+                }
+                if let Err(limit) = budget.check(graph.bytes()) {
+                    return Ok(LassoOutcome::Unfinished(limit));
+                }
+                let without = |edge: &Edge| edge.participants & instance_bit(instance) == 0;
+                for component in graph.strongly_connected_components(&without) {
+                    let waits = |node: &u32| graph.nodes[*node as usize].waiting & instance_bit(instance) != 0;
+                    // A run that only stutters has ended.
+                    let moves = graph.inner(&component, &without).any(|edge| edge.participants != STUTTER);
+                    if component.iter().all(waits) && moves && graph.is_fair(&component, &without, all_instances) {
+                        let lasso = graph.lasso(&mut generator, &store, &component, &without, &|_| &[], all_instances);
+                        return Ok(LassoOutcome::Found(Lasso { starved: Some(instance as u32), ..lasso }));
+                    }
+                }
+            }
+        }
+    }
+    Ok(LassoOutcome::None)
+}

@@ -1,0 +1,257 @@
+//! The product of the state graph with the automaton, built breadth first, with stutter extension.
+
+use super::budget::SearchBudget;
+use super::fairness::{FairnessScope, WaitCache};
+use super::{ForcedPrefix, Goal};
+use crate::automaton::AutomatonStep;
+use crate::instance_set::participant_set;
+use crate::options::Limit;
+use crate::store::{Insertion, PackedStates, StateRef, Store, hash, signature};
+use crate::successors::{SuccessorGenerator, TransitionOutcome};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+/// A node of the product: a state of the program and one of the automaton.
+pub(super) struct Node {
+    pub(super) state: StateRef,
+    /// The instances that have to move from here in the end; the instances that wait but must not wait for ever.
+    pub(super) must_move: u128,
+    pub(super) waiting: u128,
+    pub(super) edges: Range<u32>,
+}
+
+pub(super) struct Edge {
+    pub(super) to: u32,
+    pub(super) participants: u128,
+    /// The set of goals that the automaton postpones.
+    pub(super) postponed_set: u32,
+}
+
+pub(super) struct Graph {
+    pub(super) nodes: Vec<Node>,
+    pub(super) edges: Vec<Edge>,
+    pub(super) parents: Vec<u32>,
+}
+
+/// The participants of a stuttering step: every instance.
+pub(super) const STUTTER: u128 = u128::MAX;
+
+/// Numbers of a product state beyond those of the program's state.
+pub(super) const PRODUCT_SLOTS: usize = 2;
+
+/// The part of a product state that is not the program's state: its last numbers in the store.
+#[derive(Clone, Copy)]
+pub(super) struct ProductLocation {
+    /// The automaton's state.
+    pub(super) automaton: u32,
+    /// Whether the program has ended.
+    pub(super) has_ended: bool,
+    /// The position in the forced prefix.
+    pub(super) at: u32,
+}
+
+impl ProductLocation {
+    pub(super) fn write(self, numbers: &mut [u32]) {
+        numbers.copy_from_slice(&[self.automaton << 1 | u32::from(self.has_ended), self.at]);
+    }
+
+    pub(super) fn of(numbers: &[u32]) -> ProductLocation {
+        ProductLocation { automaton: numbers[0] >> 1, has_ended: numbers[0] & 1 == 1, at: numbers[1] }
+    }
+}
+
+/// Builds the product.
+pub(super) fn build(
+    generator: &mut SuccessorGenerator<'_>,
+    store: &Store,
+    goal: &mut Goal,
+    prefix: ForcedPrefix<'_>,
+    budget: &mut SearchBudget<'_>,
+) -> Result<Graph, Limit> {
+    let width = generator.plan.width;
+    let fairness = match goal {
+        Goal::Accepted(_) => FairnessScope::except_environment(generator.plan),
+        Goal::Starved(_) => FairnessScope::AllInstances,
+    };
+    let mut start = generator.start();
+    start.resize(width + PRODUCT_SLOTS, 0);
+    let mut builder = Builder {
+        generator,
+        store,
+        goal,
+        prefix,
+        fairness,
+        graph: Graph { nodes: Vec::new(), edges: Vec::new(), parents: Vec::new() },
+        node_of: FxHashMap::default(),
+        batch: PackedStates::default(),
+        wait_cache: WaitCache::default(),
+        numbers: vec![0; width + PRODUCT_SLOTS],
+        successor: start,
+        unchanged: Rc::new([AutomatonStep { to: 0, postponed_set: 0 }]),
+    };
+    builder.intern_successor(None)?;
+    let mut node = 0;
+    while node < builder.graph.nodes.len() as u32 {
+        builder.expand(node, budget)?;
+        node += 1;
+    }
+    Ok(builder.graph)
+}
+
+struct Builder<'b, 'm> {
+    generator: &'b mut SuccessorGenerator<'m>,
+    store: &'b Store,
+    goal: &'b mut Goal,
+    prefix: ForcedPrefix<'b>,
+    fairness: FairnessScope,
+    graph: Graph,
+    node_of: FxHashMap<StateRef, u32>,
+    /// Scratch memory of an insertion.
+    batch: PackedStates,
+    wait_cache: WaitCache,
+    /// The state of the node that is expanded, and the state of a successor.
+    numbers: Vec<u32>,
+    successor: Vec<u32>,
+    /// The steps of a goal without an automaton.
+    unchanged: Rc<[AutomatonStep]>,
+}
+
+impl Builder<'_, '_> {
+    /// Adds the edges of a node, and its successors.
+    fn expand(&mut self, node: u32, budget: &mut SearchBudget<'_>) -> Result<(), Limit> {
+        let width = self.generator.plan.width;
+        self.store.read(self.graph.nodes[node as usize].state, &mut self.numbers);
+        let here = ProductLocation::of(&self.numbers[width..]);
+        let automaton_steps = self.automaton_steps(node, here, budget)?;
+        if !here.has_ended {
+            self.generator.find_enabled(&self.numbers[..width]);
+        }
+        let must_move = if here.has_ended { 0 } else { self.fairness.must_move(self.generator) };
+        if let Some(limit) = self.generator.limit_reached {
+            return Err(limit);
+        }
+        let first_edge = self.graph.edges.len() as u32;
+        if !here.has_ended {
+            self.add_transitions(node, here, &automaton_steps)?;
+        }
+        // Stutter extension.
+        if must_move == 0 && (here.has_ended || self.prefix.may_rest(here.at)) {
+            self.successor.copy_from_slice(&self.numbers);
+            self.add_edges(node, here, STUTTER, &automaton_steps)?;
+        }
+        let waiting = match &*self.goal {
+            Goal::Starved(instances) if !here.has_ended => {
+                self.wait_cache.among(self.generator, instances.clone(), &self.numbers)
+            }
+            Goal::Starved(_) | Goal::Accepted(_) => 0,
+        };
+        let edges = first_edge..self.graph.edges.len() as u32;
+        let node = &mut self.graph.nodes[node as usize];
+        (node.must_move, node.waiting, node.edges) = (must_move, waiting, edges);
+        Ok(())
+    }
+
+    /// The steps of the automaton in the valuation of the current state.
+    fn automaton_steps(
+        &mut self,
+        node: u32,
+        here: ProductLocation,
+        budget: &mut SearchBudget<'_>,
+    ) -> Result<Rc<[AutomatonStep]>, Limit> {
+        let width = self.generator.plan.width;
+        match self.goal {
+            Goal::Accepted(automaton) => {
+                budget.check_node(&self.graph, node, automaton.bytes())?;
+                let atoms = self.generator.valuation(&self.numbers[..width]);
+                let bytes = self.graph.bytes();
+                automaton.steps(here.automaton, atoms, &mut |own| budget.check(bytes + own))
+            }
+            Goal::Starved(_) => {
+                budget.check_node(&self.graph, node, 0)?;
+                Ok(Rc::clone(&self.unchanged))
+            }
+        }
+    }
+
+    /// Adds the edges of the enabled transitions that the prefix allows.
+    fn add_transitions(
+        &mut self,
+        node: u32,
+        here: ProductLocation,
+        automaton_steps: &[AutomatonStep],
+    ) -> Result<(), Limit> {
+        let width = self.generator.plan.width;
+        let base = hash(&self.numbers[..width]);
+        for index in 0..self.generator.enabled.len() {
+            let id = self.generator.enabled[index];
+            let transition = self.generator.get(id);
+            if !self.prefix.allows(here.at, transition.step) {
+                continue;
+            }
+            // The end of the program is a node of its own: a run that continues from this state has not ended.
+            let has_ended = !matches!(transition.outcome, TransitionOutcome::Continues);
+            let participants = participant_set(transition.step);
+            self.generator.apply(id, &self.numbers[..width], base, &mut self.successor[..width]);
+            let next = ProductLocation { has_ended, at: self.prefix.after(here.at), ..here };
+            self.add_edges(node, next, participants, automaton_steps)?;
+        }
+        Ok(())
+    }
+
+    /// Adds an edge for each step of the automaton, to the program's state in `successor`.
+    fn add_edges(
+        &mut self,
+        node: u32,
+        next: ProductLocation,
+        participants: u128,
+        automaton_steps: &[AutomatonStep],
+    ) -> Result<(), Limit> {
+        let width = self.generator.plan.width;
+        for step in automaton_steps {
+            ProductLocation { automaton: step.to, ..next }.write(&mut self.successor[width..]);
+            let to = self.intern_successor(Some(node))?;
+            self.graph.edges.push(Edge { to, participants, postponed_set: step.postponed_set });
+        }
+        Ok(())
+    }
+
+    /// The node of the state in `successor`, new or known.
+    fn intern_successor(&mut self, from: Option<u32>) -> Result<u32, Limit> {
+        let parent = from.map(|from| self.graph.nodes[from as usize].state);
+        let signature = signature(hash(&self.successor));
+        match self.store.insert(&mut self.batch, parent, &self.successor, signature) {
+            Insertion::New(state) => {
+                let node = self.graph.nodes.len() as u32;
+                self.node_of.insert(state, node);
+                self.graph.nodes.push(Node { state, must_move: 0, waiting: 0, edges: 0..0 });
+                self.graph.parents.push(from.unwrap_or(node));
+                Ok(node)
+            }
+            Insertion::Known(state) => Ok(self.node_of[&state]),
+            Insertion::Full => Err(Limit::Memory),
+        }
+    }
+}
+
+impl Graph {
+    /// Approximate memory of the graph and its states.
+    pub(super) fn bytes(&self) -> u64 {
+        (self.nodes.len() * 100 + self.edges.len() * size_of::<Edge>()) as u64
+    }
+
+    /// Steps from the initial state to a node, along parents.
+    pub(super) fn depth(&self, node: u32) -> u32 {
+        let (mut at, mut depth) = (node, 0);
+        while self.parents[at as usize] != at {
+            at = self.parents[at as usize];
+            depth += 1;
+        }
+        depth
+    }
+
+    pub(super) fn edges_of(&self, node: u32) -> &[Edge] {
+        let range = &self.nodes[node as usize].edges;
+        &self.edges[range.start as usize..range.end as usize]
+    }
+}

@@ -1,0 +1,186 @@
+//! Reports as text.
+
+use super::{Answer, Deadlocks, Leaks, Report, Verdict};
+use crate::options::{Compaction, Limit, Options, Reduction, Symmetry, omission_bound};
+use crate::spuriousness::{Concretization, Spuriousness};
+use quaject_esp_ir::ir::{Location, ProcessId, Program};
+use quaject_esp_ir::model::{ModelProgram, Role, Scope};
+use quaject_esp_ir::text::counted;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+impl Report {
+    /// A bound on the omission probability; none without hash compaction.
+    pub fn omission(&self, options: &Options) -> Option<f64> {
+        match options.compaction {
+            Compaction::On => Some(omission_bound(self.states)),
+            Compaction::Off => None,
+        }
+    }
+
+    /// The verdict and what it covers, ending with a line end.
+    pub fn text(&self, model: &ModelProgram, options: &Options) -> String {
+        let mut text = String::new();
+        let mut line = |line: String| writeln!(text, "{line}").expect("writing to a string does not fail");
+        line(self.verdict_text(model, options));
+        if let Verdict::Violated(found) = &self.verdict {
+            line(found.text(model).trim_end().to_string());
+        }
+        let states = format!("{} ({})", counted(self.states, "state"), search_text(options));
+        line(format!("{states}, {}", statistics(self.transitions, self.depth, self.elapsed, self.bytes)));
+        let (covered, undecided) = self.coverage_text(model);
+        let verb = match &self.verdict {
+            Verdict::Holds if options.compaction == Compaction::On => "covered, except omitted states",
+            Verdict::Holds => "covered",
+            Verdict::Violated(_) => "checked",
+            Verdict::Unfinished(_) => "covered, within the states visited",
+        };
+        if self.verdict != Verdict::Unfinished(Limit::Broken) {
+            line(format!("{verb}: {covered}"));
+        }
+        if !undecided.is_empty() {
+            line(format!("not decided: {}", undecided.join(", ")));
+        }
+        if !self.restrictions.is_empty() {
+            line(format!("not covered: anything but {}", self.restrictions.join("; ")));
+        }
+        if !self.unreached.is_empty() {
+            let lines: Vec<String> = self.unreached.iter().map(|at| line_or_place(&model.program, *at)).collect();
+            line(format!("never executed: {}", lines.join(", ")));
+        }
+        text
+    }
+
+    /// The first line.
+    fn verdict_text(&self, model: &ModelProgram, options: &Options) -> String {
+        let subject = subject(model);
+        match &self.verdict {
+            Verdict::Holds => match self.omission(options) {
+                None => format!("no errors in {subject}"),
+                Some(bound) => {
+                    format!("no errors found in {subject}; omission probability at most {bound:.1e} (hash compaction)")
+                }
+            },
+            Verdict::Violated(found) => format!("error `{}` in {subject}", found.problem.name()),
+            Verdict::Unfinished(limit) => unfinished_text(&subject, *limit),
+        }
+    }
+
+    /// What was checked, and the questions that are not decided.
+    fn coverage_text(&self, model: &ModelProgram) -> (String, Vec<String>) {
+        let partial = match self.deadlocks {
+            Deadlocks::All => "",
+            Deadlocks::GlobalOnly => " (not of some processes while others wait for the environment or the clock)",
+        };
+        let memory = match self.leaks {
+            Leaks::ExhaustingPool if !model.program.types.pools().is_empty() => {
+                "memory (leaks only where they exhaust a pool)"
+            }
+            Leaks::ExhaustingPool | Leaks::All => "memory",
+        };
+        let mut covered =
+            vec![format!("deadlock{partial}, assertions, bounds, division, overflow, ranges, pools, {memory}")];
+        let progress = "no starvation under weak fairness".to_string();
+        let mut undecided = Vec::new();
+        for (question, answer) in self.properties.iter().cloned().chain(self.progress.map(|answer| (progress, answer)))
+        {
+            match answer {
+                Answer::Holds => covered.push(format!("`{question}`")),
+                Answer::Unfinished | Answer::Open => undecided.push(format!("`{question}`")),
+                Answer::Violated => {}
+            }
+        }
+        (covered.join(", "), undecided)
+    }
+}
+
+impl Concretization {
+    /// One line of text, without a line end.
+    pub fn text(&self) -> String {
+        let program = if self.is_slice { "the whole program" } else { "the program itself" };
+        let mut causes: Vec<String> = self.causes.iter().map(|cause| format!("`{cause}`")).collect();
+        if self.is_slice {
+            causes.push("the environment of the slice".to_string());
+        }
+        let because = match &causes[..] {
+            [one] => format!("{one} over-approximates here"),
+            many => format!("{} over-approximate here", many.join(", ")),
+        };
+        match self.spuriousness {
+            Spuriousness::Real => format!("{program} has the same violation"),
+            Spuriousness::Spurious => format!("SPURIOUS: no run of {program} has this violation; {because}"),
+            Spuriousness::SpuriousRun(_) => format!(
+                "SPURIOUS: {program} does not have this run; {because}; whether another run has the violation is not \
+                 known: the limit was reached"
+            ),
+            Spuriousness::Unknown(_) => {
+                format!("whether {program} has this violation is not known: the limit was reached")
+            }
+            Spuriousness::NotChecked => format!("{program} was not checked for this violation"),
+        }
+    }
+}
+
+/// The first line of a check that ended at a limit.
+pub fn unfinished_text(subject: &str, limit: Limit) -> String {
+    let reason = match limit {
+        Limit::States => format!("{subject} exceeds the state limit"),
+        Limit::Memory => format!("{subject} exceeds the memory limit"),
+        Limit::Time => format!("{subject} exceeds the time limit"),
+        Limit::Interrupted => format!("interrupted before all states of {subject} were visited"),
+        Limit::Depth => format!("some runs of {subject} are longer than the engine follows"),
+        Limit::Broken => format!("the engine failed on {subject}"),
+        Limit::Engine => format!("the engine does not explore all runs of {subject}"),
+    };
+    format!("NOT VERIFIED: {reason}")
+}
+
+/// The options of a search, as phrases.
+fn search_text(options: &Options) -> String {
+    let mut phrases = vec![match options.reduction {
+        Reduction::On => "reduced",
+        Reduction::Communications => "every order of communications",
+        Reduction::Off => "every interleaving",
+    }];
+    match options.symmetry {
+        Symmetry::On => phrases.push("replicas interchanged"),
+        Symmetry::Off => {}
+    }
+    match options.compaction {
+        Compaction::On => phrases.push("64 bits kept of each"),
+        Compaction::Off => {}
+    }
+    phrases.join(", ")
+}
+
+/// The statistics of a search besides its states.
+pub(crate) fn statistics(transitions: u64, depth: u32, elapsed: Duration, bytes: u64) -> String {
+    let transitions = counted(transitions, "transition");
+    format!("{transitions}, depth {depth}, {:.3} s, {:.1} MB", elapsed.as_secs_f64(), bytes as f64 / 1e6)
+}
+
+/// A line, or a place in it.
+pub fn line_or_place(program: &Program, location: Location) -> String {
+    let column = if location.column > 0 { format!(":{}", location.column) } else { String::new() };
+    format!("{}:{}{column}", program.files[location.file as usize], location.line)
+}
+
+/// The subject of a check.
+pub fn subject(model: &ModelProgram) -> String {
+    let name = |process: &ProcessId| model.program.processes[process.0 as usize].name.to_string();
+    let scope = match &model.scope {
+        Scope::All => {
+            let count = model.roles.iter().filter(|role| **role == Role::Explored).count();
+            counted(count as u64, "process")
+        }
+        Scope::Process(process) => format!("process `{}` alone", name(process)),
+        Scope::Slice(processes) => {
+            let names: Vec<String> = processes.iter().map(|process| format!("`{}`", name(process))).collect();
+            format!("slice {}", names.join(", "))
+        }
+    };
+    match &model.name {
+        Some(model) => format!("model `{model}` ({scope})"),
+        None => scope,
+    }
+}
