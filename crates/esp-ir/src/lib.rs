@@ -4,6 +4,7 @@
 
 pub mod access;
 pub mod cfg;
+pub mod dataflow;
 pub mod deadlock;
 pub mod dominators;
 pub mod graph;

@@ -5,6 +5,7 @@
 //! A slot counts as one thing: it is dead only before it is written whole. Knows nothing of states and steps.
 
 use crate::cfg::{Regions, edges, reverse_postorder};
+use crate::dataflow::{all_blocks, solve_backward};
 use crate::ir::{
     Base, Bind, BlockId, Body, Guard, Op, Operation, Pattern, Payload, Place, Projection, Terminator, Wait,
 };
@@ -47,24 +48,21 @@ pub fn dead_at(body: &Body, slots: &[(usize, usize)], on_paths: &OnPaths) -> Vec
     if !body.blocks.iter().any(|block| is_seen(&block.terminator)) {
         return vec![DeadAt::default(); body.blocks.len()];
     }
-    let mut flow = Flow { body, slots, on_paths, live: vec![Set::default(); body.blocks.len()] };
-    flow.find_live();
+    let flow = Flow::new(body, slots, on_paths);
     flow.find_dead()
 }
 
 /// For each wait of a body, in order of blocks, what is live there: values by their numbers, then slots.
 pub fn live_at_waits(body: &Body, slots: &[(usize, usize)], on_paths: &OnPaths) -> Vec<Set> {
-    let mut flow = Flow { body, slots, on_paths, live: vec![Set::default(); body.blocks.len()] };
-    flow.find_live();
+    let flow = Flow::new(body, slots, on_paths);
     let waits = body.blocks.iter().filter_map(|block| Some(flow.live_at_rest(block.terminator.as_wait()?)));
     waits.collect()
 }
 
 /// Per block of a body: the values that are live at its start, its parameters included.
 pub fn live_values(body: &Body) -> Vec<Vec<u32>> {
-    let mut flow =
-        Flow { body, slots: &[], on_paths: &OnPaths::default(), live: vec![Set::default(); body.blocks.len()] };
-    flow.find_live();
+    let on_paths = OnPaths::default();
+    let flow = Flow::new(body, &[], &on_paths);
     let values = body.values.len() as u32;
     let of = |live: &Set| live.numbers().into_iter().filter(|number| *number < values).collect();
     flow.live.iter().map(of).collect()
@@ -72,17 +70,15 @@ pub fn live_values(body: &Body) -> Vec<Vec<u32>> {
 
 /// For each block of a body, what is live at its start: values by their numbers, then slots.
 pub fn live_everywhere(body: &Body, slots: &[(usize, usize)], on_paths: &OnPaths) -> Vec<Set> {
-    let mut flow = Flow { body, slots, on_paths, live: vec![Set::default(); body.blocks.len()] };
-    flow.find_live();
+    let flow = Flow::new(body, slots, on_paths);
     flow.live
 }
 
 /// The instructions that write to slots what nobody reads, by block and position, in order. What else they may do, as
 /// to fault, is not looked at. Not for bodies with fast paths, whose slots others read.
 pub fn dead_stores(body: &Body) -> Vec<(usize, usize)> {
-    let mut flow =
-        Flow { body, slots: &[], on_paths: &OnPaths::default(), live: vec![Set::default(); body.blocks.len()] };
-    flow.find_live();
+    let on_paths = OnPaths::default();
+    let flow = Flow::new(body, &[], &on_paths);
     let mut unread = Vec::new();
     for (index, block) in body.blocks.iter().enumerate() {
         let mut live = flow.live_at_end(&block.terminator);
@@ -118,22 +114,27 @@ impl Flow<'_> {
         self.body.values.len() as u32 + slot
     }
 
-    fn find_live(&mut self) {
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for (index, block) in self.body.blocks.iter().enumerate().rev() {
-                let mut live = self.live_at_end(&block.terminator);
-                for instruction in block.instructions.iter().rev() {
-                    if let Some(value) = instruction.result {
-                        live.remove(value.0);
-                    }
-                    self.before(&instruction.op, &mut live);
-                }
-                changed |= self.live[index] != live;
-                self.live[index] = live;
+    fn new<'a>(body: &'a Body, slots: &'a [(usize, usize)], on_paths: &'a OnPaths) -> Flow<'a> {
+        let mut flow = Flow { body, slots, on_paths, live: vec![Set::default(); body.blocks.len()] };
+        solve_backward(body, &all_blocks(body), |block| {
+            let live = flow.live_at_start(block);
+            let has_changed = flow.live[block.0 as usize] != live;
+            flow.live[block.0 as usize] = live;
+            has_changed
+        });
+        flow
+    }
+
+    fn live_at_start(&self, block: BlockId) -> Set {
+        let block = &self.body.blocks[block.0 as usize];
+        let mut live = self.live_at_end(&block.terminator);
+        for instruction in block.instructions.iter().rev() {
+            if let Some(value) = instruction.result {
+                live.remove(value.0);
             }
+            self.before(&instruction.op, &mut live);
         }
+        live
     }
 
     fn live_at_end(&self, terminator: &Terminator) -> Set {

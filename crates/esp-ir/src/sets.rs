@@ -1,5 +1,6 @@
-//! Sets of small numbers of which a body needs one per block. Copies share what they have in common, so that thousands
-//! of sets that differ in a few numbers take the memory of those differences. Knows nothing of what the numbers mean.
+//! Sets of small numbers. Of [`Set`] a body needs one per block: copies share what they have in common, so that thousands
+//! of sets that differ in a few numbers take the memory of those differences. A [`DenseSet`] is a row of bits, for sets
+//! that are short-lived or of which most numbers are members. Knows nothing of what the numbers mean.
 //!
 //! ```text
 //!   height 2          inner [8]                 a node without numbers is absent, so that
@@ -243,9 +244,59 @@ fn collect(tree: &Tree, height: u32, first: u32, numbers: &mut Vec<u32>) {
     }
 }
 
+/// A set of numbers below a bound that is fixed when the set is made. A copy costs a bit per number.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct DenseSet(Vec<u64>);
+
+impl DenseSet {
+    /// The empty set of numbers below `bound`.
+    pub fn new(bound: usize) -> DenseSet {
+        DenseSet(vec![0; bound.div_ceil(64)])
+    }
+
+    /// Whether a number is in the set.
+    pub fn contains(&self, number: usize) -> bool {
+        self.0[number / 64] >> (number % 64) & 1 == 1
+    }
+
+    /// Adds a number.
+    pub fn insert(&mut self, number: usize) {
+        self.0[number / 64] |= 1 << (number % 64);
+    }
+
+    /// Removes a number if it is there.
+    pub fn remove(&mut self, number: usize) {
+        self.0[number / 64] &= !(1 << (number % 64));
+    }
+
+    /// Adds every number of another set with the same bound.
+    pub fn add_all(&mut self, other: &DenseSet) {
+        self.0.iter_mut().zip(&other.0).for_each(|(own, other)| *own |= other);
+    }
+
+    /// Whether it shares a number with another set with the same bound.
+    pub fn intersects(&self, other: &DenseSet) -> bool {
+        self.0.iter().zip(&other.0).any(|(own, other)| own & other != 0)
+    }
+
+    /// The numbers in order.
+    pub fn numbers(&self) -> impl Iterator<Item = usize> + '_ {
+        self.0.iter().enumerate().flat_map(|(index, word)| {
+            let mut rest = *word;
+            std::iter::from_fn(move || {
+                let bit = rest.trailing_zeros();
+                (bit < 64).then(|| {
+                    rest &= rest - 1;
+                    index * 64 + bit as usize
+                })
+            })
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Set;
+    use super::{DenseSet, Set};
     use std::collections::BTreeSet;
 
     fn set(numbers: &[u32]) -> Set {
@@ -285,6 +336,30 @@ mod tests {
             other.iter().for_each(|number| less.remove(*number));
             assert!(less == a.without(&b), "what was added can be removed");
             assert!(other.iter().all(|number| both.contains(*number) && !less.contains(*number)));
+        }
+    }
+
+    #[test]
+    fn dense_sets_do_what_the_standard_ones_do() {
+        for seed in 0..2000 {
+            let below = |numbers: Vec<u32>| numbers.into_iter().map(|number| number as usize % 200).collect::<Vec<_>>();
+            let (one, other) = (below(numbers(seed)), below(numbers(seed + 10_000)));
+            let set = |numbers: &[usize]| {
+                let mut set = DenseSet::new(200);
+                numbers.iter().for_each(|number| set.insert(*number));
+                set
+            };
+            let (a, b) = (set(&one), set(&other));
+            let model = |numbers: &[usize]| numbers.iter().copied().collect::<BTreeSet<usize>>();
+            let (x, y) = (model(&one), model(&other));
+            assert!(a.numbers().eq(x.iter().copied()));
+            assert_eq!(a.intersects(&b), !x.is_disjoint(&y));
+            let mut both = a.clone();
+            both.add_all(&b);
+            assert!(both.numbers().eq(x.union(&y).copied()));
+            other.iter().for_each(|number| both.remove(*number));
+            assert!(both.numbers().eq(x.difference(&y).copied()));
+            assert!(other.iter().all(|number| !both.contains(*number)));
         }
     }
 

@@ -1,41 +1,44 @@
-//! Machine code in memory: the local code of each process through `vcode`. Operations, faults and what is rare go back
-//! to the interpreter at their position (see `quaject_esp_exec::native`), which is thus the one place where schedule
-//! and faults are decided.
+//! A just-in-time compiler through `vcode`: machine code for the local code of each process. Channel operations, faults
+//! and rare instructions exit to the interpreter, which resumes at the position it is given (see
+//! `quaject_esp_exec::native`). So schedule and faults are decided in one place.
 //!
 //! ```text
-//!   body ── flow, ranges, values, live ──> what is known ── allocate ──> homes ── emit ──> code and its entries
+//!   body ──> code layout, intervals, branch facts, value forms, liveness ──> register allocation ──> machine code, entries
 //! ```
+//!
+//! Allocation is by priority colouring of webs (Chow and Hennessy, "The Priority-Based Coloring Approach to Register
+//! Allocation", 1990), repeated with one web fewer when a point lacks a scratch register.
 
-mod access;
 mod allocate;
+mod arithmetic;
+mod branch_facts;
+mod code_layout;
 mod constant_slots;
-mod edges;
+mod edge_moves;
 mod emit;
-mod flow;
-mod guards;
-mod live;
-mod operate;
+mod liveness;
+mod memory;
 mod ranges;
-mod values;
-mod ways;
+mod transitions;
+mod value_forms;
 
 use crate::Checks;
 use allocate::Allocator;
+use branch_facts::{BranchFacts, SlotLengths};
+use code_layout::CodeLayout;
 use constant_slots::ConstantSlots;
 pub use emit::Room;
-use emit::{Failure, Known, emit, register_count};
-use flow::Flow;
-use guards::{Guards, Lengths};
-use live::Live;
+use emit::{Analyses, Failure, emit, register_count};
+use liveness::Liveness;
 use quaject_esp_exec::native::Extents;
 use quaject_esp_ir::ir::{Location, Process, Program};
 use quaject_vcode::{Asm, Core, Error, Extension, Machine};
-use values::Values;
+use value_forms::ValueForms;
 
-/// A way into the code.
+/// An entry point of the machine code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// Where the interpreter stands then.
+    /// The position of the interpreter at which the code is entered.
     pub position: u32,
     /// Bytes from the start of the buffer.
     pub offset: usize,
@@ -47,27 +50,27 @@ pub struct Entry {
 pub struct Code {
     /// Where it is in the buffer.
     pub code: quaject_vcode::Code,
-    /// The ways in.
+    /// Its entry points.
     pub entries: Vec<Entry>,
-    /// Where instructions came from, those up to the next one's, by offset.
+    /// The source of the instructions, by offset: each origin holds up to the next one.
     pub origins: Vec<Origin>,
 }
 
-/// Where machine code came from.
+/// The source of a run of machine instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Origin {
     /// Bytes from the start of the buffer.
     pub offset: usize,
-    /// The place in the text; line 0 for what stands for none.
+    /// The place in the source text; line 0 for code that has none.
     pub location: Location,
 }
 
 /// Why a process has no machine code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
-    /// It has more values or instructions than are worth the time to compile.
+    /// It exceeds the limits on values and instructions.
     TooLarge,
-    /// The code could not be written.
+    /// The assembler reported an error.
     Unwritten(Error),
 }
 
@@ -80,10 +83,10 @@ impl std::fmt::Display for Refused {
     }
 }
 
-/// The largest product of values and instructions of a process that is compiled: bits of the sets that say what is live.
-const MOST_BITS: usize = 1 << 26;
-/// The largest distance of a value's cell from the frame's start that every machine reaches without help.
-const MOST_VALUES: usize = 1 << 20;
+/// The largest product of values and instructions of a process that is compiled: bits of the liveness sets.
+const MAX_LIVENESS_BITS: usize = 1 << 26;
+/// The number of values whose cells every machine reaches by the displacement of one instruction.
+const MAX_VALUES: usize = 1 << 20;
 
 /// Compiles a process of a verified program to `buffer`, which is as large as the code may be.
 ///
@@ -102,22 +105,22 @@ where
 {
     let body = &process.body;
     let instructions: usize = body.blocks.iter().map(|block| block.instructions.len() + 1).sum();
-    if body.values.len() > MOST_VALUES || body.values.len().saturating_mul(instructions) > MOST_BITS {
+    if body.values.len() > MAX_VALUES || body.values.len().saturating_mul(instructions) > MAX_LIVENESS_BITS {
         return Err(Refused::TooLarge);
     }
     let slots = extents.slots(body);
-    let flow = Flow::new(body);
-    let guards = Guards::new(&flow);
-    let values = Values::new(program, &flow, &guards);
-    let live = Live::new(&flow, &values);
-    let lengths = Lengths::new(&flow, &live);
-    let constant_slots = ConstantSlots::new(&flow);
-    let mut allocator = Allocator::new(&flow, &values, &live);
-    let known = Known {
+    let layout = CodeLayout::new(body);
+    let guards = BranchFacts::new(&layout);
+    let values = ValueForms::new(program, &layout, &guards);
+    let live = Liveness::new(&layout, &values);
+    let lengths = SlotLengths::new(&layout, &live);
+    let constant_slots = ConstantSlots::new(&layout);
+    let mut allocator = Allocator::new(&layout, &values, &live);
+    let analyses = Analyses {
         program,
         extents,
         slots: &slots,
-        flow: &flow,
+        layout: &layout,
         values: &values,
         live: &live,
         constant_slots: &constant_slots,
@@ -126,11 +129,11 @@ where
         checks,
     };
     loop {
-        let homes = allocator.place(register_count::<M>());
-        match emit::<M>(&known, &homes, buffer, room) {
+        let locations = allocator.assign(register_count::<M>());
+        match emit::<M>(&analyses, &locations, buffer, room) {
             Ok(code) => return Ok(code),
             Err(Failure::Error(error)) => return Err(Refused::Unwritten(error)),
-            // Every round leaves one value fewer in registers.
+            // Each round keeps one web fewer in registers, so this ends.
             Err(Failure::Shortage(point)) if allocator.evict(point) => {}
             Err(Failure::Shortage(_)) => return Err(Refused::Unwritten(Error::Registers)),
         }

@@ -1,32 +1,33 @@
-//! Which numbers each value of a body can be: intervals, found forwards over the blocks until nothing grows. They show
-//! that an index is inside, that a sum does not overflow. Knows no machine.
+//! Interval analysis of the values of a body (Cousot and Cousot, 1977), with widening to powers of two. It shows that an
+//! index is in bounds and that a sum does not overflow. Knows no machine.
 
-use super::flow::{Flow, edges};
-use super::guards::Guards;
+use super::branch_facts::BranchFacts;
+use super::code_layout::{CodeLayout, edges};
 use quaject_esp_exec::native::width;
 use quaject_esp_ir::ir::{BinaryOp, BlockId, Op, Place, Program, Type, TypeId, UnaryOp, Value};
 use quaject_esp_ir::typing::place_type;
 
-/// From, to, both included.
-pub(super) type Range = (i128, i128);
+/// Lower and upper bound, both included.
+pub(super) type Interval = (i128, i128);
 
-/// After so many rounds a parameter that still grows does so by leaps.
+/// After so many rounds a parameter that still grows is widened.
 const ROUNDS: usize = 4;
 
-/// Per value: its range; what no path computes has an empty one.
-pub(super) fn ranges(program: &Program, flow: &Flow<'_>, guards: &Guards) -> Vec<Range> {
-    let mut finder = Finder { program, flow, guards, known: vec![None; flow.body.values.len()] };
+/// Per value: its interval; that of its type if it is never computed.
+pub(super) fn ranges(program: &Program, layout: &CodeLayout<'_>, guards: &BranchFacts) -> Vec<Interval> {
+    let mut finder = IntervalSolver { program, layout, guards, known: vec![None; layout.body.values.len()] };
     let mut round = 0;
     while finder.round(round >= ROUNDS) {
         round += 1;
     }
-    let all =
-        |(index, range): (usize, Option<Range>)| range.unwrap_or_else(|| whole(program, flow.body.values[index].ty));
+    let all = |(index, range): (usize, Option<Interval>)| {
+        range.unwrap_or_else(|| type_interval(program, layout.body.values[index].ty))
+    };
     finder.known.clone().into_iter().enumerate().map(all).collect()
 }
 
-/// Every number that a register for this type holds.
-fn whole(program: &Program, ty: TypeId) -> Range {
+/// The interval of a type.
+fn type_interval(program: &Program, ty: TypeId) -> Interval {
     match width(program, ty) {
         Some(width) if width.boolean => (0, 1),
         Some(width) if width.signed => (-(1 << (width.bits - 1)), (1 << (width.bits - 1)) - 1),
@@ -35,41 +36,41 @@ fn whole(program: &Program, ty: TypeId) -> Range {
     }
 }
 
-struct Finder<'f, 'a> {
+struct IntervalSolver<'f, 'a> {
     program: &'f Program,
-    flow: &'f Flow<'a>,
-    guards: &'f Guards,
-    known: Vec<Option<Range>>,
+    layout: &'f CodeLayout<'a>,
+    guards: &'f BranchFacts,
+    known: Vec<Option<Interval>>,
 }
 
-impl Finder<'_, '_> {
-    /// Goes over all blocks once; whether a range has grown.
+impl IntervalSolver<'_, '_> {
+    /// Visits all blocks once; whether an interval has grown.
     fn round(&mut self, is_late: bool) -> bool {
         let mut grown = false;
-        for block in self.flow.order.clone() {
-            if self.flow.resumed[block.0 as usize] {
-                for parameter in &self.flow.body.blocks[block.0 as usize].parameters {
-                    grown |= self.widen(*parameter, whole(self.program, self.ty(*parameter)), false);
+        for block in self.layout.order.clone() {
+            if self.layout.is_entry[block.0 as usize] {
+                for parameter in &self.layout.body.blocks[block.0 as usize].parameters {
+                    grown |= self.widen(*parameter, type_interval(self.program, self.ty(*parameter)), false);
                 }
             }
-            for instruction in &self.flow.body.blocks[block.0 as usize].instructions {
+            for instruction in &self.layout.body.blocks[block.0 as usize].instructions {
                 if let Some(result) = instruction.result
                     && let Some(range) = self.result(&instruction.op, result, block)
                 {
                     grown |= self.widen(result, range, false);
                 }
             }
-            grown |= self.pass_on(block, is_late);
+            grown |= self.propagate_edges(block, is_late);
         }
         grown
     }
 
-    fn pass_on(&mut self, block: BlockId, is_late: bool) -> bool {
-        let body = self.flow.body;
+    fn propagate_edges(&mut self, block: BlockId, is_late: bool) -> bool {
+        let body = self.layout.body;
         let mut grown = false;
         for (to, arguments, _) in edges(body, block) {
             for (argument, parameter) in arguments.iter().zip(&body.blocks[to.0 as usize].parameters) {
-                if let Some(range) = self.narrowed(block, *argument) {
+                if let Some(range) = self.refined(block, *argument) {
                     grown |= self.widen(*parameter, range, is_late);
                 }
             }
@@ -77,23 +78,23 @@ impl Finder<'_, '_> {
         grown
     }
 
-    fn narrowed(&self, block: BlockId, value: Value) -> Option<Range> {
-        self.guards.narrow(block, value, &|value| self.known[value.0 as usize])
+    fn refined(&self, block: BlockId, value: Value) -> Option<Interval> {
+        self.guards.refine(block, value, &|value| self.known[value.0 as usize])
     }
 
     fn ty(&self, value: Value) -> TypeId {
-        self.flow.body.values[value.0 as usize].ty
+        self.layout.body.values[value.0 as usize].ty
     }
 
-    fn widen(&mut self, value: Value, range: Range, is_late: bool) -> bool {
-        let whole = whole(self.program, self.ty(value));
-        let range = if range.0 < whole.0 || range.1 > whole.1 { whole } else { range };
+    fn widen(&mut self, value: Value, range: Interval, is_late: bool) -> bool {
+        let all = type_interval(self.program, self.ty(value));
+        let range = if range.0 < all.0 || range.1 > all.1 { all } else { range };
         let joined = match self.known[value.0 as usize] {
             None => range,
             Some(known) if known.0 <= range.0 && range.1 <= known.1 => return false,
             Some(known) if is_late => {
-                let far = far((known.0.min(range.0), known.1.max(range.1)));
-                (far.0.max(whole.0), far.1.min(whole.1))
+                let wide = widened((known.0.min(range.0), known.1.max(range.1)));
+                (wide.0.max(all.0), wide.1.min(all.1))
             }
             Some(known) => (known.0.min(range.0), known.1.max(range.1)),
         };
@@ -101,10 +102,10 @@ impl Finder<'_, '_> {
         true
     }
 
-    /// The range of what an instruction computes; none while an operand has none.
-    fn result(&self, op: &Op, result: Value, block: BlockId) -> Option<Range> {
-        let known = |value: &Value| self.narrowed(block, *value);
-        let all = whole(self.program, self.ty(result));
+    /// The interval of the result of an instruction; none while an operand has none.
+    fn result(&self, op: &Op, result: Value, block: BlockId) -> Option<Interval> {
+        let known = |value: &Value| self.refined(block, *value);
+        let all = type_interval(self.program, self.ty(result));
         Some(match op {
             Op::Constant(value) => {
                 if all.0 <= *value && *value <= all.1 {
@@ -130,22 +131,22 @@ impl Finder<'_, '_> {
     }
 
     fn bound(&self, place: &Place) -> i128 {
-        match place_type(&self.program.types, self.flow.body, place).map(|ty| self.program.types.get(ty)) {
+        match place_type(&self.program.types, self.layout.body, place).map(|ty| self.program.types.get(ty)) {
             Some(Type::Bytes { bound }) => i128::from(*bound),
             Some(_) | None => i128::from(u32::MAX),
         }
     }
 }
 
-/// The next range at least as large whose ends are powers of two.
-fn far(range: Range) -> Range {
+/// The smallest interval around this one whose bounds are zero or powers of two.
+fn widened(range: Interval) -> Interval {
     const BITS: [u32; 9] = [3, 5, 8, 15, 16, 31, 32, 63, 64];
     let reach = |number: i128| BITS.iter().map(|bits| 1i128 << bits).find(|power| number < *power).unwrap_or(i128::MAX);
     let first = if range.0 >= 0 { 0 } else { -reach(-range.0 - 1) };
     (first, if range.1 < 0 { -1 } else { reach(range.1) - 1 })
 }
 
-fn binary(op: BinaryOp, a: Range, b: Range, all: Range) -> Range {
+fn binary(op: BinaryOp, a: Interval, b: Interval, all: Interval) -> Interval {
     let corners = |f: fn(i128, i128) -> i128| {
         let values = [f(a.0, b.0), f(a.0, b.1), f(a.1, b.0), f(a.1, b.1)];
         let least = values.iter().copied().fold(i128::MAX, i128::min);

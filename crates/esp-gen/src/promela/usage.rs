@@ -3,6 +3,7 @@
 
 use quaject_esp_ir::access::Access;
 use quaject_esp_ir::cfg::{Regions, edges, region_blocks, region_entries, successors};
+use quaject_esp_ir::dataflow::{all_blocks, solve_backward};
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::visit::bound_slots;
 use std::collections::{BTreeMap, BTreeSet};
@@ -196,18 +197,13 @@ impl Usage {
     }
 
     fn solve(&mut self, body: &Body) {
-        let mut changed = true;
-        while changed {
-            changed = false;
-            for index in (0..body.blocks.len()).rev() {
-                let mut live = Set::new();
-                self.walk(body, BlockId(index as u32), &mut live, &mut |_, _| {});
-                if live != self.live_in[index] {
-                    self.live_in[index] = live;
-                    changed = true;
-                }
-            }
-        }
+        solve_backward(body, &all_blocks(body), |block| {
+            let mut live = Set::new();
+            self.walk(body, block, &mut live, &mut |_, _| {});
+            let has_changed = live != self.live_in[block.0 as usize];
+            self.live_in[block.0 as usize] = live;
+            has_changed
+        });
     }
 
     /// Walks a block backwards; `define` is told of each variable defined and what is alive after that.

@@ -5,6 +5,7 @@ use super::counted::{Counted, counted};
 use crate::placement::MemberPlacement;
 use crate::refusal::Refusal;
 use quaject_esp_ir::cfg::{Regions, edges, successors};
+use quaject_esp_ir::dataflow::{all_blocks, solve_backward};
 use quaject_esp_ir::ir::{
     AltOrder, Base, BinaryOp, BlockId, Body, Boundary, Branch, ChannelId, Direction, Guard, Instruction, Op, Operand,
     Operation, Pattern, Payload, Place, ProcessId, Program, Site, SiteId, SlotId, Terminator, Type, TypeId, TypeTable,
@@ -500,54 +501,54 @@ fn ahead(body: &Body) -> Vec<FxHashSet<(ChannelId, Direction)>> {
         branches.filter_map(|branch| branch.operation.channel_end()).collect()
     });
     let mut ahead: Vec<FxHashSet<(ChannelId, Direction)>> = own.collect();
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for (index, block) in body.blocks.iter().enumerate().rev() {
-            let before = ahead[index].len();
-            for next in successors(&block.terminator, Regions::Include) {
-                let more = ahead[next.0 as usize].clone();
-                ahead[index].extend(more);
-            }
-            changed |= ahead[index].len() > before;
+    solve_backward(body, &all_blocks(body), |block| {
+        let index = block.0 as usize;
+        let before = ahead[index].len();
+        for next in successors(&body.blocks[index].terminator, Regions::Include) {
+            let more = ahead[next.0 as usize].clone();
+            ahead[index].extend(more);
         }
-    }
+        ahead[index].len() > before
+    });
     ahead
 }
 
 /// Per block, what is live at its start, and at the wait it ends in.
 fn liveness(body: &Body) -> (Vec<Live>, Vec<Option<Live>>) {
     let mut live = vec![Live::default(); body.blocks.len()];
-    let mut changed = true;
-    while changed {
-        changed = false;
-        for (index, block) in body.blocks.iter().enumerate().rev() {
-            let mut now = live_at_end(body, &live, &block.terminator);
-            for instruction in block.instructions.iter().rev() {
-                instruction.result.iter().for_each(|result| {
-                    now.values.remove(result);
-                });
-                let op = &instruction.op;
-                if let Some(slot) = whole_slot_written(op) {
-                    now.slots.remove(&slot);
-                }
-                op_values(op, &mut |value| {
-                    now.values.insert(*value);
-                });
-                let killed = whole_slot_written(op);
-                op_slots(op, &mut |slot| {
-                    if killed != Some(*slot) {
-                        now.slots.insert(*slot);
-                    }
-                });
-            }
-            changed |= live[index] != now;
-            live[index] = now;
-        }
-    }
+    solve_backward(body, &all_blocks(body), |block| {
+        let now = live_at_start(body, &live, block);
+        let has_changed = live[block.0 as usize] != now;
+        live[block.0 as usize] = now;
+        has_changed
+    });
     let ends = body.blocks.iter().map(|block| &block.terminator);
     let at_rest = ends.map(|end| end.as_wait().map(|_| live_at_end(body, &live, end))).collect();
     (live, at_rest)
+}
+
+fn live_at_start(body: &Body, live: &[Live], block: BlockId) -> Live {
+    let block = &body.blocks[block.0 as usize];
+    let mut now = live_at_end(body, live, &block.terminator);
+    for instruction in block.instructions.iter().rev() {
+        instruction.result.iter().for_each(|result| {
+            now.values.remove(result);
+        });
+        let op = &instruction.op;
+        let killed = whole_slot_written(op);
+        if let Some(slot) = killed {
+            now.slots.remove(&slot);
+        }
+        op_values(op, &mut |value| {
+            now.values.insert(*value);
+        });
+        op_slots(op, &mut |slot| {
+            if killed != Some(*slot) {
+                now.slots.insert(*slot);
+            }
+        });
+    }
+    now
 }
 
 /// The slot that an instruction writes as a whole without reading it.

@@ -1,52 +1,52 @@
-//! What becomes of each value: a constant in the instructions that use it, another name of a value, a comparison that a
-//! branch makes itself, or a register. Knows no machine.
+//! The form that each value takes in machine code: computed to a location of its own, an immediate operand, an alias of
+//! another value, or a comparison that is fused with its branch. Knows no machine.
 
-use super::flow::{Flow, op_uses, terminator_uses};
-use super::guards::Guards;
-use super::ranges::{Range, ranges};
+use super::branch_facts::BranchFacts;
+use super::code_layout::{CodeLayout, op_uses, terminator_uses};
+use super::ranges::{Interval, ranges};
 use quaject_esp_exec::native::{Width, width};
 use quaject_esp_ir::ir::{BinaryOp, Op, Program, Terminator, Value};
 
-/// What becomes of a value.
+/// The form of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Form {
-    /// It is computed to a register or cell of its own.
-    Own,
-    /// This number, as a register holds it.
+pub(super) enum ValueForm {
+    /// An instruction computes it to a register or cell of its own.
+    Computed,
+    /// A constant, as a register holds it: an immediate operand.
     Constant(i64),
-    /// The same bits as another value, which is kept as long.
-    Same(Value),
-    /// The low bits of another value; only memory that has no room for more receives it.
-    Low(Value),
-    /// The branch behind it compares.
-    Compared(BinaryOp, Value, Value),
+    /// The same bits as another value, which is kept live instead.
+    Alias(Value),
+    /// The low bits of another value. It is used only by stores of that width, which ignore the other bits.
+    Truncated(Value),
+    /// A comparison that the branch behind it makes.
+    FusedCompare(BinaryOp, Value, Value),
 }
 
 /// All values of a body.
-pub(super) struct Values {
-    pub(super) forms: Vec<Form>,
+pub(super) struct ValueForms {
+    pub(super) forms: Vec<ValueForm>,
     pub(super) widths: Vec<Width>,
-    pub(super) ranges: Vec<Range>,
+    pub(super) ranges: Vec<Interval>,
 }
 
-/// Who uses a value.
+/// How often a value is used.
 #[derive(Clone, Copy, Default)]
 struct Uses {
     all: u32,
     stored: u32,
 }
 
-impl Values {
-    pub(super) fn new(program: &Program, flow: &Flow<'_>, guards: &Guards) -> Values {
-        let body = flow.body;
+impl ValueForms {
+    pub(super) fn new(program: &Program, layout: &CodeLayout<'_>, guards: &BranchFacts) -> ValueForms {
+        let body = layout.body;
         let widths = body.values.iter().map(|value| width(program, value.ty).expect("values are scalars"));
-        let mut values = Values {
-            forms: vec![Form::Own; body.values.len()],
+        let mut values = ValueForms {
+            forms: vec![ValueForm::Computed; body.values.len()],
             widths: widths.collect(),
-            ranges: ranges(program, flow, guards),
+            ranges: ranges(program, layout, guards),
         };
-        let uses = count_uses(flow);
-        for block in &flow.order {
+        let uses = count_uses(layout);
+        for block in &layout.order {
             let block = &body.blocks[block.0 as usize];
             for instruction in &block.instructions {
                 if let Some(result) = instruction.result {
@@ -60,35 +60,35 @@ impl Values {
                 let defined = block.instructions.iter().rev().find(|i| i.result == Some(*condition));
                 if let Some(Op::Binary(op, a, b)) = defined.map(|instruction| &instruction.op)
                     && op.is_comparison()
-                    && after.map(|instruction| &instruction.op).all(never_leaves)
+                    && after.map(|instruction| &instruction.op).all(never_exits)
                 {
-                    values.forms[condition.0 as usize] = Form::Compared(*op, *a, *b);
+                    values.forms[condition.0 as usize] = ValueForm::FusedCompare(*op, *a, *b);
                 }
             }
         }
         values
     }
 
-    fn form(&self, op: &Op, result: Value, uses: Uses) -> Form {
+    fn form(&self, op: &Op, result: Value, uses: Uses) -> ValueForm {
         let to = self.widths[result.0 as usize];
         match op {
-            Op::Constant(value) => Form::Constant(wrap(to, *value as i64)),
+            Op::Constant(value) => ValueForm::Constant(wrap(to, *value as i64)),
             Op::Convert(value) => {
                 let from = self.widths[value.0 as usize];
                 if self.keeps_bits(*value, from, to) {
-                    Form::Same(*value)
+                    ValueForm::Alias(*value)
                 } else if !to.boolean && to.bits < 32 && from.bits <= 32 && uses.all == uses.stored {
-                    Form::Low(*value)
+                    ValueForm::Truncated(*value)
                 } else {
-                    Form::Own
+                    ValueForm::Computed
                 }
             }
-            _ => Form::Own,
+            _ => ValueForm::Computed,
         }
     }
 
-    /// Whether a register for the one type holds the other's bits too: 32 bits or less are extended to 32, and what is
-    /// above is not looked at.
+    /// Whether a register that holds the one type also holds the other: types of 32 bits or fewer are kept extended to
+    /// 32, and higher bits do not count.
     fn keeps_bits(&self, value: Value, from: Width, to: Width) -> bool {
         let range = self.ranges[value.0 as usize];
         if to.boolean {
@@ -102,19 +102,19 @@ impl Values {
     /// The value whose register holds this one's bits; none of constants and comparisons.
     pub(super) fn root(&self, value: Value) -> Option<Value> {
         match self.forms[value.0 as usize] {
-            Form::Own => Some(value),
-            Form::Constant(_) | Form::Compared(..) => None,
-            Form::Same(of) | Form::Low(of) => self.root(of),
+            ValueForm::Computed => Some(value),
+            ValueForm::Constant(_) | ValueForm::FusedCompare(..) => None,
+            ValueForm::Alias(of) | ValueForm::Truncated(of) => self.root(of),
         }
     }
 
     /// The number that a value always is, as a register holds it.
     pub(super) fn constant(&self, value: Value) -> Option<i64> {
         match self.forms[value.0 as usize] {
-            Form::Constant(number) => Some(number),
-            Form::Same(of) => self.constant(of).map(|number| wrap(self.widths[value.0 as usize], number)),
-            Form::Low(of) => self.constant(of).map(|number| wrap(self.widths[value.0 as usize], number)),
-            Form::Own | Form::Compared(..) => None,
+            ValueForm::Constant(number) => Some(number),
+            ValueForm::Alias(of) => self.constant(of).map(|number| wrap(self.widths[value.0 as usize], number)),
+            ValueForm::Truncated(of) => self.constant(of).map(|number| wrap(self.widths[value.0 as usize], number)),
+            ValueForm::Computed | ValueForm::FusedCompare(..) => None,
         }
     }
 
@@ -122,7 +122,7 @@ impl Values {
         self.widths[value.0 as usize]
     }
 
-    pub(super) fn range(&self, value: Value) -> Range {
+    pub(super) fn range(&self, value: Value) -> Interval {
         self.ranges[value.0 as usize]
     }
 }
@@ -136,8 +136,8 @@ pub(super) fn wrap(width: Width, value: i64) -> i64 {
     if width.signed { (value << shift) >> shift } else { (((value as u64) << shift) >> shift) as i64 }
 }
 
-/// Whether machine code for it never goes back to the interpreter.
-fn never_leaves(op: &Op) -> bool {
+/// Whether its machine code never exits to the interpreter.
+fn never_exits(op: &Op) -> bool {
     match op {
         Op::Constant(_) | Op::Mark(_) | Op::Test(..) | Op::Convert(_) => true,
         Op::Binary(op, ..) => op.is_comparison(),
@@ -145,10 +145,10 @@ fn never_leaves(op: &Op) -> bool {
     }
 }
 
-fn count_uses(flow: &Flow<'_>) -> Vec<Uses> {
-    let body = flow.body;
+fn count_uses(layout: &CodeLayout<'_>) -> Vec<Uses> {
+    let body = layout.body;
     let mut uses = vec![Uses::default(); body.values.len()];
-    for block in &flow.order {
+    for block in &layout.order {
         let code = &body.blocks[block.0 as usize];
         for instruction in &code.instructions {
             op_uses(&instruction.op).into_iter().for_each(|value| uses[value.0 as usize].all += 1);
@@ -157,7 +157,7 @@ fn count_uses(flow: &Flow<'_>) -> Vec<Uses> {
             }
         }
         terminator_uses(body, &code.terminator).into_iter().for_each(|value| uses[value.0 as usize].all += 1);
-        for (_, arguments, _) in super::flow::edges(body, *block) {
+        for (_, arguments, _) in super::code_layout::edges(body, *block) {
             arguments.iter().for_each(|value| uses[value.0 as usize].all += 1);
         }
     }

@@ -1,17 +1,17 @@
-//! Instructions that look into an instance's memory, as machine instructions: places become addresses, indices are
-//! compared unless their range shows that they are inside. Objects of pools are the interpreter's.
+//! Instructions that access an instance's memory: places become addresses, and indices are compared with lengths unless
+//! their interval shows that they are in bounds. Objects of pools are left to the interpreter.
 
-use super::allocate::Home;
+use super::allocate::MachineLocation;
+use super::arithmetic::Type;
+use super::branch_facts::BranchFact;
 use super::emit::{Emitter, Written, at};
-use super::guards::Guard;
-use super::operate::Type;
 use quaject_esp_exec::native::{Cell, Width, width};
 use quaject_esp_ir::ir::{self, Base, BinaryOp, Op, Place, Projection, TypeId, Value};
 use quaject_esp_ir::typing::place_type;
 use quaject_vcode::{Asm, Core, Extension, Machine};
 
-/// Values in memory up to this size are copied and cleared by instructions of their own.
-const MOST_INLINE: usize = 64;
+/// ValueForms in memory up to this size are copied and cleared by instructions of their own.
+const MAX_INLINE_BYTES: usize = 64;
 
 /// An address: a register, elements from it, and a distance from there.
 struct Address<R> {
@@ -38,16 +38,16 @@ impl<M: Machine> Emitter<'_, '_, M>
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float> + Extension,
 {
-    /// Writes an instruction that looks into memory.
-    pub(super) fn access(&mut self, op: &Op, result: Option<Value>) -> Written {
+    /// Emits an instruction that accesses memory.
+    pub(super) fn memory_instruction(&mut self, op: &Op, result: Option<Value>) -> Written {
         let written = match (op, result) {
             (Op::Load(place), Some(result)) => self.load(place, result),
             (Op::Store(place, value), _) => self.store(place, *value),
             (Op::Length(place), Some(result)) => match self.constant_string(place) {
                 Some(length) => {
-                    let d = self.target(result);
+                    let d = self.result_register(result);
                     self.set(Type::I, d, length as i64);
-                    self.finish(result, d);
+                    self.store_result(result, d);
                     Some(())
                 }
                 None => self.word(place, result),
@@ -65,59 +65,59 @@ where
     }
 
     fn type_of(&self, place: &Place) -> TypeId {
-        let types = &self.known.program.types;
-        place_type(types, self.known.flow.body, place).expect("the verifier types every place")
+        let types = &self.analyses.program.types;
+        place_type(types, self.analyses.layout.body, place).expect("the verifier types every place")
     }
 
-    /// The length of the one string in a slot, if the place is such a slot.
+    /// The length of a constant slot, if the place is one.
     fn constant_string(&self, place: &Place) -> Option<usize> {
         match place.base {
-            Base::Slot(slot) if place.path.is_empty() => self.known.constant_slots.string(slot).map(<[u8]>::len),
+            Base::Slot(slot) if place.path.is_empty() => self.analyses.constant_slots.string(slot).map(<[u8]>::len),
             Base::Slot(_) | Base::Object(_) => None,
         }
     }
 
-    fn memory(&mut self) -> M::Reg {
-        match self.homes.memory {
-            Home::Register(number) => self.register(number),
-            Home::Cell(cell) => {
+    fn memory_register(&mut self) -> M::Reg {
+        match self.locations.memory {
+            MachineLocation::Register(number) => self.register(number),
+            MachineLocation::Cell(cell) => {
                 let register = self.temporary();
                 self.asm.ldpi(register, self.frame, at(cell));
                 register
             }
-            Home::Nowhere => self.frame,
+            MachineLocation::None => self.frame,
         }
     }
 
-    /// The address of a place. None if it is the interpreter's; nothing that matters was written then.
+    /// The address of a place. None if the interpreter has to execute the access; nothing is emitted then that has effects.
     fn address(&mut self, place: &Place) -> Option<Address<M::Reg>> {
         let Base::Slot(slot) = place.base else { return None };
-        let base = self.memory();
-        let mut address = Address { base, index: None, distance: self.known.slots[slot.0 as usize] };
+        let base = self.memory_register();
+        let mut address = Address { base, index: None, distance: self.analyses.slots[slot.0 as usize] };
         let mut path = Place { base: place.base, path: Vec::new() };
         for step in &place.path {
             if matches!(step, Projection::Element(_) | Projection::Inside(_)) {
-                address = self.plain(address);
+                address = self.unscaled(address);
             }
             let ty = self.type_of(&path);
-            match (*step, self.known.program.types.get(ty)) {
+            match (*step, self.analyses.program.types.get(ty)) {
                 (Projection::Field(field), _) => {
-                    address.distance += self.known.extents.field(self.known.program, ty, field);
+                    address.distance += self.analyses.extents.field(self.analyses.program, ty, field);
                 }
                 (Projection::Payload(_), _) => address.distance += 4,
                 (Projection::Element(index) | Projection::Inside(index), ir::Type::Array { length, element }) => {
-                    let size = self.known.extents.size(*element);
+                    let size = self.analyses.extents.size(*element);
                     self.element(&mut address, index, *length as usize, size)?;
                 }
                 (Projection::Element(index) | Projection::Inside(index), _) => {
-                    let known = if path.path.is_empty() { self.known.constant_slots.string(slot) } else { None };
+                    let known = if path.path.is_empty() { self.analyses.constant_slots.string(slot) } else { None };
                     match known.map(<[u8]>::len) {
                         Some(length) => {
                             self.element(&mut address, index, length, 1)?;
                             address.distance += 4;
                         }
                         None if path.path.is_empty() && self.is_inside(slot, index) => {
-                            let register = self.read(index);
+                            let register = self.operand_register(index);
                             address.index = Some(Index { register, size: 1 });
                             address.distance += 4;
                         }
@@ -128,11 +128,11 @@ where
             path.path.push(*step);
         }
         // What is copied from there is in reach too.
-        (address.distance < i32::MAX as usize - MOST_INLINE).then_some(address)
+        (address.distance < i32::MAX as usize - MAX_INLINE_BYTES).then_some(address)
     }
 
     /// The address in a register and a distance.
-    fn plain(&mut self, Address { base, index, distance }: Address<M::Reg>) -> Address<M::Reg> {
+    fn unscaled(&mut self, Address { base, index, distance }: Address<M::Reg>) -> Address<M::Reg> {
         let Some(Index { register, size }) = index else { return Address { base, index, distance } };
         let sum = self.temporary();
         match size {
@@ -150,23 +150,23 @@ where
     }
 
     /// Likewise the address of a place.
-    fn plain_address(&mut self, place: &Place) -> Option<Address<M::Reg>> {
+    fn unscaled_address(&mut self, place: &Place) -> Option<Address<M::Reg>> {
         let address = self.address(place)?;
-        Some(self.plain(address))
+        Some(self.unscaled(address))
     }
 
     fn element(&mut self, address: &mut Address<M::Reg>, index: Value, length: usize, size: usize) -> Option<()> {
-        if let Some(number) = self.known.values.constant(index) {
+        if let Some(number) = self.analyses.values.constant(index) {
             let number = usize::try_from(number).ok().filter(|number| *number < length)?;
             address.distance += number * size;
             return Some(());
         }
         let bound = i32::try_from(length).ok().filter(|length| *length > 0)?;
-        let register = self.read(index);
+        let register = self.operand_register(index);
         let range = self.range(index);
         if range.0 < 0 || range.1 >= length as i128 {
-            let out = self.exit();
-            match self.known.values.width(index).bits {
+            let out = self.exit_label();
+            match self.analyses.values.width(index).bits {
                 64 => self.asm.bgeuli(register, bound as u64, out),
                 _ => self.asm.bgeui(register, bound as u32, out),
             }
@@ -175,30 +175,30 @@ where
         Some(())
     }
 
-    /// Whether a branch has compared the index with the length of the slot.
+    /// Whether a branch has shown the index to be below the length of the slot.
     fn is_inside(&self, slot: ir::SlotId, index: Value) -> bool {
-        let block = self.known.flow.points[self.point].0;
-        let is_below = |guard: Guard| {
-            guard.op == BinaryOp::Less && guard.a == index && self.known.lengths.is_length(slot, guard.b)
+        let block = self.analyses.layout.points[self.point].0;
+        let is_below = |guard: BranchFact| {
+            guard.op == BinaryOp::Less && guard.a == index && self.analyses.lengths.is_length(slot, guard.b)
         };
-        self.known.values.constant(index).is_none()
+        self.analyses.values.constant(index).is_none()
             && self.range(index).0 >= 0
-            && self.known.guards.of(block).any(is_below)
+            && self.analyses.guards.of(block).any(is_below)
     }
 
     fn byte(&mut self, address: &mut Address<M::Reg>, index: Value) -> Option<()> {
         let distance = i32::try_from(address.distance).ok()?;
-        let out = self.exit();
+        let out = self.exit_label();
         let length = self.temporary();
         self.asm.ldui(length, address.base, distance);
-        if let Some(number) = self.known.values.constant(index) {
+        if let Some(number) = self.analyses.values.constant(index) {
             let number = u32::try_from(number).ok().filter(|number| *number < i32::MAX as u32)?;
             self.asm.bleui(length, number, out);
             address.distance += 4 + number as usize;
             return Some(());
         }
-        let register = self.read(index);
-        match self.known.values.width(index).bits {
+        let register = self.operand_register(index);
+        match self.analyses.values.width(index).bits {
             64 => self.asm.bgeul(register, length, out),
             _ => self.asm.bgeu(register, length, out),
         }
@@ -208,11 +208,11 @@ where
     }
 
     fn load(&mut self, place: &Place, result: Value) -> Option<()> {
-        let Width { bits, signed, .. } = self.known.values.width(result);
+        let Width { bits, signed, .. } = self.analyses.values.width(result);
         let address = self.address(place)?;
         if let Some(index) = address.of_element(bits as usize / 8) {
             let (base, distance) = (address.base, address.distance as i32);
-            let d = self.target(result);
+            let d = self.result_register(result);
             match (bits, signed) {
                 (8, true) => self.asm.ldxc(d, base, index, distance),
                 (8, false) => self.asm.ldxuc(d, base, index, distance),
@@ -222,12 +222,12 @@ where
                 (32, false) => self.asm.ldxu(d, base, index, distance),
                 (_, _) => self.asm.ldxl(d, base, index, distance),
             }
-            self.finish(result, d);
+            self.store_result(result, d);
             return Some(());
         }
-        let Address { base, distance, .. } = self.plain(address);
+        let Address { base, distance, .. } = self.unscaled(address);
         let distance = distance as i32;
-        let d = self.target(result);
+        let d = self.result_register(result);
         match (bits, signed) {
             (8, true) => self.asm.ldci(d, base, distance),
             (8, false) => self.asm.lduci(d, base, distance),
@@ -237,16 +237,16 @@ where
             (32, false) => self.asm.ldui(d, base, distance),
             (_, _) => self.asm.ldli(d, base, distance),
         }
-        self.finish(result, d);
+        self.store_result(result, d);
         Some(())
     }
 
     fn store(&mut self, place: &Place, value: Value) -> Option<()> {
-        let bytes = width(self.known.program, self.type_of(place))?.bits as usize / 8;
+        let bytes = width(self.analyses.program, self.type_of(place))?.bits as usize / 8;
         let address = self.address(place)?;
         if let Some(index) = address.of_element(bytes) {
             let (base, distance) = (address.base, address.distance as i32);
-            let s = self.read(value);
+            let s = self.operand_register(value);
             match bytes {
                 1 => self.asm.stxuc(s, base, index, distance),
                 2 => self.asm.stxus(s, base, index, distance),
@@ -255,8 +255,8 @@ where
             }
             return Some(());
         }
-        let Address { base, distance, .. } = self.plain(address);
-        let s = self.read(value);
+        let Address { base, distance, .. } = self.unscaled(address);
+        let s = self.operand_register(value);
         self.store_bytes(s, base, distance as i32, bytes);
         Some(())
     }
@@ -281,23 +281,23 @@ where
 
     /// A length or tag.
     fn word(&mut self, place: &Place, result: Value) -> Option<()> {
-        let Address { base, distance, .. } = self.plain_address(place)?;
-        let d = self.target(result);
+        let Address { base, distance, .. } = self.unscaled_address(place)?;
+        let d = self.result_register(result);
         self.asm.ldui(d, base, distance as i32);
-        self.finish(result, d);
+        self.store_result(result, d);
         Some(())
     }
 
     fn copy_value(&mut self, to: &Place, from: &Place) -> Option<()> {
         let ty = self.type_of(to);
-        let size = self.known.extents.size(ty);
-        if ty != self.type_of(from) || size > MOST_INLINE {
+        let size = self.analyses.extents.size(ty);
+        if ty != self.type_of(from) || size > MAX_INLINE_BYTES {
             return None;
         }
-        let source = self.plain_address(from)?;
-        let target = self.plain_address(to)?;
+        let source = self.unscaled_address(from)?;
+        let target = self.unscaled_address(to)?;
         let register = self.temporary();
-        for (offset, bytes) in pieces(size) {
+        for (offset, bytes) in chunks(size) {
             self.load_bytes(register, source.base, (source.distance + offset) as i32, bytes);
             self.store_bytes(register, target.base, (target.distance + offset) as i32, bytes);
         }
@@ -314,13 +314,13 @@ where
         self.set_content(place, &content)
     }
 
-    /// Writes these bytes, and zeros behind them.
+    /// Stores these bytes, and zeros behind them.
     fn set_content(&mut self, place: &Place, content: &[u8]) -> Option<()> {
-        let size = self.known.extents.size(self.type_of(place));
-        if size > MOST_INLINE {
+        let size = self.analyses.extents.size(self.type_of(place));
+        if size > MAX_INLINE_BYTES {
             return None;
         }
-        let Address { base, distance, .. } = self.plain_address(place)?;
+        let Address { base, distance, .. } = self.unscaled_address(place)?;
         let register = self.temporary();
         let mut content = content.to_vec();
         content.resize(size, 0);
@@ -330,7 +330,7 @@ where
 
     fn write_content(&mut self, register: M::Reg, base: M::Reg, distance: usize, content: &[u8]) {
         let mut held = None;
-        for (offset, bytes) in pieces(content.len()) {
+        for (offset, bytes) in chunks(content.len()) {
             let mut number = [0u8; 8];
             number[..bytes].copy_from_slice(&content[offset..offset + bytes]);
             let number = i64::from_le_bytes(number);
@@ -342,26 +342,26 @@ where
         }
     }
 
-    /// Writes the strings of the slots that only ever hold one, on the way in to a block.
+    /// Initialises the constant slots, at an entry.
     pub(super) fn fill_constant_slots(&mut self) {
-        let strings = &self.known.constant_slots.strings;
+        let strings = &self.analyses.constant_slots.strings;
         if strings.iter().all(|string| string.is_none()) {
             return;
         }
         let (memory, register) = (self.register(0), self.register(1));
-        let count = self.known.flow.body.values.len();
+        let count = self.analyses.layout.body.values.len();
         self.asm.ldpi(memory, self.frame, at(Cell::Memory.index(count)));
         for (slot, string) in strings.iter().enumerate() {
             let Some(string) = string else { continue };
             let mut content = (string.len() as u32).to_le_bytes().to_vec();
             content.extend(string);
-            self.write_content(register, memory, self.known.slots[slot], &content);
+            self.write_content(register, memory, self.analyses.slots[slot], &content);
         }
     }
 }
 
-/// A size as pieces that one instruction loads or stores: offset and size of each.
-fn pieces(size: usize) -> impl Iterator<Item = (usize, usize)> {
+/// A size as chunks that one instruction loads or stores: offset and size of each.
+fn chunks(size: usize) -> impl Iterator<Item = (usize, usize)> {
     let mut offset = 0;
     std::iter::from_fn(move || {
         let bytes = [8, 4, 2, 1].into_iter().find(|bytes| offset + bytes <= size)?;

@@ -1,49 +1,49 @@
-//! What comparisons say about values where a branch has made them: inside of `if i < n`, `i` is below `n`. Where `n` is
-//! the length of a slot that does not change meanwhile, an index `i` needs no comparison of its own.
+//! Facts that branches establish: in the block behind `if i < n`, `i` is below `n`. Where `n` is the length of a slot that
+//! does not change meanwhile, an index `i` needs no bounds check of its own.
 
-use super::flow::{Flow, edges};
-use super::live::Live;
-use super::ranges::Range;
+use super::code_layout::{CodeLayout, edges};
+use super::liveness::Liveness;
+use super::ranges::Interval;
 use quaject_esp_ir::cfg::{region_blocks, region_entries};
 use quaject_esp_ir::ir::{Base, BinaryOp, BlockId, Op, SlotId, Terminator, Value};
 use quaject_esp_ir::visit::{block_slots, op_slots, terminator_slots};
 
 /// A comparison that holds.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Guard {
+pub(super) struct BranchFact {
     pub(super) op: BinaryOp,
     pub(super) a: Value,
     pub(super) b: Value,
 }
 
-/// Per block with one predecessor: that one, and what its branch says.
-pub(super) struct Guards {
-    above: Vec<Option<(BlockId, Option<Guard>)>>,
+/// Per block with one predecessor: that block, and the comparison that holds on the edge.
+pub(super) struct BranchFacts {
+    above: Vec<Option<(BlockId, Option<BranchFact>)>>,
 }
 
-/// How many blocks up guards are looked for.
+/// How many predecessors are searched.
 const DEPTH: usize = 8;
 
-impl Guards {
-    pub(super) fn new(flow: &Flow<'_>) -> Guards {
-        let count = flow.body.blocks.len();
+impl BranchFacts {
+    pub(super) fn new(layout: &CodeLayout<'_>) -> BranchFacts {
+        let count = layout.body.blocks.len();
         let (mut above, mut edges_into) = (vec![None; count], vec![0; count]);
-        for block in &flow.order {
-            for (index, (to, _, _)) in edges(flow.body, *block).into_iter().enumerate() {
+        for block in &layout.order {
+            for (index, (to, _, _)) in edges(layout.body, *block).into_iter().enumerate() {
                 edges_into[to.0 as usize] += 1;
-                above[to.0 as usize] = Some((*block, guard(flow, *block, index == 0)));
+                above[to.0 as usize] = Some((*block, guard(layout, *block, index == 0)));
             }
         }
         for (index, above) in above.iter_mut().enumerate() {
-            if edges_into[index] != 1 || flow.resumed[index] {
+            if edges_into[index] != 1 || layout.is_entry[index] {
                 *above = None;
             }
         }
-        Guards { above }
+        BranchFacts { above }
     }
 
-    /// What holds in a block, nearest first.
-    pub(super) fn of(&self, block: BlockId) -> impl Iterator<Item = Guard> + '_ {
+    /// The comparisons that hold in a block, nearest first.
+    pub(super) fn of(&self, block: BlockId) -> impl Iterator<Item = BranchFact> + '_ {
         let mut next = Some(block);
         let step = move || {
             let (above, guard) = self.above[next?.0 as usize]?;
@@ -53,13 +53,18 @@ impl Guards {
         std::iter::from_fn(step).take(DEPTH).flatten()
     }
 
-    /// The range of a value in a block, when these are the ranges everywhere.
-    pub(super) fn narrow(&self, block: BlockId, value: Value, known: &dyn Fn(Value) -> Option<Range>) -> Option<Range> {
+    /// The interval of a value in a block, given the intervals that hold everywhere.
+    pub(super) fn refine(
+        &self,
+        block: BlockId,
+        value: Value,
+        known: &dyn Fn(Value) -> Option<Interval>,
+    ) -> Option<Interval> {
         let mut range = known(value)?;
-        for Guard { op, a, b } in self.of(block) {
+        for BranchFact { op, a, b } in self.of(block) {
             let (op, other) = match (a == value, b == value) {
                 (true, false) => (op, b),
-                (false, true) => (super::operate::mirrored(op), a),
+                (false, true) => (super::arithmetic::mirrored(op), a),
                 (true, true) | (false, false) => continue,
             };
             let Some(other) = known(other) else { continue };
@@ -71,7 +76,7 @@ impl Guards {
                 BinaryOp::Equal => (range.0.max(other.0), range.1.min(other.1)),
                 _ => range,
             };
-            // An empty range is that of code that is never reached.
+            // An empty interval is that of unreachable code.
             if bound.0 <= bound.1 {
                 range = bound;
             }
@@ -80,33 +85,33 @@ impl Guards {
     }
 }
 
-/// What the branch at the end of a block says on one of its edges.
-fn guard(flow: &Flow<'_>, block: BlockId, is_then: bool) -> Option<Guard> {
-    let code = &flow.body.blocks[block.0 as usize];
+/// The comparison that holds on one of the edges of a branch.
+fn guard(layout: &CodeLayout<'_>, block: BlockId, is_then: bool) -> Option<BranchFact> {
+    let code = &layout.body.blocks[block.0 as usize];
     let Terminator::Branch { condition, .. } = &code.terminator else { return None };
     let defined = code.instructions.iter().rev().find(|instruction| instruction.result == Some(*condition))?;
     match defined.op {
         Op::Binary(op, a, b) if op.is_comparison() => {
-            Some(Guard { op: if is_then { op } else { super::emit::inverse(op) }, a, b })
+            Some(BranchFact { op: if is_then { op } else { super::emit::inverse(op) }, a, b })
         }
         _ => None,
     }
 }
 
-/// Per slot: the values that are its length wherever they matter; none if it may change while they do.
-pub(super) struct Lengths {
+/// Per slot: the values that equal its length wherever they are live; none if the length may change meanwhile.
+pub(super) struct SlotLengths {
     of: Vec<Vec<bool>>,
 }
 
-impl Lengths {
-    pub(super) fn new(flow: &Flow<'_>, live: &Live) -> Lengths {
-        let count = flow.body.values.len();
-        let slots = flow.body.slots.len() as u32;
-        let changed = changed_slots(flow);
+impl SlotLengths {
+    pub(super) fn new(layout: &CodeLayout<'_>, live: &Liveness) -> SlotLengths {
+        let count = layout.body.values.len();
+        let slots = layout.body.slots.len() as u32;
+        let changed = changed_slots(layout);
         let of = (0..slots)
             .map(SlotId)
-            .map(|slot| if changed[slot.0 as usize] { vec![false; count] } else { lengths(flow, live, slot) });
-        Lengths { of: of.collect() }
+            .map(|slot| if changed[slot.0 as usize] { vec![false; count] } else { lengths(layout, live, slot) });
+        SlotLengths { of: of.collect() }
     }
 
     pub(super) fn is_length(&self, slot: SlotId, value: Value) -> bool {
@@ -114,11 +119,11 @@ impl Lengths {
     }
 }
 
-/// Slots that anything but a wait's pattern may write.
-fn changed_slots(flow: &Flow<'_>) -> Vec<bool> {
-    let mut changed = vec![false; flow.body.slots.len()];
-    for block in &flow.order {
-        let code = &flow.body.blocks[block.0 as usize];
+/// The slots that instructions or regions may write; what patterns of waits bind does not count.
+fn changed_slots(layout: &CodeLayout<'_>) -> Vec<bool> {
+    let mut changed = vec![false; layout.body.slots.len()];
+    for block in &layout.order {
+        let code = &layout.body.blocks[block.0 as usize];
         for instruction in &code.instructions {
             match &instruction.op {
                 Op::Load(_) | Op::Length(_) => {}
@@ -126,21 +131,21 @@ fn changed_slots(flow: &Flow<'_>) -> Vec<bool> {
             }
         }
         if let Terminator::Wait(wait) = &code.terminator {
-            for region in region_entries(wait).into_iter().flat_map(|entry| region_blocks(flow.body, entry)) {
-                block_slots(&flow.body.blocks[region.0 as usize], &mut |slot| changed[slot.0 as usize] = true);
+            for region in region_entries(wait).into_iter().flat_map(|entry| region_blocks(layout.body, entry)) {
+                block_slots(&layout.body.blocks[region.0 as usize], &mut |slot| changed[slot.0 as usize] = true);
             }
         }
     }
     changed
 }
 
-fn lengths(flow: &Flow<'_>, live: &Live, slot: SlotId) -> Vec<bool> {
-    let body = flow.body;
+fn lengths(layout: &CodeLayout<'_>, live: &Liveness, slot: SlotId) -> Vec<bool> {
+    let body = layout.body;
     let mut is_length = vec![false; body.values.len()];
     let mut any = false;
-    for block in &flow.order {
+    for block in &layout.order {
         let code = &body.blocks[block.0 as usize];
-        if !flow.resumed[block.0 as usize] {
+        if !layout.is_entry[block.0 as usize] {
             code.parameters.iter().for_each(|parameter| is_length[parameter.0 as usize] = true);
         }
         for instruction in &code.instructions {
@@ -159,7 +164,7 @@ fn lengths(flow: &Flow<'_>, live: &Live, slot: SlotId) -> Vec<bool> {
     let mut changed = true;
     while changed {
         changed = false;
-        for block in &flow.order {
+        for block in &layout.order {
             for (to, arguments, _) in edges(body, *block) {
                 for (argument, parameter) in arguments.iter().zip(&body.blocks[to.0 as usize].parameters) {
                     if !is_length[argument.0 as usize] && is_length[parameter.0 as usize] {
@@ -170,12 +175,12 @@ fn lengths(flow: &Flow<'_>, live: &Live, slot: SlotId) -> Vec<bool> {
             }
         }
     }
-    // A message that is received into the slot makes old lengths wrong.
-    for block in &flow.order {
+    // A message that is received into the slot invalidates lengths that are live across the wait.
+    for block in &layout.order {
         let terminator = &body.blocks[block.0 as usize].terminator;
         let mut binds = false;
         terminator_slots(terminator, &mut |named| binds |= *named == slot);
-        let point = flow.points_of(*block).end - 1;
+        let point = layout.points_of(*block).end - 1;
         if binds && live.before(point).any(|value| is_length[value.0 as usize]) {
             return vec![false; body.values.len()];
         }

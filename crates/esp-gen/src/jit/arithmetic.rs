@@ -1,15 +1,15 @@
-//! Arithmetic, comparisons and conversions as machine instructions. A number of less than 32 bits is kept extended to
-//! 32; of 32 bits, nobody looks above; so one that is not negative also is a number of 64 bits.
+//! Arithmetic, comparisons and conversions. A number of fewer than 32 bits is kept extended to 32 in its register; bits
+//! above 32 of a shorter number are undefined, but a number that is known not to be negative is also one of 64 bits.
 
 use super::emit::{Emitter, Written, at};
-use super::values::{Form, wrap};
+use super::value_forms::{ValueForm, wrap};
 use crate::Checks;
 use quaject_esp_exec::native::{Cell, Width};
 use quaject_esp_ir::ir::{BinaryOp, Instruction, Op, Operand, UnaryOp, Value};
 use quaject_esp_ir::typing::{is_boxed, operand_type};
 use quaject_vcode::{Asm, Core, Extension, Label, Machine};
 
-/// How machine instructions see a number.
+/// The operand type of a machine instruction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Type {
     I,
@@ -36,7 +36,7 @@ impl Type {
     }
 }
 
-/// Calls the instruction of the type at hand.
+/// Emits the form of an instruction for the operand type.
 macro_rules! by_type {
     ($emitter:expr, $ty:expr, [$i:ident $u:ident $l:ident $ul:ident], $($operand:expr),*) => {
         match $ty {
@@ -48,7 +48,7 @@ macro_rules! by_type {
     };
 }
 
-/// Calls the instruction of the type at hand with a constant.
+/// Emits the immediate form of an instruction for the operand type.
 macro_rules! by_type_constant {
     ($emitter:expr, $ty:expr, [$i:ident $u:ident $l:ident $ul:ident], $d:expr, $s:expr, $number:expr) => {
         match $ty {
@@ -60,7 +60,7 @@ macro_rules! by_type_constant {
     };
 }
 
-/// Calls the branch of the type at hand with a constant.
+/// Emits a branch that compares with an immediate operand.
 macro_rules! branch_constant {
     ($emitter:expr, $ty:expr, [$i:ident $u:ident $l:ident $ul:ident], $s:expr, $number:expr, $label:expr) => {
         match $ty {
@@ -76,13 +76,16 @@ impl<M: Machine> Emitter<'_, '_, M>
 where
     for<'x> Asm<'x, M>: Core<Reg = M::Reg, Float = M::Float> + Extension,
 {
-    /// Writes one instruction.
+    /// Emits one instruction.
     pub(super) fn instruction(&mut self, instruction: &Instruction) -> Written {
         let result = instruction.result;
         if let Some(result) = result {
-            match self.known.values.forms[result.0 as usize] {
-                Form::Own => {}
-                Form::Constant(_) | Form::Same(_) | Form::Low(_) | Form::Compared(..) => return Written::All,
+            match self.analyses.values.forms[result.0 as usize] {
+                ValueForm::Computed => {}
+                ValueForm::Constant(_)
+                | ValueForm::Alias(_)
+                | ValueForm::Truncated(_)
+                | ValueForm::FusedCompare(..) => return Written::All,
             }
         }
         match (&instruction.op, result) {
@@ -96,15 +99,15 @@ where
             (Op::Binary(op, a, b), Some(result)) => self.binary(*op, result, *a, *b),
             (Op::Convert(value), Some(result)) => self.convert(result, *value),
             (Op::OwnId, Some(result)) => {
-                let register = self.target(result);
-                let count = self.known.flow.body.values.len();
+                let register = self.result_register(result);
+                let count = self.analyses.layout.body.values.len();
                 self.asm.ldui(register, self.frame, at(Cell::Own.index(count)));
-                self.finish(result, register);
+                self.store_result(result, register);
                 Written::All
             }
             (Op::Equal(Operand::Value(a), Operand::Value(b)), Some(result)) => {
-                let types = &self.known.program.types;
-                let ty = operand_type(types, self.known.flow.body, &Operand::Value(*a));
+                let types = &self.analyses.program.types;
+                let ty = operand_type(types, self.analyses.layout.body, &Operand::Value(*a));
                 // Objects are compared by content.
                 if ty.is_none_or(|ty| is_boxed(types, ty)) {
                     return Written::Nothing;
@@ -112,7 +115,7 @@ where
                 self.binary(BinaryOp::Equal, result, *a, *b)
             }
             (Op::Mark(_) | Op::Test(..), _) => Written::All,
-            (op, result) => self.access(op, result),
+            (op, result) => self.memory_instruction(op, result),
         }
     }
 
@@ -125,7 +128,7 @@ where
     }
 
     /// Keeps the low bits of a number of at most 32.
-    pub(super) fn cut(&mut self, width: Width, d: M::Reg, s: M::Reg) {
+    pub(super) fn truncate(&mut self, width: Width, d: M::Reg, s: M::Reg) {
         match (width.bits, width.signed) {
             (8 | 16, false) => self.asm.andui(d, s, (1 << width.bits) - 1),
             (8 | 16, true) => {
@@ -139,14 +142,14 @@ where
     }
 
     fn unary(&mut self, op: UnaryOp, result: Value, value: Value) -> Written {
-        let width = self.known.values.width(result);
+        let width = self.analyses.values.width(result);
         let ty = Type::of(width);
         let fits = self.is_exact(result, (-self.range(value).1, -self.range(value).0));
-        if op == UnaryOp::Negate && width.signed && self.known.checks == Checks::Overflow && !fits {
+        if op == UnaryOp::Negate && width.signed && self.analyses.checks == Checks::Overflow && !fits {
             return Written::Nothing;
         }
-        let s = self.read(value);
-        let d = self.target(result);
+        let s = self.operand_register(value);
+        let d = self.result_register(result);
         match op {
             UnaryOp::Not => self.asm.noti(d, s),
             UnaryOp::Complement => by_type!(self, ty, [comi comu coml comul], d, s),
@@ -154,21 +157,21 @@ where
         }
         match op {
             UnaryOp::Not => {}
-            UnaryOp::Complement | UnaryOp::Negate => self.cut(width, d, d),
+            UnaryOp::Complement | UnaryOp::Negate => self.truncate(width, d, d),
         }
-        self.finish(result, d);
+        self.store_result(result, d);
         Written::All
     }
 
     /// Whether every number of this range is one of the value's type.
     fn is_exact(&self, value: Value, range: (i128, i128)) -> bool {
-        let width = self.known.values.width(value);
+        let width = self.analyses.values.width(value);
         let most = 1i128 << (width.bits - u32::from(width.signed));
         range.1 < most && range.0 >= if width.signed { -most } else { 0 }
     }
 
     fn binary(&mut self, op: BinaryOp, result: Value, a: Value, b: Value) -> Written {
-        let values = self.known.values;
+        let values = self.analyses.values;
         let width = values.width(a);
         let ty = Type::of(width);
         if op.is_comparison() {
@@ -187,25 +190,25 @@ where
             _ => (0, 0),
         };
         let fits = self.is_exact(result, exact);
-        if !fits && width.signed && self.known.checks == Checks::Overflow {
-            return if ty.is_long() { Written::Nothing } else { self.checked(op, result, a, b) };
+        if !fits && width.signed && self.analyses.checks == Checks::Overflow {
+            return if ty.is_long() { Written::Nothing } else { self.overflow_checked(op, result, a, b) };
         }
         let (a, b) = match (values.constant(a), op) {
             (Some(_), BinaryOp::Subtract) => (a, b),
             (Some(_), _) => (b, a),
             (None, _) => (a, b),
         };
-        let s = self.read(a);
+        let s = self.operand_register(a);
         match values.constant(b) {
             Some(number) => {
-                let d = self.target(result);
+                let d = self.result_register(result);
                 self.with_constant(op, ty, d, s, number);
-                self.cut_unless(fits, width, d);
-                self.finish(result, d);
+                self.truncate_unless(fits, width, d);
+                self.store_result(result, d);
             }
             None => {
-                let t = self.read(b);
-                let d = self.target(result);
+                let t = self.operand_register(b);
+                let d = self.result_register(result);
                 match op {
                     BinaryOp::Add => by_type!(self, ty, [addi addu addl addul], d, s, t),
                     BinaryOp::Subtract => by_type!(self, ty, [subi subu subl subul], d, s, t),
@@ -214,16 +217,16 @@ where
                     BinaryOp::BitOr => by_type!(self, ty, [ori oru orl orul], d, s, t),
                     _ => by_type!(self, ty, [xori xoru xorl xorul], d, s, t),
                 }
-                self.cut_unless(fits, width, d);
-                self.finish(result, d);
+                self.truncate_unless(fits, width, d);
+                self.store_result(result, d);
             }
         }
         Written::All
     }
 
-    fn cut_unless(&mut self, fits: bool, width: Width, d: M::Reg) {
+    fn truncate_unless(&mut self, fits: bool, width: Width, d: M::Reg) {
         if !fits && !width.boolean {
-            self.cut(width, d, d);
+            self.truncate(width, d, d);
         }
     }
 
@@ -238,11 +241,11 @@ where
         }
     }
 
-    /// Signed arithmetic of at most 32 bits, done in 64; the interpreter tells of an overflow.
-    fn checked(&mut self, op: BinaryOp, result: Value, a: Value, b: Value) -> Written {
-        let shift = i64::from(64 - self.known.values.width(result).bits);
-        let out = self.exit();
-        let (s, t) = (self.read(a), self.read(b));
+    /// Signed arithmetic of at most 32 bits, done in 64; on overflow the code exits to the interpreter, which reports it.
+    fn overflow_checked(&mut self, op: BinaryOp, result: Value, a: Value, b: Value) -> Written {
+        let shift = i64::from(64 - self.analyses.values.width(result).bits);
+        let out = self.exit_label();
+        let (s, t) = (self.operand_register(a), self.operand_register(b));
         let (exact, other) = (self.temporary(), self.temporary());
         self.asm.cvi2l(exact, s);
         self.asm.cvi2l(other, t);
@@ -254,35 +257,35 @@ where
         self.asm.lshli(other, exact, shift);
         self.asm.rshli(other, other, shift);
         self.asm.bnel(exact, other, out);
-        let d = self.target(result);
+        let d = self.result_register(result);
         self.asm.movl(d, exact);
-        self.finish(result, d);
+        self.store_result(result, d);
         Written::All
     }
 
     fn compare(&mut self, op: BinaryOp, result: Value, a: Value, b: Value) -> Written {
         let (yes, done) = (self.asm.label(), self.asm.label());
         self.branch(op, a, b, yes);
-        let d = self.target(result);
+        let d = self.result_register(result);
         self.asm.setu(d, 0);
         self.asm.j(done);
         self.asm.bind(yes);
         self.asm.setu(d, 1);
         self.asm.bind(done);
-        self.finish(result, d);
+        self.store_result(result, d);
         Written::All
     }
 
     /// Branches if the comparison holds.
     pub(super) fn branch(&mut self, op: BinaryOp, a: Value, b: Value, label: Label) {
-        let values = self.known.values;
+        let values = self.analyses.values;
         let ty = Type::of(values.width(a));
         let (op, a, b) = if values.constant(a).is_some() { (mirrored(op), b, a) } else { (op, a, b) };
-        let s = self.read(a);
+        let s = self.operand_register(a);
         match values.constant(b) {
             Some(number) => self.branch_constant(op, ty, s, number, label),
             None => {
-                let t = self.read(b);
+                let t = self.operand_register(b);
                 match op {
                     BinaryOp::Equal => by_type!(self, ty, [beqi bequ beql bequl], s, t, label),
                     BinaryOp::NotEqual => by_type!(self, ty, [bnei bneu bnel bneul], s, t, label),
@@ -306,30 +309,30 @@ where
         }
     }
 
-    /// Division by zero and by minus one are the interpreter's: the one faults, the other may overflow.
+    /// Division. The interpreter divides by zero, which faults, and by minus one, which may overflow.
     fn divide(&mut self, op: BinaryOp, result: Value, a: Value, b: Value) -> Written {
-        let values = self.known.values;
+        let values = self.analyses.values;
         let width = values.width(a);
         let ty = Type::of(width);
         let divisor = values.constant(b);
         match divisor {
             Some(0 | -1) => return Written::Nothing,
             Some(number) if number > 0 && number & (number - 1) == 0 && self.range(a).0 >= 0 => {
-                let s = self.read(a);
-                let d = self.target(result);
+                let s = self.operand_register(a);
+                let d = self.result_register(result);
                 if op == BinaryOp::Divide {
                     let shift = i64::from(number.trailing_zeros());
                     by_type_constant!(self, ty, [rshii rshui rshli rshuli], d, s, shift);
                 } else {
                     self.with_constant(BinaryOp::BitAnd, ty, d, s, number - 1);
                 }
-                self.finish(result, d);
+                self.store_result(result, d);
                 return Written::All;
             }
             Some(_) => {}
             None => {
-                let out = self.exit();
-                let t = self.read(b);
+                let out = self.exit_label();
+                let t = self.operand_register(b);
                 self.branch_constant(BinaryOp::Equal, ty, t, 0, out);
                 if width.signed {
                     self.branch_constant(BinaryOp::Equal, ty, t, -1, out);
@@ -337,48 +340,48 @@ where
                 self.busy = 0;
             }
         }
-        let (s, t) = (self.read(a), self.read(b));
-        let d = self.target(result);
+        let (s, t) = (self.operand_register(a), self.operand_register(b));
+        let d = self.result_register(result);
         if op == BinaryOp::Divide {
             by_type!(self, ty, [divi divu divl divul], d, s, t);
         } else {
             by_type!(self, ty, [modi modu modl modul], d, s, t);
         }
-        self.finish(result, d);
+        self.store_result(result, d);
         Written::All
     }
 
     fn shift(&mut self, op: BinaryOp, result: Value, a: Value, count: Value) -> Written {
-        let values = self.known.values;
+        let values = self.analyses.values;
         let width = values.width(result);
         let ty = Type::of(width);
         let most = i64::from(width.bits - 1);
         let is_inside = self.range(count).0 >= 0 && self.range(count).1 <= i128::from(most);
         if let Some(number) = values.constant(count) {
-            if !is_inside && self.known.checks == Checks::Overflow {
+            if !is_inside && self.analyses.checks == Checks::Overflow {
                 return Written::Nothing;
             }
             let number = number & most;
-            let s = self.read(a);
-            let d = self.target(result);
+            let s = self.operand_register(a);
+            let d = self.result_register(result);
             if op == BinaryOp::ShiftLeft {
                 by_type_constant!(self, ty, [lshii lshui lshli lshuli], d, s, number);
-                self.cut(width, d, d);
+                self.truncate(width, d, d);
             } else {
                 by_type_constant!(self, ty, [rshii rshui rshli rshuli], d, s, number);
             }
-            self.finish(result, d);
+            self.store_result(result, d);
             return Written::All;
         }
-        let mut t = self.read(count);
+        let mut t = self.operand_register(count);
         if !is_inside {
-            match (self.known.checks, values.width(count).bits) {
+            match (self.analyses.checks, values.width(count).bits) {
                 (Checks::Overflow, 64) => {
-                    let out = self.exit();
+                    let out = self.exit_label();
                     self.asm.bgtuli(t, most as u64, out);
                 }
                 (Checks::Overflow, _) => {
-                    let out = self.exit();
+                    let out = self.exit_label();
                     self.asm.bgtui(t, most as u32, out);
                 }
                 (Checks::None, _) => {
@@ -388,28 +391,28 @@ where
                 }
             }
         }
-        let s = self.read(a);
-        let d = self.target(result);
+        let s = self.operand_register(a);
+        let d = self.result_register(result);
         if op == BinaryOp::ShiftLeft {
             by_type!(self, ty, [lshi lshu lshl lshul], d, s, t);
-            self.cut(width, d, d);
+            self.truncate(width, d, d);
         } else {
             by_type!(self, ty, [rshi rshu rshl rshul], d, s, t);
         }
-        self.finish(result, d);
+        self.store_result(result, d);
         Written::All
     }
 
     fn convert(&mut self, result: Value, value: Value) -> Written {
-        let (from, to) = (self.known.values.width(value), self.known.values.width(result));
-        if let Some(number) = self.known.values.constant(value) {
-            let d = self.target(result);
+        let (from, to) = (self.analyses.values.width(value), self.analyses.values.width(result));
+        if let Some(number) = self.analyses.values.constant(value) {
+            let d = self.result_register(result);
             self.set(Type::of(to), d, wrap(to, number));
-            self.finish(result, d);
+            self.store_result(result, d);
             return Written::All;
         }
-        let s = self.read(value);
-        let d = self.target(result);
+        let s = self.operand_register(value);
+        let d = self.result_register(result);
         match (Type::of(from), Type::of(to)) {
             (Type::L | Type::UL, _) if to.boolean => {
                 self.asm.notl(d, s);
@@ -422,13 +425,13 @@ where
             (Type::L | Type::UL, Type::L | Type::UL) => self.asm.movl(d, s),
             (Type::L | Type::UL, Type::I | Type::U) => {
                 self.asm.cvl2i(d, s);
-                self.cut(to, d, d);
+                self.truncate(to, d, d);
             }
             (Type::I, Type::L | Type::UL) => self.asm.cvi2l(d, s),
             (Type::U, Type::L | Type::UL) => self.asm.cvu2ul(d, s),
-            (_, _) => self.cut(to, d, s),
+            (_, _) => self.truncate(to, d, s),
         }
-        self.finish(result, d);
+        self.store_result(result, d);
         Written::All
     }
 }

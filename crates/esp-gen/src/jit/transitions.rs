@@ -1,12 +1,12 @@
-//! The ways between machine code and the interpreter: out, with every variable written to the frame; in, with those that
-//! matter loaded.
+//! Transitions between machine code and the interpreter. An exit writes every live variable to the frame and returns the
+//! interpreter's position (deoptimisation); an entry loads the live variables from the frame (on-stack replacement).
 
 use super::Entry;
-use super::allocate::Home;
+use super::allocate::MachineLocation;
+use super::arithmetic::Type;
+use super::code_layout::Point;
 use super::emit::{Emitter, at};
-use super::flow::Point;
-use super::operate::Type;
-use super::values::Form;
+use super::value_forms::ValueForm;
 use quaject_esp_exec::native::Cell;
 use quaject_esp_ir::ir::Value;
 use quaject_vcode::{Asm, Core, Extension, Machine};
@@ -18,62 +18,62 @@ where
     pub(super) fn write_exits(&mut self) {
         for (point, label) in std::mem::take(&mut self.exits) {
             self.asm.bind(label);
-            self.leave(point);
+            self.emit_exit(point);
         }
     }
 
-    /// Writes every variable to the frame and returns to the interpreter, which goes on at `point`.
-    pub(super) fn leave(&mut self, point: Point) {
-        let count = self.known.flow.body.values.len();
-        if let Home::Register(number) = self.homes.fuel {
+    /// Writes every live variable to the frame and returns to the interpreter, which resumes at `point`.
+    pub(super) fn emit_exit(&mut self, point: Point) {
+        let count = self.analyses.layout.body.values.len();
+        if let MachineLocation::Register(number) = self.locations.fuel {
             let fuel = self.register(number);
             self.asm.stii(fuel, self.frame, at(Cell::Fuel.index(count)));
         }
-        let values = self.known.values;
+        let values = self.analyses.values;
         let (mut low, mut rest) = (Vec::new(), Vec::new());
-        for value in self.known.live.before(point) {
-            match (self.home(value), values.forms[value.0 as usize]) {
-                (Home::Register(number), Form::Low(_)) => low.push((value, number)),
-                (Home::Register(number), _) => {
+        for value in self.analyses.live.before(point) {
+            match (self.location(value), values.forms[value.0 as usize]) {
+                (MachineLocation::Register(number), ValueForm::Truncated(_)) => low.push((value, number)),
+                (MachineLocation::Register(number), _) => {
                     let register = self.register(number);
                     self.extend_and_store(value, register);
                 }
-                (Home::Cell(_) | Home::Nowhere, _) => rest.push(value),
+                (MachineLocation::Cell(_) | MachineLocation::None, _) => rest.push(value),
             }
         }
-        // Cutting a register short leaves the bits that narrower values have.
+        // Truncation keeps the bits that narrower values need: the widest comes first.
         low.sort_by_key(|(value, _)| std::cmp::Reverse(values.width(*value).bits));
         for (value, number) in low {
             let register = self.register(number);
-            self.cut(values.width(value), register, register);
+            self.truncate(values.width(value), register, register);
             self.extend_and_store(value, register);
         }
         // All registers are free from here.
         let register = self.register(0);
         for value in rest {
-            match (values.constant(value), self.home(value)) {
+            match (values.constant(value), self.location(value)) {
                 (Some(number), _) => {
                     self.asm.setl(register, number);
                     self.asm.stli(register, self.frame, at(value.0 as usize));
                 }
-                (None, Home::Cell(cell)) => {
+                (None, MachineLocation::Cell(cell)) => {
                     let root = values.root(value).expect("a value with a cell has a root");
                     let ty = Type::of(values.width(root));
                     self.load_cell(ty, register, cell);
-                    if let Form::Low(_) = values.forms[value.0 as usize] {
-                        self.cut(values.width(value), register, register);
+                    if let ValueForm::Truncated(_) = values.forms[value.0 as usize] {
+                        self.truncate(values.width(value), register, register);
                     }
                     self.extend_and_store(value, register);
                 }
-                (None, Home::Register(_) | Home::Nowhere) => {}
+                (None, MachineLocation::Register(_) | MachineLocation::None) => {}
             }
         }
-        self.asm.seti(register, self.known.flow.points[point].1 as i32);
+        self.asm.seti(register, self.analyses.layout.points[point].1 as i32);
         self.asm.reti(register);
     }
 
     fn extend_and_store(&mut self, value: Value, register: M::Reg) {
-        match Type::of(self.known.values.width(value)) {
+        match Type::of(self.analyses.values.width(value)) {
             Type::I => self.asm.cvi2l(register, register),
             Type::U => self.asm.cvu2ul(register, register),
             Type::L | Type::UL => {}
@@ -84,7 +84,7 @@ where
     pub(super) fn write_entries(&mut self) -> Vec<Entry> {
         let mut written = Vec::new();
         for (point, label) in std::mem::take(&mut self.entries) {
-            let (_, position) = self.known.flow.points[point];
+            let (_, position) = self.analyses.layout.points[point];
             written.push(Entry { position, offset: self.asm.position() });
             self.fill_constant_slots();
             self.load_variables(point);
@@ -93,16 +93,18 @@ where
         written
     }
 
-    /// Loads what matters at a point from the frame.
+    /// Loads the variables that are live at a point from the frame.
     fn load_variables(&mut self, point: Point) {
-        let values = self.known.values;
-        // Of several names of a value, that with most bits says what it is.
+        let values = self.analyses.values;
+        // Of several names of one root, the widest determines its bits.
         let mut names: Vec<(Value, u32, Value)> = Vec::new();
-        for value in self.known.live.before(point) {
+        for value in self.analyses.live.before(point) {
             let Some(root) = values.root(value) else { continue };
             let bits = match values.forms[value.0 as usize] {
-                Form::Low(_) => values.width(value).bits,
-                Form::Own | Form::Same(_) | Form::Constant(_) | Form::Compared(..) => 64 + u32::from(value == root),
+                ValueForm::Truncated(_) => values.width(value).bits,
+                ValueForm::Computed | ValueForm::Alias(_) | ValueForm::Constant(_) | ValueForm::FusedCompare(..) => {
+                    64 + u32::from(value == root)
+                }
             };
             names.push((root, bits, value));
         }
@@ -111,7 +113,7 @@ where
         let scratch = self.register(0);
         for (root, _, value) in &names {
             let ty = Type::of(values.width(*root));
-            if let Home::Cell(cell) = self.homes.of(*root)
+            if let MachineLocation::Cell(cell) = self.locations.of(*root)
                 && cell != value.0 as usize
             {
                 self.load_cell(ty, scratch, value.0 as usize);
@@ -119,17 +121,17 @@ where
             }
         }
         for (root, _, value) in &names {
-            if let Home::Register(number) = self.homes.of(*root) {
+            if let MachineLocation::Register(number) = self.locations.of(*root) {
                 let register = self.register(number);
                 self.load_cell(Type::of(values.width(*root)), register, value.0 as usize);
             }
         }
-        let count = self.known.flow.body.values.len();
-        if let Home::Register(number) = self.homes.memory {
+        let count = self.analyses.layout.body.values.len();
+        if let MachineLocation::Register(number) = self.locations.memory {
             let register = self.register(number);
             self.load_cell(Type::L, register, Cell::Memory.index(count));
         }
-        if let Home::Register(number) = self.homes.fuel {
+        if let MachineLocation::Register(number) = self.locations.fuel {
             let register = self.register(number);
             self.load_cell(Type::I, register, Cell::Fuel.index(count));
         }

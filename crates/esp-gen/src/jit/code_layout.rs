@@ -1,18 +1,19 @@
-//! The order in which a body is emitted and what is known of it there: which blocks are compiled, how often each runs by
-//! guess, where loops turn, what each instruction reads. Knows no machine.
+//! The order of blocks in machine code, and what the other analyses ask about it: points, estimated frequencies, loop
+//! headers, entries, operands. Frequencies are estimated from static branch probabilities (Wu and Larus, "Static Branch
+//! Frequency and Program Profile Analysis", 1994). Knows no machine.
 
 use quaject_esp_exec::native::positions;
 use quaject_esp_ir::cfg::{region_blocks, region_entries};
 use quaject_esp_ir::ir::{BinaryOp, BlockId, Body, Edge, Op, Terminator, Value, Wait};
 use quaject_esp_ir::visit::{op_values, terminator_values};
 
-/// A place in the order of emission: an instruction or terminator.
+/// The index of an instruction or terminator in the order of emission.
 pub(super) type Point = usize;
 
 /// A body in the order in which it is emitted.
-pub(super) struct Flow<'a> {
+pub(super) struct CodeLayout<'a> {
     pub(super) body: &'a Body,
-    /// Blocks, hot paths in line; those that only regions reach are not among them.
+    /// Blocks in order of emission, likely paths in line; without those that only regions reach.
     pub(super) order: Vec<BlockId>,
     /// Per block: its first point, if it is compiled.
     pub(super) start: Vec<Option<Point>>,
@@ -20,44 +21,44 @@ pub(super) struct Flow<'a> {
     pub(super) points: Vec<(BlockId, u32)>,
     /// Per block: how often it runs, the entry once.
     pub(super) frequency: Vec<f32>,
-    /// Per block: whether turns of loops are counted here.
-    pub(super) turns: Vec<bool>,
+    /// Per block: whether a back edge leads to it. Fuel is consumed there.
+    pub(super) is_loop_header: Vec<bool>,
     /// Per block: whether it is entered from the interpreter, after an operation or a `yield`.
-    pub(super) resumed: Vec<bool>,
+    pub(super) is_entry: Vec<bool>,
 }
 
-/// Frequencies above this one say no more.
-const MOST_FREQUENT: f32 = 1e6;
-/// How often frequencies are passed along the edges: they settle geometrically.
+/// Frequencies are cut off here.
+const MAX_FREQUENCY: f32 = 1e6;
+/// How often frequencies are propagated along edges; they converge geometrically.
 const ROUNDS: usize = 40;
 
-impl<'a> Flow<'a> {
-    pub(super) fn new(body: &'a Body) -> Flow<'a> {
+impl<'a> CodeLayout<'a> {
+    pub(super) fn new(body: &'a Body) -> CodeLayout<'a> {
         let count = body.blocks.len();
-        let (visited, turns) = visit(body);
-        let mut flow = Flow {
+        let (visited, is_loop_header) = visit(body);
+        let mut layout = CodeLayout {
             body,
             order: Vec::new(),
             start: vec![None; count],
             points: Vec::new(),
             frequency: vec![0.0; count],
-            turns,
-            resumed: vec![false; count],
+            is_loop_header,
+            is_entry: vec![false; count],
         };
-        flow.resumed[0] = true;
+        layout.is_entry[0] = true;
         for block in &visited {
-            let resumed = match &body.blocks[block.0 as usize].terminator {
+            let entered = match &body.blocks[block.0 as usize].terminator {
                 Terminator::Wait(wait) => wait_targets(wait).collect(),
                 Terminator::Yield(edge) => vec![edge.to],
                 Terminator::Enter(enter) => vec![enter.then, enter.later.to, enter.otherwise.to],
                 Terminator::Leave(leave) => vec![leave.trigger.to],
                 _ => Vec::new(),
             };
-            resumed.into_iter().for_each(|block| flow.resumed[block.0 as usize] = true);
+            entered.into_iter().for_each(|block| layout.is_entry[block.0 as usize] = true);
         }
-        flow.guess_frequencies(&visited);
-        flow.lay_out(&visited);
-        flow
+        layout.guess_frequencies(&visited);
+        layout.lay_out(&visited);
+        layout
     }
 
     fn guess_frequencies(&mut self, visited: &[BlockId]) {
@@ -70,12 +71,12 @@ impl<'a> Flow<'a> {
                     next[to.0 as usize] += self.frequency[block.0 as usize] * chance;
                 }
             }
-            next.iter_mut().for_each(|frequency: &mut f32| *frequency = frequency.min(MOST_FREQUENT));
+            next.iter_mut().for_each(|frequency: &mut f32| *frequency = frequency.min(MAX_FREQUENCY));
             self.frequency = next;
         }
     }
 
-    /// Puts blocks in line along their likeliest edges.
+    /// Orders blocks along their likeliest edges.
     fn lay_out(&mut self, visited: &[BlockId]) {
         let starts = positions(self.body);
         let mut rest: Vec<BlockId> = visited.to_vec();
@@ -101,7 +102,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Blocks that are reached from the entry, parents first, and per block whether an edge leads back to it.
+/// The reachable blocks in reverse postorder, and per block whether a back edge of the depth-first search leads to it.
 fn visit(body: &Body) -> (Vec<BlockId>, Vec<bool>) {
     #[derive(Clone, Copy, PartialEq)]
     enum Mark {
@@ -110,7 +111,7 @@ fn visit(body: &Body) -> (Vec<BlockId>, Vec<bool>) {
         Done,
     }
     let mut marks = vec![Mark::New; body.blocks.len()];
-    let mut turns = vec![false; body.blocks.len()];
+    let mut is_loop_header = vec![false; body.blocks.len()];
     let mut order = Vec::new();
     let targets = |block: BlockId| edges(body, block).into_iter().map(|(to, _, _)| to).collect::<Vec<_>>().into_iter();
     let mut stack = vec![(BlockId(0), targets(BlockId(0)))];
@@ -122,7 +123,7 @@ fn visit(body: &Body) -> (Vec<BlockId>, Vec<bool>) {
                     marks[to.0 as usize] = Mark::Open;
                     stack.push((to, targets(to)));
                 }
-                Mark::Open => turns[to.0 as usize] = true,
+                Mark::Open => is_loop_header[to.0 as usize] = true,
                 Mark::Done => {}
             },
             None => {
@@ -133,32 +134,32 @@ fn visit(body: &Body) -> (Vec<BlockId>, Vec<bool>) {
         }
     }
     order.reverse();
-    (order, turns)
+    (order, is_loop_header)
 }
 
-/// Where a terminator leads within the code: block, values of its parameters, chance.
+/// The successors of a block in machine code: target, arguments, probability.
 pub(super) fn edges(body: &Body, block: BlockId) -> Vec<(BlockId, &[Value], f32)> {
-    fn whole(edge: &Edge, chance: f32) -> (BlockId, &[Value], f32) {
+    fn successor(edge: &Edge, chance: f32) -> (BlockId, &[Value], f32) {
         (edge.to, edge.arguments.as_slice(), chance)
     }
     match &body.blocks[block.0 as usize].terminator {
-        Terminator::Jump(edge) | Terminator::Yield(edge) => vec![whole(edge, 1.0)],
+        Terminator::Jump(edge) | Terminator::Yield(edge) => vec![successor(edge, 1.0)],
         Terminator::Branch { condition, then, otherwise } => {
             let chance = chance(body, block, *condition);
-            vec![whole(then, chance), whole(otherwise, 1.0 - chance)]
+            vec![successor(then, chance), successor(otherwise, 1.0 - chance)]
         }
         Terminator::Switch { cases, default, .. } => {
             let chance = 1.0 / (cases.len() + 1) as f32;
-            cases.iter().map(|(_, edge)| edge).chain([default]).map(|edge| whole(edge, chance)).collect()
+            cases.iter().map(|(_, edge)| edge).chain([default]).map(|edge| successor(edge, chance)).collect()
         }
         Terminator::Wait(wait) => {
             let targets: Vec<BlockId> = wait_targets(wait).collect();
             let chance = 1.0 / targets.len().max(1) as f32;
             targets.into_iter().map(|to| (to, [].as_slice(), chance)).collect()
         }
-        // The first block of a path gets its parameters from other instances.
+        // The parameters of the first block of a fast path come from other instances.
         Terminator::Enter(enter) => {
-            vec![(enter.then, [].as_slice(), 0.9), whole(&enter.later, 0.05), whole(&enter.otherwise, 0.05)]
+            vec![(enter.then, [].as_slice(), 0.9), successor(&enter.later, 0.05), successor(&enter.otherwise, 0.05)]
         }
         Terminator::Leave(_)
         | Terminator::Return(_)
@@ -169,7 +170,7 @@ pub(super) fn edges(body: &Body, block: BlockId) -> Vec<(BlockId, &[Value], f32)
     }
 }
 
-/// How likely a condition is true: loops go on, values are rarely equal to one another.
+/// The probability of a condition: loops continue, and values are rarely equal.
 pub(super) fn chance(body: &Body, block: BlockId, condition: Value) -> f32 {
     let instructions = &body.blocks[block.0 as usize].instructions;
     match instructions.iter().rev().find(|instruction| instruction.result == Some(condition)).map(|i| &i.op) {
@@ -190,7 +191,8 @@ pub(super) fn op_uses(op: &Op) -> Vec<Value> {
     uses
 }
 
-/// The values a terminator reads itself, and those that regions of its wait read from outside; not what edges pass.
+/// The values that a terminator reads itself, and those that regions of its wait read from outside; not arguments of
+/// edges.
 pub(super) fn terminator_uses(body: &Body, terminator: &Terminator) -> Vec<Value> {
     let mut uses = Vec::new();
     match terminator {
@@ -209,7 +211,7 @@ pub(super) fn terminator_uses(body: &Body, terminator: &Terminator) -> Vec<Value
     uses
 }
 
-/// What a region reads that it does not define.
+/// The values that a region reads and does not define.
 fn region_uses(body: &Body, entry: BlockId, uses: &mut Vec<Value>) {
     let (mut read, mut defined) = (Vec::new(), Vec::new());
     for block in region_blocks(body, entry) {
