@@ -7,7 +7,7 @@ use super::memory::Kind;
 use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::{BinaryOp, Fault, IntType, UnaryOp};
 
-/// The macros, by name: written into the model if their name stands in it.
+/// The macros, by name: written into the model if it uses them.
 pub(super) const MACROS: &[(&str, &str)] = &[
     ("as_i8", "#define as_i8(a) ((((a) & 255) ^ 128) - 128)"),
     ("as_i16", "#define as_i16(a) ((((a) & 65535) ^ 32768) - 32768)"),
@@ -39,7 +39,7 @@ pub(super) const MACROS: &[(&str, &str)] = &[
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct Expr {
     pub(super) text: String,
-    /// Whether it stands as an operand without parentheses.
+    /// Whether it is an operand without parentheses.
     tight: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The text of a model, line by line, with what each line stands for. Knows nothing of programs.
+//! The text of a model, line by line, with the meaning of each line. Knows nothing of programs.
 
 use super::expression::MACROS;
 use quaject_esp_ir::ir::{Fault, Location};
@@ -74,11 +74,11 @@ impl Lines {
         self.push(Mark::None, Location::default(), text);
     }
 
-    pub(super) fn deeper(&mut self) {
+    pub(super) fn indent(&mut self) {
         self.indent += 1;
     }
 
-    pub(super) fn back(&mut self) {
+    pub(super) fn dedent(&mut self) {
         self.indent -= 1;
     }
 
@@ -87,7 +87,7 @@ impl Lines {
         self.lines.extend(other.lines.into_iter().map(|line| Line { indent: line.indent + indent, ..line }));
     }
 
-    /// Whether a name stands in any line.
+    /// Whether any line contains a name.
     pub(super) fn mentions(&self, name: &str) -> bool {
         self.lines.iter().any(|line| mentions(&line.text, name))
     }

@@ -4,13 +4,13 @@ use super::SILENT;
 use super::expression::{Demand, Expr};
 use super::lines::{Lines, Mark};
 use super::memory::{self, Kind};
+use super::monitor::{Observable, texts as numbers_of};
 use super::names::Names;
 use super::plan::{Plan, refers};
 use super::scope::{Scope, cells};
 use super::statement::{Change, Writer};
 use super::symbolic;
-use super::usage::Unit;
-use super::watching::{Sight, texts as numbers_of};
+use super::value_usage::Unit;
 use quaject_esp_ir::cfg::region_blocks;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::text::fault_name;
@@ -69,7 +69,7 @@ pub(super) fn guard<'a>(
 
 /// What a pattern does with the numbers of a value.
 struct Fields {
-    /// What stands in the receive statement.
+    /// The arguments of the receive statement.
     texts: Vec<String>,
     /// Boxed values that are bound, by the cell that receives them.
     bound: Vec<(Vec<Expr>, TypeId)>,
@@ -86,9 +86,9 @@ impl<'a> Branching<'_, 'a> {
                 true => self.send(*channel, payload, guard),
                 false => {
                     let mut first = Lines::default();
-                    if self.plan.is_watched(*channel) {
+                    if self.plan.is_observed(*channel) {
                         let fields = self.fields(payload).0;
-                        let text = self.plan.see(Sight::Message(*channel), &numbers_of(&fields));
+                        let text = self.plan.observe(Observable::Message(*channel), &numbers_of(&fields));
                         text.into_iter().for_each(|text| first.push(Mark::Local, self.branch.location, text));
                     }
                     vec![self.plain(guard, Mark::ToEnvironment { branch: self.number }, first)]
@@ -169,18 +169,18 @@ impl<'a> Branching<'_, 'a> {
             Some(_) => {
                 // Only one of the two statements is the step.
                 head.push(mark, self.branch.location, format!(":: atomic {{ {guard} ->"));
-                head.push(Mark::None, self.branch.location, format!("     {} }} ->", self.stands_nowhere()));
+                head.push(Mark::None, self.branch.location, format!("     {} }} ->", self.leave_start()));
             }
         }
         Choice { head, then: Then::GoesOn(first) }
     }
 
-    /// Who takes a branch is no longer where paths could take it along.
-    fn stands_nowhere(&self) -> String {
+    /// An instance that takes a branch leaves the wait at which a path could capture it.
+    fn leave_start(&self) -> String {
         format!("{} = 0", self.plan.paths.place(&self.scope.own).text)
     }
 
-    /// The channel, or the element of it that is met only while the guard holds.
+    /// The channel; of a guarded one, the element that has partners only while the guard holds.
     fn port(&self, channel: ChannelId, guard: Option<&Expr>, never: u32) -> String {
         let plan = &self.plan.channels[channel.0 as usize];
         match (plan.guarded, guard) {
@@ -218,7 +218,7 @@ impl<'a> Branching<'_, 'a> {
             fine = Some(Expr::and(fine, demand.condition));
         }
         if let Some(fine) = &fine {
-            // Spin computes a message before it looks whether somebody takes it.
+            // Spin computes a message before it checks whether a receiver matches.
             for field in fields.iter_mut().filter(|field| field.divides()) {
                 *field = Expr::choose(fine, field, &Expr::tight("0"));
             }
@@ -230,7 +230,7 @@ impl<'a> Branching<'_, 'a> {
                 fields.push(Expr::tight(if moves { "true" } else { "false" }));
             }
         }
-        if self.plan.paths.is_met(channel) {
+        if self.plan.paths.names_sender(channel) {
             fields.push(self.scope.own.clone());
         }
         if fields.is_empty() {
@@ -289,7 +289,7 @@ impl<'a> Branching<'_, 'a> {
         for (index, (pattern, ty)) in patterns.iter().zip(types).enumerate() {
             let mut fields = Fields { texts: Vec::new(), bound: Vec::new(), copies: Vec::new() };
             self.pattern(pattern, *ty, &mut fields);
-            if counted[index] || self.plan.is_watched(channel) {
+            if counted[index] || self.plan.is_observed(channel) {
                 // Every number has to be known, so that counts of what is not kept can be given back.
                 for text in &mut fields.texts {
                     if text == "_" {
@@ -311,15 +311,15 @@ impl<'a> Branching<'_, 'a> {
         }
         let location = self.branch.location;
         let mut after = Lines::default();
-        if self.plan.paths.is_met(channel) {
+        if self.plan.paths.names_sender(channel) {
             let sender = self.spare(used);
             used += 1;
             let mut writer = Writer { scope: self.scope, lines: &mut after, location };
             writer.line(format!("{} = 0;", self.plan.paths.place(&Expr::tight(sender.clone())).text));
-            writer.line(format!("{};", self.stands_nowhere()));
+            writer.line(format!("{};", self.leave_start()));
             texts.push(sender);
         }
-        if let Some(text) = self.plan.see(Sight::Message(channel), &seen) {
+        if let Some(text) = self.plan.observe(Observable::Message(channel), &seen) {
             Writer { scope: self.scope, lines: &mut after, location }.line(text);
         }
         if texts.is_empty() {
@@ -341,9 +341,9 @@ impl<'a> Branching<'_, 'a> {
             let gone = gone.next().expect("one per value that is counted");
             writer.line("if");
             writer.line(format!(":: {gone} ->"));
-            writer.lines.deeper();
+            writer.lines.indent();
             writer.counts(&numbers, *ty, Change::Release);
-            writer.lines.back();
+            writer.lines.dedent();
             writer.line(":: else");
             writer.line("fi;");
         }
@@ -357,8 +357,8 @@ impl<'a> Branching<'_, 'a> {
             head.push(mark, location, format!(":: {port}?{} ->", texts.join(",")));
         } else {
             head.push(mark, location, format!(":: atomic {{ {port}?{} ->", texts.join(",")));
-            head.deeper();
-            head.deeper();
+            head.indent();
+            head.indent();
             after.lines.iter_mut().for_each(|line| {
                 // It belongs to the rendezvous.
                 line.mark = match line.mark {
@@ -368,9 +368,9 @@ impl<'a> Branching<'_, 'a> {
                 };
             });
             head.append(after);
-            head.back();
+            head.dedent();
             head.plain("} ->");
-            head.back();
+            head.dedent();
         }
         Choice { head, then: Then::GoesOn(Lines::default()) }
     }
@@ -397,7 +397,7 @@ impl<'a> Branching<'_, 'a> {
                 .into_iter()
                 .flat_map(|leaf| std::iter::repeat_n(leaf.kind, leaf.count as usize));
             for (text, kind) in fields.texts.iter_mut().zip(kinds) {
-                if text == "_" && self.plan.is_watched(channel) {
+                if text == "_" && self.plan.is_observed(channel) {
                     *text = self.spare(used);
                     used += 1;
                 }
@@ -418,7 +418,7 @@ impl<'a> Branching<'_, 'a> {
                 seen.push(strip(text));
             }
         }
-        if let Some(text) = self.plan.see(Sight::Message(channel), &seen) {
+        if let Some(text) = self.plan.observe(Observable::Message(channel), &seen) {
             Writer { scope: self.scope, lines: &mut first, location }.line(text);
         }
         for spare in self.spares.iter().take(used) {
@@ -435,7 +435,7 @@ impl<'a> Branching<'_, 'a> {
             let text = guard.map_or_else(|| "true".to_string(), |guard| guard.text);
             // Only one of the two statements is the step.
             head.push(mark, location, format!(":: atomic {{ {text} ->"));
-            let left = self.start.map_or_else(String::new, |_| format!("; {}", self.stands_nowhere()));
+            let left = self.start.map_or_else(String::new, |_| format!("; {}", self.leave_start()));
             head.push(Mark::None, location, format!("     {sent} = {sent} + 1{left} }} ->"));
             return Choice { head, then: Then::GoesOn(first) };
         }
@@ -516,9 +516,9 @@ impl<'a> Branching<'_, 'a> {
         let cells: Option<Vec<Expr>> = match bind {
             Bind::Parameter(number) => {
                 let parameter = self.scope.body.blocks[then.0 as usize].parameters[number as usize];
-                let alive = match self.scope.usage.home(parameter) {
-                    super::usage::Home::Variable(variable) => needed.contains(&Unit::Variable(variable)),
-                    super::usage::Home::Inline(..) => false,
+                let alive = match self.scope.usage.placement(parameter) {
+                    super::value_usage::Placement::Variable(variable) => needed.contains(&Unit::Variable(variable)),
+                    super::value_usage::Placement::Inline(..) => false,
                 };
                 alive.then(|| vec![self.scope.value(parameter)])
             }
@@ -538,7 +538,7 @@ impl<'a> Branching<'_, 'a> {
         }
     }
 
-    /// A pattern that looks into an object: what it binds is copied out afterwards.
+    /// A pattern on the content of an object: what it binds is copied out afterwards.
     fn inside(&mut self, pattern: &Pattern, ty: TypeId, fields: &mut Fields) {
         let Type::Boxed(pool) = self.scope.types().get(ty) else { unreachable!("only boxed values have an inside") };
         let content = self.scope.types().pool(*pool).content;

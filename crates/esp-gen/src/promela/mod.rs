@@ -1,37 +1,37 @@
 //! The Promela back end: one `proctype` per process, rendezvous channels, for Spin as an independent second engine and
-//! for people to read. Names are the program's, places stand in comments. Text out; nothing is run here.
+//! for people to read. Names are the program's; source positions are comments. Text out; nothing is run here.
 //!
 //! ```text
-//!   plan       names, channels, limits         quantum    code between two operations: one `atomic` sequence
-//!   memory     values as numbers               statement  instructions
-//!   usage      which values are variables      message    branches: ports, messages, patterns
-//!   scope      one body's names, places        process    operations, branches, the whole `proctype`
-//!   expression arithmetic of ESP in C's `int`  property   LTL
-//!   paths      who is lent to a fast path      watching   another program beside this one
-//!   symbolic   guards as one expression        passed     labels on the way to operations
-//!   trail      a run of Spin as steps of the program
+//!   plan         names, channels, limits            macro_step       code between two waits: one `atomic` sequence
+//!   memory       values as numbers                  statement        instructions
+//!   value_usage  which values are variables         message          branches: ports, messages, patterns
+//!   scope        names and places of one body       process          waits, branches, the whole `proctype`
+//!   expression   ESP's arithmetic in C's `int`      property         LTL
+//!   paths        members of fast paths              monitor          refinement: visible actions of a specification
+//!   symbolic     guards as one expression           label_positions  labels on the paths to waits
+//!   trail        a run of Spin as steps of the program
 //! ```
 //!
 //! A state in which an instance runs its own code and one in which it waits are both states of the model, as in
 //! `step`: what Spin stores are the states of the program.
 
 mod expression;
+mod label_positions;
 mod lines;
+mod macro_step;
 mod memory;
 mod message;
+mod monitor;
 mod names;
-mod passed;
 mod paths;
 mod plan;
 mod process;
 mod property;
-mod quantum;
 mod scope;
 mod statement;
 mod symbolic;
 pub mod trail;
-mod usage;
-mod watching;
+mod value_usage;
 
 pub use lines::{Line, Mark};
 pub use property::Property;
@@ -51,7 +51,7 @@ use quaject_esp_syntax::diagnostics::Code;
 pub struct Model {
     /// Its text.
     pub text: String,
-    /// What each line stands for, the first line first.
+    /// The meaning of each line, the first line first.
     pub lines: Vec<Line>,
     /// Where the model can do more than the program.
     pub approximations: Vec<Approximation>,
@@ -66,7 +66,7 @@ pub struct Model {
 pub enum Reduction {
     /// It is.
     Sound,
-    /// It is not: the program can end as a whole, has fast paths, or is compared with another one.
+    /// It is not: the program can exit, has fast paths, or is compared with another program.
     Unsound,
 }
 
@@ -94,7 +94,7 @@ pub struct Refusal {
     pub help: String,
 }
 
-/// A program alone as a model: the world does anything.
+/// A program as a model that is open to any environment.
 pub fn whole(program: &Program) -> ModelProgram {
     ModelProgram {
         name: None,
@@ -111,22 +111,22 @@ pub fn whole(program: &Program) -> ModelProgram {
     }
 }
 
-/// Most variables that one value is in Promela.
-const MOST_LEAVES: usize = 4096;
+/// The largest number of variables for one value in Promela.
+const MAX_LEAVES: usize = 4096;
 
 /// Writes a model, or says what Promela cannot.
 ///
-/// Another program can be beside it: an assertion says then whether that one could do what is seen of this one.
-pub fn generate(model: &ModelProgram, checks: Checks, beside: Option<&Observer>) -> Result<Model, Vec<Refusal>> {
-    if let Some(ty) = memory::wider_than(&model.program.types, MOST_LEAVES) {
-        let location = memory::first_user(&model.program, MOST_LEAVES);
-        let message = format!("a `{}` would be more than {MOST_LEAVES} variables", type_name(&model.program, ty));
+/// With a `specification`, assertions check that each visible action of the model is one of the specification.
+pub fn generate(model: &ModelProgram, checks: Checks, specification: Option<&Observer>) -> Result<Model, Vec<Refusal>> {
+    if let Some(ty) = memory::wider_than(&model.program.types, MAX_LEAVES) {
+        let location = memory::first_user(&model.program, MAX_LEAVES);
+        let message = format!("a `{}` would be more than {MAX_LEAVES} variables", type_name(&model.program, ty));
         let help = "shorten the type in the model: `abstract drop` what it carries".to_string();
         return Err(vec![Refusal { code: Code::E0804, location, property: None, message, help }]);
     }
     let mut plan = Plan::new(model, checks);
-    if let Some(observer) = beside {
-        plan.watch(observer);
+    if let Some(observer) = specification {
+        plan.plan_monitor(observer);
     }
     let plan = plan;
     if !plan.refusals.borrow().is_empty() {
@@ -142,13 +142,13 @@ pub fn generate(model: &ModelProgram, checks: Checks, beside: Option<&Observer>)
         processes.plain("");
         processes.append(process.lines);
     }
-    watching::declare(&plan, &processes, &mut body);
+    monitor::declare(&plan, &processes, &mut body);
     let refusals = plan.refusals.borrow().clone();
     if !refusals.is_empty() {
         return Err(refusals);
     }
     body.append(processes);
-    watching::stands(&plan, &mut body);
+    monitor::declare_quiescence(&plan, &mut body);
     if !properties.is_empty() {
         rests(&mut body);
     }
@@ -165,7 +165,7 @@ pub fn generate(model: &ModelProgram, checks: Checks, beside: Option<&Observer>)
         text => text.trim_end_matches(":0").to_string(),
     };
     let text = lines.print(&place);
-    let reduction = if plan.exits || !plan.program.paths.is_empty() || plan.watching.is_some() {
+    let reduction = if plan.exits || !plan.program.paths.is_empty() || plan.monitor.is_some() {
         Reduction::Unsound
     } else {
         Reduction::Sound
@@ -233,18 +233,18 @@ fn globals(plan: &Plan<'_>, written: &[process::Written], lines: &mut Lines) {
             lines.plain(process::declaration(&leaf.kind, &format!("{name}{}", leaf.suffix), count));
         }
     }
-    lent(plan, written, lines);
+    captured(plan, written, lines);
     if plan.exits {
         lines.plain("byte over;");
     }
 }
 
-/// Where members of fast paths stand, and their variables.
-fn lent(plan: &Plan<'_>, written: &[process::Written], lines: &mut Lines) {
+/// The locations of members of fast paths, and their variables.
+fn captured(plan: &Plan<'_>, written: &[process::Written], lines: &mut Lines) {
     let Some(declarations) = plan.paths.declarations(plan.program) else { return };
     declarations.into_iter().for_each(|declaration| lines.plain(declaration));
-    for id in plan.paths.lent.keys() {
-        let scope = plan.member_scope(*id).expect("it is lent");
+    for id in plan.paths.captured.keys() {
+        let scope = plan.member_scope(*id).expect("it is captured");
         for (name, declaration) in process::declarations(&scope) {
             if written.iter().any(|process| process.lines.mentions(&name)) {
                 lines.plain(declaration);

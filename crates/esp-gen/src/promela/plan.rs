@@ -1,10 +1,10 @@
-//! What the whole model needs to know: names, how channels carry messages, and what could not be said. Knows no code.
+//! The plan of a model: names, the form of messages on each channel, and refusals. Knows no code.
 
 use super::expression::Expr;
 use super::memory::{self, Kind};
+use super::monitor::Monitor;
 use super::names::Names;
 use super::paths::Paths;
-use super::watching::Watching;
 use super::{Approximation, Refusal};
 use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::*;
@@ -12,15 +12,15 @@ use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_syntax::diagnostics::Code;
 use std::cell::RefCell;
 
-/// Most numbers in one message.
-const MOST_FIELDS: usize = 64;
+/// The largest number of numbers in one message.
+const MAX_FIELDS: usize = 64;
 /// Most processes, channels, and objects of a pool: Spin numbers them in a byte.
-const MOST_NUMBERED: usize = 255;
+const MAX_NUMBERED: usize = 255;
 
 /// How a channel carries messages.
 pub(super) struct ChannelPlan {
     pub(super) name: String,
-    /// Whether a branch on it has a guard. Such a channel is three: 1 is met, 0 and 2 never are.
+    /// Whether a branch on it has a guard. Such a channel is three: 1 is named_sender_channels, 0 and 2 never are.
     pub(super) guarded: bool,
     /// The numbers of a message.
     pub(super) fields: Vec<Kind>,
@@ -41,9 +41,9 @@ pub(super) struct Plan<'a> {
     pub(super) names: Names,
     /// What fast paths ask for.
     pub(super) paths: Paths,
-    /// Another program that is run beside this one.
-    pub(super) watching: Option<Watching<'a>>,
-    /// Whether the program can end as a whole.
+    /// The monitor automaton, if the model is compared with a specification.
+    pub(super) monitor: Option<Monitor<'a>>,
+    /// Whether the program can exit.
     pub(super) exits: bool,
     pub(super) refusals: RefCell<Vec<Refusal>>,
     pub(super) approximations: RefCell<Vec<Approximation>>,
@@ -65,7 +65,7 @@ impl<'a> Plan<'a> {
             let mut fields = Vec::new();
             for ty in &channel.payload {
                 for leaf in memory::leaves(&program.types, *ty) {
-                    let count = (leaf.count as usize).min(MOST_FIELDS + 1);
+                    let count = (leaf.count as usize).min(MAX_FIELDS + 1);
                     fields.extend(std::iter::repeat_n(leaf.kind, count));
                 }
             }
@@ -95,14 +95,14 @@ impl<'a> Plan<'a> {
             processes,
             names,
             paths: Paths::default(),
-            watching: None,
+            monitor: None,
             exits,
             refusals: RefCell::new(Vec::new()),
             approximations: RefCell::new(Vec::new()),
         };
-        plan.lend();
+        plan.plan_paths();
         for channel in 0..program.channels.len() as u32 {
-            if plan.paths.is_met(ChannelId(channel)) {
+            if plan.paths.names_sender(ChannelId(channel)) {
                 let data = &mut plan.channels[channel as usize];
                 data.guarded = true;
                 data.fields.push(Kind::Tag);
@@ -119,9 +119,9 @@ impl<'a> Plan<'a> {
             self.program.processes.iter().any(|process| process.sites.iter().any(|site| site.channel == id))
         };
         for index in (0..self.channels.len()).filter(used) {
-            if self.channels[index].fields.len() > MOST_FIELDS {
+            if self.channels[index].fields.len() > MAX_FIELDS {
                 let channel = &self.program.channels[index];
-                let message = format!("a message of `{}` has more than {MOST_FIELDS} numbers", channel.name);
+                let message = format!("a message of `{}` has more than {MAX_FIELDS} numbers", channel.name);
                 self.refuse(
                     channel.location,
                     message,
@@ -130,23 +130,23 @@ impl<'a> Plan<'a> {
             }
         }
         let replicas = self.program.processes.iter().map(|process| (process.location, process.replicas as usize));
-        if let Some((location, instances)) = beyond(MOST_NUMBERED, replicas) {
-            let message = format!("Promela has room for {MOST_NUMBERED} processes, the program has {instances}");
+        if let Some((location, instances)) = beyond(MAX_NUMBERED, replicas) {
+            let message = format!("Promela has room for {MAX_NUMBERED} processes, the program has {instances}");
             self.refuse(location, message, "a model with `slice` explores a part");
         }
         let channels = (0..self.channels.len())
             .filter(used)
             .filter(|index| self.is_internal(ChannelId(*index as u32)))
             .map(|index| (self.program.channels[index].location, if self.channels[index].guarded { 3 } else { 1 }));
-        if let Some((location, channels)) = beyond(MOST_NUMBERED, channels) {
+        if let Some((location, channels)) = beyond(MAX_NUMBERED, channels) {
             let message = format!(
-                "Promela has room for {MOST_NUMBERED} channels, the program needs {channels}: one, or three if guarded"
+                "Promela has room for {MAX_NUMBERED} channels, the program needs {channels}: one, or three if guarded"
             );
             self.refuse(location, message, "a model with `slice` explores a part");
         }
         for (number, pool) in self.program.types.pools().iter().enumerate() {
-            if pool.capacity as usize > MOST_NUMBERED {
-                let message = format!("the pool `{}` has more than {MOST_NUMBERED} objects", pool.name);
+            if pool.capacity as usize > MAX_NUMBERED {
+                let message = format!("the pool `{}` has more than {MAX_NUMBERED} objects", pool.name);
                 let location = self.first_allocation(PoolId(number as u32));
                 self.refuse(location, message, "explore the program with a smaller pool");
             }
@@ -195,12 +195,12 @@ impl<'a> Plan<'a> {
 }
 
 /// Where a sum goes beyond `most`, and what all come to; nothing if it does not.
-fn beyond(most: usize, parts: impl Iterator<Item = (Location, usize)>) -> Option<(Location, usize)> {
+fn beyond(max: usize, parts: impl Iterator<Item = (Location, usize)>) -> Option<(Location, usize)> {
     let mut sum = 0;
     let mut place = None;
     for (location, count) in parts {
         sum += count;
-        if sum > most && place.is_none() {
+        if sum > max && place.is_none() {
             place = Some(location);
         }
     }

@@ -3,16 +3,16 @@
 
 use super::expression::Expr;
 use super::lines::{Lines, Mark};
+use super::macro_step::{self, Returns, written_by};
 use super::memory;
 use super::message;
 use super::names::Names;
 use super::paths::everything;
 use super::plan::Plan;
-use super::quantum::{self, Returns, written_by};
 use super::scope::Scope;
 use super::statement::{INDEX, SWAP, Writer};
 use super::symbolic;
-use super::usage::{Set, Usage};
+use super::value_usage::{Set, Usage};
 use super::{RESTS, SILENT};
 use quaject_esp_ir::cfg::region_blocks;
 use quaject_esp_ir::ir::*;
@@ -46,7 +46,7 @@ pub(super) struct ProcessWriter<'a> {
     pub(super) here: Option<String>,
 }
 
-/// How an instance comes to rest where its code is written apart.
+/// Why an instance pauses where its code is written apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Landing {
     Wait,
@@ -144,12 +144,12 @@ pub(super) fn write<'a>(plan: &'a Plan<'a>, id: ProcessId) -> Written {
         here: None,
     };
     let mut body = Lines::default();
-    body.deeper();
+    body.indent();
     match plan.model.roles[id.0 as usize] {
         Role::LeftOut => body.plain("goto end_ended;"),
         Role::Explored | Role::Environment | Role::Outside => {
-            writer.quantum(&main, BlockId(0), Set::new(), Lines::default(), &mut body);
-            // Waits are written in the order in which they are met.
+            writer.macro_step(&main, BlockId(0), Set::new(), Lines::default(), &mut body);
+            // Waits are written in the order in which they are named_sender_channels.
             let mut next = 0;
             while let Some((block, landing)) = writer.queue.get(next).copied() {
                 next += 1;
@@ -157,7 +157,7 @@ pub(super) fn write<'a>(plan: &'a Plan<'a>, id: ProcessId) -> Written {
             }
         }
     }
-    body.back();
+    body.dedent();
     let lines = writer.finish(process, &main, body);
     Written { lines, waits: writer.waits, observed: writer.observed }
 }
@@ -227,7 +227,7 @@ impl<'a> ProcessWriter<'a> {
         scope
     }
 
-    /// Says that the instance stands where it can be taken along.
+    /// Sets the location of an instance at a wait where it can be captured.
     pub(super) fn stand(&self, scope: &Scope<'a>, block: BlockId, location: Location, lines: &mut Lines) {
         if let Some(number) = self.plan.paths.start(self.id, block) {
             lines.push(Mark::Local, location, format!("{} = {number};", self.plan.paths.place(&scope.own).text));
@@ -280,9 +280,9 @@ impl<'a> ProcessWriter<'a> {
                         if let Guard::Value(guard) = branch.guard {
                             lines.push(Mark::Local, branch.location, "if");
                             lines.push(Mark::Local, branch.location, format!(":: {} ->", scope.value(guard).operand()));
-                            lines.deeper();
+                            lines.indent();
                             self.compute_early(scope, *entry, branch.location, lines);
-                            lines.back();
+                            lines.dedent();
                             lines.push(Mark::Local, branch.location, ":: else");
                             lines.push(Mark::Local, branch.location, "fi;");
                         } else {
@@ -317,29 +317,29 @@ impl<'a> ProcessWriter<'a> {
         }
         let dirty = written_by(scope, &blocks);
         let before = lines.lines.len();
-        quantum::write(self, scope, entry, dirty, Returns::Never, lines);
+        macro_step::write(self, scope, entry, dirty, Returns::Never, lines);
         if lines.lines[before..].iter().any(|line| matches!(line.mark, Mark::Fault(_))) {
             self.plan.approximate(location, "a message that faults does so before it has a reader");
         }
     }
 
     /// The code from a block on, as one statement, after `first`.
-    fn quantum(&mut self, scope: &Scope<'a>, entry: BlockId, dirty: Set, first: Lines, lines: &mut Lines) {
+    fn macro_step(&mut self, scope: &Scope<'a>, entry: BlockId, dirty: Set, first: Lines, lines: &mut Lines) {
         let mut code = Lines::default();
         code.append(first);
         let empty = code.lines.is_empty();
-        quantum::write(self, scope, entry, dirty, Returns::Never, &mut code);
+        macro_step::write(self, scope, entry, dirty, Returns::Never, &mut code);
         if empty && code.lines.len() == 1 && code.lines[0].text.starts_with("goto ") {
-            // A jump alone is no state of its own. Properties can tell that an instance has left a label before it is
-            // at the next one.
+            // A jump alone is no state. Properties distinguish an instance that has left a label from one that is at the
+            // next.
             let to = code.lines[0].text.trim_start_matches("goto ").trim_end_matches(';');
             if lines.lines.last().is_some_and(|head| head.text == ":: true ->") && self.here.as_deref() == Some(to) {
                 // Spin refuses a loop in which nothing is done.
                 lines.push(Mark::None, code.lines[0].location, "atomic {");
-                lines.deeper();
+                lines.indent();
                 lines.push(Mark::Local, code.lines[0].location, "skip;");
                 lines.append(code);
-                lines.back();
+                lines.dedent();
                 return lines.plain("};");
             }
             if !self.plan.model.properties.is_empty() {
@@ -348,22 +348,22 @@ impl<'a> ProcessWriter<'a> {
             return lines.append(code);
         }
         lines.plain("atomic {");
-        lines.deeper();
+        lines.indent();
         lines.append(code);
-        lines.back();
+        lines.dedent();
         lines.plain("};");
     }
 
     fn landing(&mut self, scope: &Scope<'a>, block: BlockId, landing: Landing, lines: &mut Lines) {
         match landing {
             Landing::Yield => {
-                lines.back();
+                lines.dedent();
                 let label = self.yields[&block].clone();
                 lines.plain(format!("{label}:"));
-                lines.deeper();
+                lines.indent();
                 self.here = Some(label);
                 let dirty = scope.usage.live_in(block).clone();
-                self.quantum(scope, block, dirty, Lines::default(), lines);
+                self.macro_step(scope, block, dirty, Lines::default(), lines);
             }
             Landing::Wait => {
                 let data = &scope.body.blocks[block.0 as usize];
@@ -375,9 +375,9 @@ impl<'a> ProcessWriter<'a> {
 
     fn wait(&mut self, scope: &Scope<'a>, block: BlockId, wait: &Wait, location: Location, lines: &mut Lines) {
         let live = scope.usage.live_at_end(scope.body, &scope.body.blocks[block.0 as usize].terminator);
-        lines.back();
+        lines.dedent();
         lines.push(Mark::None, location, format!("{}:", self.waits[&block]));
-        lines.deeper();
+        lines.indent();
         self.here = Some(self.waits[&block].clone());
         if wait.order == AltOrder::Priority && wait.branches.len() + usize::from(wait.otherwise.is_some()) > 1 {
             self.plan.approximate(location, "`pri alt` takes any branch");
@@ -392,14 +392,14 @@ impl<'a> ProcessWriter<'a> {
             let number = number as u32;
             let options = message::options(self.plan, scope, number, branch, start, &mut self.names, &mut self.spares);
             let mut dirty = live.clone();
-            // What a pattern keeps that nobody reads is not received at all.
+            // What a pattern binds and nothing reads is not received.
             dirty.extend(scope.usage.live_in(branch.then));
             for option in options {
                 lines.append(option.head);
                 if let message::Then::GoesOn(first) = option.then {
-                    lines.deeper();
-                    self.quantum(scope, branch.then, dirty.clone(), first, lines);
-                    lines.back();
+                    lines.indent();
+                    self.macro_step(scope, branch.then, dirty.clone(), first, lines);
+                    lines.dedent();
                 }
             }
         }
@@ -412,19 +412,19 @@ impl<'a> ProcessWriter<'a> {
                 }
             };
             lines.push(Mark::Else, location, head);
-            lines.deeper();
-            self.quantum(scope, otherwise, live, Lines::default(), lines);
-            lines.back();
+            lines.indent();
+            self.macro_step(scope, otherwise, live, Lines::default(), lines);
+            lines.dedent();
         }
         let place = self.plan.paths.place(&scope.own).text;
         for (number, to) in self.plan.paths.resumes(self.id).filter(|_| start.is_some()) {
             // It was at rest, and has own code to run again.
             lines.push(Mark::Yield, location, format!(":: {place} == {number} ->"));
-            lines.deeper();
+            lines.indent();
             let mut first = Lines::default();
             first.push(Mark::Local, location, format!("{place} = 0;"));
-            self.quantum(scope, to, everything(scope), first, lines);
-            lines.back();
+            self.macro_step(scope, to, everything(scope), first, lines);
+            lines.dedent();
         }
         if !self.plan.model.properties.is_empty() {
             let is_outside = self.plan.model.roles[self.id.0 as usize] == Role::Outside;
@@ -447,9 +447,9 @@ impl<'a> ProcessWriter<'a> {
         let provided = if plan.exits { " provided (over == 0 || over == _pid + 1)" } else { "" };
         let text = format!("active{count} proctype {}(){provided} {{", plan.processes[self.id.0 as usize]);
         lines.push(Mark::None, process.location, text);
-        lines.deeper();
+        lines.indent();
         // A member's are global.
-        let own = (!plan.paths.lent.contains_key(&self.id)).then_some(main);
+        let own = (!plan.paths.captured.contains_key(&self.id)).then_some(main);
         let scopes: Vec<&Scope<'a>> = own.into_iter().chain(self.functions.values()).collect();
         for scope in scopes {
             for (name, declaration) in declarations(scope) {
@@ -467,7 +467,7 @@ impl<'a> ProcessWriter<'a> {
                 lines.plain(format!("int {name};"));
             }
         }
-        lines.back();
+        lines.dedent();
         lines.append(body);
         if lines.mentions("end_exited") {
             lines.plain("end_exited:");

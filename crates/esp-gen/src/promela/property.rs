@@ -2,8 +2,8 @@
 //! put in. Knows no more of LTL than its words.
 
 use super::Refusal;
+use super::label_positions::{LabelPositions, label_positions};
 use super::lines::{Lines, Mark};
-use super::passed::{Passed, passed};
 use super::plan::Plan;
 use super::process::Written;
 use quaject_esp_ir::ir::*;
@@ -133,22 +133,22 @@ impl Translation<'_, '_> {
             Role::LeftOut => return Some("false".to_string()),
             Role::Explored | Role::Environment | Role::Outside => &self.written[process.0 as usize].waits,
         };
-        // A place in the model's text stands for the label: it must say as much.
-        let message = match passed(&data.body, LabelId(label as u32)) {
-            Passed::At(waits) => {
+        // A position in the model's text represents the label, so it must determine whether the label is passed.
+        let message = match label_positions(&data.body, LabelId(label as u32)) {
+            LabelPositions::Waits(waits) => {
                 let proctype = &self.plan.processes[process.0 as usize];
                 let names = waits.iter().filter_map(|wait| own.get(wait));
                 let texts: Vec<String> = names.map(|wait| format!("{proctype}[{instance}]@{wait}")).collect();
                 return Some(if texts.is_empty() { "false".to_string() } else { format!("({})", texts.join(" || ")) });
             }
-            Passed::Sometimes(wait) => {
+            LabelPositions::Ambiguous(wait) => {
                 let line = data.body.blocks[wait.0 as usize].location.line;
                 format!(
-                    "asks for `#{plain}` of `{}`, which is passed on some ways to line {line} and not on others",
+                    "asks for `#{plain}` of `{}`, which some paths to line {line} pass and others do not",
                     data.name
                 )
             }
-            Passed::Elsewhere => format!("asks whether `{}` is at `#{plain}`, where it never rests", data.name),
+            LabelPositions::Elsewhere => format!("asks whether `{}` is at `#{plain}`, where it never rests", data.name),
         };
         let help = "put the label right before a channel operation, or leave out `--engine spin`".to_string();
         self.refuse(Code::E0804, message, help)

@@ -5,7 +5,7 @@ use super::expression::{self, Demand, Expr};
 use super::memory::{self, Kind, Leaf};
 use super::plan::Plan;
 use super::symbolic;
-use super::usage::{Home, Usage};
+use super::value_usage::{Placement, Usage};
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::typing::operand_type;
 use std::collections::{BTreeMap, BTreeSet};
@@ -129,19 +129,19 @@ impl<'a> Scope<'a> {
 
     /// The variable that holds a value, if it is in one.
     pub(super) fn variable(&self, value: Value) -> Option<&str> {
-        match self.usage.home(value) {
-            Home::Variable(value) => self.variables.get(&value).map(String::as_str),
-            Home::Inline(..) => None,
+        match self.usage.placement(value) {
+            Placement::Variable(value) => self.variables.get(&value).map(String::as_str),
+            Placement::Inline(..) => None,
         }
     }
 
     /// A value, as its uses write it.
     pub(super) fn value(&self, value: Value) -> Expr {
-        match self.usage.home(value) {
-            Home::Variable(variable) => {
+        match self.usage.placement(value) {
+            Placement::Variable(variable) => {
                 Expr::tight(self.variables.get(&variable).map_or("unnamed", |name| name.as_str()))
             }
-            Home::Inline(block, position) => {
+            Placement::Inline(block, position) => {
                 let op = &self.body.blocks[block.0 as usize].instructions[position].op;
                 self.compute(value, op).0
             }

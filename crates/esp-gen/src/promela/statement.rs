@@ -3,9 +3,9 @@
 use super::expression::{Demand, Expr};
 use super::lines::{Lines, Mark};
 use super::memory::Kind;
+use super::monitor::{Observable, texts as numbers_of};
 use super::scope::{Scope, Spot};
-use super::usage::Home;
-use super::watching::{Sight, texts as numbers_of};
+use super::value_usage::Placement;
 use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::model::Values;
@@ -53,14 +53,14 @@ impl<'a> Writer<'_, 'a> {
     fn repeat(&mut self, from: &Expr, to: &Expr, body: &mut dyn FnMut(&mut Self, &Expr)) {
         self.line(format!("{INDEX} = {};", from.text));
         self.line("do");
-        self.lines.deeper();
+        self.lines.indent();
         self.line(format!(":: {INDEX} < {} ->", to.operand()));
-        self.lines.deeper();
+        self.lines.indent();
         body(self, &Self::index());
         self.line(format!("{INDEX} = {INDEX} + 1;"));
-        self.lines.back();
+        self.lines.dedent();
         self.line(":: else -> break");
-        self.lines.back();
+        self.lines.dedent();
         self.line("od;");
         self.line(format!("{INDEX} = 0;"));
     }
@@ -115,13 +115,13 @@ impl<'a> Writer<'_, 'a> {
         let scope = self.scope;
         if let Some(result) = instruction.result {
             self.refuse_wide(result);
-            match scope.usage.home(result) {
-                Home::Inline(..) => {
+            match scope.usage.placement(result) {
+                Placement::Inline(..) => {
                     let (_, demands) = scope.compute(result, &instruction.op);
                     self.demand(&demands);
                     return;
                 }
-                Home::Variable(_) => {}
+                Placement::Variable(_) => {}
             }
         }
         let target = instruction.result.map(|result| scope.value(result));
@@ -401,7 +401,7 @@ impl<'a> Writer<'_, 'a> {
         };
         let data = &scope.plan.program.externs[function.0 as usize];
         let what = format!("the result of `{}`", data.name);
-        if scope.plan.watching.is_none() {
+        if scope.plan.monitor.is_none() {
             for (cell, kind) in cells {
                 self.any(&cell, &kind, values, &what);
             }
@@ -426,7 +426,7 @@ impl<'a> Writer<'_, 'a> {
             self.any(&result, &kind, values, &what);
             seen.push(result.clone());
         }
-        let seen = scope.plan.see(Sight::Call(function), &numbers_of(&seen));
+        let seen = scope.plan.observe(Observable::Call(function), &numbers_of(&seen));
         seen.into_iter().for_each(|text| self.line(text));
         for (cell, _) in cells {
             self.assign(&cell, &result);
@@ -543,9 +543,9 @@ impl<'a> Writer<'_, 'a> {
                     if union {
                         self.line("if");
                         self.line(format!(":: {} == {number} ->", cells[0].operand()));
-                        self.lines.deeper();
+                        self.lines.indent();
                         self.counts(own, part, change);
-                        self.lines.back();
+                        self.lines.dedent();
                         self.line(":: else");
                         self.line("fi;");
                     } else {
@@ -571,14 +571,14 @@ impl<'a> Writer<'_, 'a> {
                 self.line(format!("{count} = {count} - 1;"));
                 self.line("if");
                 self.line(format!(":: {count} == 0 ->"));
-                self.lines.deeper();
+                self.lines.indent();
                 let mut content = self.scope.content(object, ty);
                 content.demands.clear();
                 self.counts(&super::scope::cells(&content), content.ty, Change::Release);
                 self.zero(&content);
                 let name = &plan.pools[pool.0 as usize];
                 self.line(format!("{name}_free = {name}_free + 1;"));
-                self.lines.back();
+                self.lines.dedent();
                 self.line(":: else");
                 self.line("fi;");
             }

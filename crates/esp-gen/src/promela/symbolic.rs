@@ -9,8 +9,8 @@ use quaject_esp_ir::ir::*;
 use std::collections::BTreeMap;
 
 /// Longer texts are computed step by step instead.
-const LONGEST: usize = 600;
-const DEEPEST: u32 = 12;
+const MAX_TEXT_BYTES: usize = 600;
+const MAX_DEPTH: u32 = 12;
 
 /// What code computes: its values, number by number, and what must hold for that.
 pub(super) type Computed = (Vec<Expr>, Vec<Demand>);
@@ -29,7 +29,7 @@ type Known = BTreeMap<Value, Expr>;
 pub(super) fn region<'a>(scope: &Scope<'a>, entry: BlockId, parameters: &[Expr]) -> Option<Computed> {
     let walk = Walk { plan: scope.plan, body: scope.body, outer: Some(scope) };
     let known = scope.body.blocks[entry.0 as usize].parameters.iter().copied().zip(parameters.iter().cloned());
-    walk.block(entry, known.collect(), DEEPEST).filter(fits)
+    walk.block(entry, known.collect(), MAX_DEPTH).filter(fits)
 }
 
 /// A call of a pure function on scalars, if it can be said in an expression.
@@ -37,7 +37,7 @@ pub(super) fn call<'a>(plan: &'a Plan<'a>, function: FnId, arguments: Vec<Expr>)
     let body = &plan.program.functions[function.0 as usize].body;
     let walk = Walk { plan, body, outer: None };
     let known = body.blocks.first()?.parameters.iter().copied().zip(arguments);
-    let (mut values, demands) = walk.block(BlockId(0), known.collect(), DEEPEST).filter(fits)?;
+    let (mut values, demands) = walk.block(BlockId(0), known.collect(), MAX_DEPTH).filter(fits)?;
     if values.len() != 1 || !demands.is_empty() {
         return None;
     }
@@ -52,7 +52,7 @@ pub(super) fn can_call(plan: &Plan<'_>, function: FnId) -> bool {
 }
 
 fn fits((values, demands): &Computed) -> bool {
-    values.iter().chain(demands.iter().map(|demand| &demand.condition)).all(|expr| expr.text.len() <= LONGEST)
+    values.iter().chain(demands.iter().map(|demand| &demand.condition)).all(|expr| expr.text.len() <= MAX_TEXT_BYTES)
 }
 
 impl<'a> Walk<'a, '_> {

@@ -7,7 +7,7 @@
 //!   pan.m    case 7: // STATE 2 - model.pml:10 - ..     case 7 is line 10
 //! ```
 //!
-//! Spin's own replay would not do: it lets a sender meet any receiver that fits. Processes are numbered as in the
+//! Spin's own replay does not suffice: it lets a sender communicate with any receiver that matches. Processes are numbered as in the
 //! program, after the claim if there is one. An instance's own code is many transitions and one step.
 
 use super::lines::{Line, Mark};
@@ -26,7 +26,7 @@ pub struct Trail {
     pub fault: Option<(Fault, Location)>,
 }
 
-/// What a verifier has written.
+/// The files that a verifier has written.
 #[derive(Clone, Copy, Debug)]
 pub struct Written<'a> {
     /// `pan.t`
@@ -73,7 +73,7 @@ pub fn read(lines: &[Line], instances: u32, written: Written<'_>) -> Trail {
                             reader.execute(instance, reader.lines.get(line).map_or(Mark::Local, |line| line.mark));
                         }
                         // Without a line of its own it goes on with what was begun: a rendezvous, or own code.
-                        None if before.is_some_and(|line| is_in_meeting(reader.lines.get(line))) => {
+                        None if before.is_some_and(|line| is_in_rendezvous(reader.lines.get(line))) => {
                             at[instance as usize] = before;
                         }
                         None => reader.execute(instance, Mark::Local),
@@ -134,7 +134,7 @@ impl Reader<'_> {
 }
 
 /// Whether what follows a line may belong to the rendezvous it is of.
-fn is_in_meeting(line: Option<&Line>) -> bool {
+fn is_in_rendezvous(line: Option<&Line>) -> bool {
     line.is_some_and(|line| match line.mark {
         Mark::None | Mark::FaultOfMeeting(_) => true,
         Mark::Meet { .. } => line.text.contains("atomic"),

@@ -1,10 +1,10 @@
-//! Another program beside the model, as what others can see of it: a variable says where that one is, and each thing that
-//! is seen of the model must be possible there.
+//! Refinement check by a monitor automaton: the visible actions of another program, the specification, as a
+//! deterministic automaton. A variable holds its state; each visible action of the model must be a transition of it.
 //!
 //! ```text
-//!   inline see_sendC(seen_0) {
+//!   inline observe_sendC(observe_sendC_0) {
 //!     if
-//!     :: seen == 3 && (seen_0) == 7 -> seen = 4
+//!     :: monitor_state == 3 && (observe_sendC_0) == 7 -> monitor_state = 4
 //!     :: else -> assert(false)
 //!     fi
 //!   }
@@ -19,39 +19,39 @@ use quaject_esp_exec::observer::{Event, Observer};
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeMap;
 
-/// Most ways to go on, at all places where something is seen: each is a line there.
-const MOST_LINES: usize = 50_000;
+/// The largest number of transitions, at all places of visible actions: each is a line there.
+const MAX_LINES: usize = 50_000;
 
-/// Where something is seen.
+/// What a visible action is: a message on an external channel, or a call.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Sight {
+pub(super) enum Observable {
     Message(ChannelId),
     Call(ExternId),
 }
 
-/// The other program.
-pub(super) struct Watching<'a> {
+/// The monitor automaton and its names in the model.
+pub(super) struct Monitor<'a> {
     observer: &'a Observer,
-    /// The variable that says where it is.
+    /// The variable that holds its state.
     variable: String,
-    sees: BTreeMap<Sight, String>,
+    inlines: BTreeMap<Observable, String>,
 }
 
 impl<'a> Plan<'a> {
-    /// Plans for another program to be run beside this one.
-    pub(super) fn watch(&mut self, observer: &'a Observer) {
+    /// Plans the monitor, or refuses visible actions that Promela cannot compare.
+    pub(super) fn plan_monitor(&mut self, observer: &'a Observer) {
         let program = self.program;
         let messages = observer.channels.iter().map(|channel| {
             let data = &program.channels[channel.0 as usize];
-            (Sight::Message(*channel), data.name.to_string(), data.payload.clone(), data.location)
+            (Observable::Message(*channel), data.name.to_string(), data.payload.clone(), data.location)
         });
         let calls = program.externs.iter().enumerate().map(|(number, data)| {
             let types = data.parameters.iter().map(|(ty, _)| *ty).chain(data.result).collect();
-            (Sight::Call(ExternId(number as u32)), data.name.to_string(), types, Location::default())
+            (Observable::Call(ExternId(number as u32)), data.name.to_string(), types, Location::default())
         });
-        let mut sees = BTreeMap::new();
-        for (sight, name, types, location) in messages.chain(calls).collect::<Vec<_>>() {
-            sees.insert(sight, self.names.claim(&format!("see_{name}")));
+        let mut inlines = BTreeMap::new();
+        for (observable, name, types, location) in messages.chain(calls).collect::<Vec<_>>() {
+            inlines.insert(observable, self.names.claim(&format!("observe_{name}")));
             let leaves = |ty: &TypeId| memory::leaves(&program.types, *ty);
             let what = types.iter().flat_map(leaves).find_map(|leaf| match leaf.kind {
                 Kind::Reference(_) => Some("objects, which cannot be compared"),
@@ -59,83 +59,87 @@ impl<'a> Plan<'a> {
                 Kind::Int(_) | Kind::Bool | Kind::Pid(_) | Kind::Tag | Kind::Length(_) => None,
             });
             if let Some(what) = what {
-                let message = format!("what is seen at `{name}` holds {what}");
+                let message = format!("the visible action `{name}` has {what}");
                 self.refuse(location, message, "the built-in engine does it: leave out `--engine spin`");
             }
         }
-        self.watching = Some(Watching { observer, variable: self.names.claim("seen"), sees });
+        self.monitor = Some(Monitor { observer, variable: self.names.claim("monitor_state"), inlines });
     }
 
-    /// Whether messages of a channel are seen.
-    pub(super) fn is_watched(&self, channel: ChannelId) -> bool {
-        self.watching.as_ref().is_some_and(|watching| watching.sees.contains_key(&Sight::Message(channel)))
+    /// Whether messages of a channel are visible actions.
+    pub(super) fn is_observed(&self, channel: ChannelId) -> bool {
+        self.monitor.as_ref().is_some_and(|monitor| monitor.inlines.contains_key(&Observable::Message(channel)))
     }
 
-    /// The statement by which something is seen.
-    pub(super) fn see(&self, sight: Sight, numbers: &[String]) -> Option<String> {
-        let name = self.watching.as_ref()?.sees.get(&sight)?;
+    /// The statement that reports a visible action to the monitor.
+    pub(super) fn observe(&self, observable: Observable, numbers: &[String]) -> Option<String> {
+        let name = self.monitor.as_ref()?.inlines.get(&observable)?;
         Some(format!("{name}({});", numbers.join(", ")))
     }
 }
 
-/// Where the other program is, and how it goes on.
+/// Declares the state of the monitor, and an `inline` of its transitions for each visible action.
 pub(super) fn declare(plan: &Plan<'_>, body: &Lines, lines: &mut Lines) {
-    let Some(watching) = &plan.watching else { return };
-    let observer = watching.observer;
-    let mut ways: BTreeMap<Sight, BTreeMap<(u32, u32), Vec<usize>>> = BTreeMap::new();
+    let Some(monitor) = &plan.monitor else { return };
+    let observer = monitor.observer;
+    let mut transitions: BTreeMap<Observable, BTreeMap<(u32, u32), Vec<usize>>> = BTreeMap::new();
     for (from, edges) in observer.edges.iter().enumerate() {
         for (event, to) in edges {
-            let sight = match &observer.events[*event as usize] {
-                Event::Message(channel, _) => Sight::Message(*channel),
-                Event::Call(function, ..) => Sight::Call(*function),
+            let observable = match &observer.events[*event as usize] {
+                Event::Message(channel, _) => Observable::Message(*channel),
+                Event::Call(function, ..) => Observable::Call(*function),
             };
-            ways.entry(sight).or_default().entry((*event, *to)).or_default().push(from);
+            transitions.entry(observable).or_default().entry((*event, *to)).or_default().push(from);
         }
     }
     let mut total = 0;
-    lines.plain(format!("int {};", watching.variable));
-    for (sight, name) in &watching.sees {
+    lines.plain(format!("int {};", monitor.variable));
+    for (observable, name) in &monitor.inlines {
         let places = body.lines.iter().filter(|line| line.text.starts_with(&format!("{name}("))).count();
         if places == 0 {
             continue;
         }
-        let ways = ways.get(sight);
-        let width = width(plan, *sight);
+        let transitions = transitions.get(observable);
+        let width = width(plan, *observable);
         let parameters: Vec<String> = (0..width).map(|number| format!("{name}_{number}")).collect();
         lines.plain(format!("inline {name}({}) {{", parameters.join(", ")));
         lines.plain("  if");
-        for ((event, to), from) in ways.into_iter().flatten() {
+        for ((event, to), from) in transitions.into_iter().flatten() {
             total += places;
-            let mut conditions = vec![among(&watching.variable, from)];
-            let numbers = numbers(plan, *sight, &observer.events[*event as usize]);
+            let mut conditions = vec![among(&monitor.variable, from)];
+            let numbers = numbers(plan, *observable, &observer.events[*event as usize]);
             for (parameter, number) in parameters.iter().zip(numbers) {
-                // What is given is put in as it is written.
+                // An argument of an `inline` is substituted as text.
                 conditions.extend(number.map(|number| format!("({parameter}) == {}", Expr::number(number).text)));
             }
-            lines.plain(format!("  :: {} -> {} = {to}", conditions.join(" && "), watching.variable));
+            lines.plain(format!("  :: {} -> {} = {to}", conditions.join(" && "), monitor.variable));
         }
-        lines.push(Mark::None, Location::default(), "  :: else -> assert(false) /* nothing like it there */");
+        lines.push(
+            Mark::None,
+            Location::default(),
+            "  :: else -> assert(false) /* no such action in the specification */",
+        );
         lines.plain("  fi");
         lines.plain("}");
     }
-    if total > MOST_LINES {
-        let message = format!("what others see of the program takes more than {MOST_LINES} lines to say");
+    if total > MAX_LINES {
+        let message = format!("the visible actions of the program take more than {MAX_LINES} lines");
         plan.refuse(Location::default(), message, "make the model smaller, or leave out `--engine spin`");
     }
 }
 
-/// Who looks whether the other program can stand still where this one does.
-pub(super) fn stands(plan: &Plan<'_>, lines: &mut Lines) {
-    let Some(watching) = &plan.watching else { return };
-    let stands: Vec<usize> = (0..watching.observer.stands.len()).filter(|at| watching.observer.stands[*at]).collect();
-    let condition = if stands.is_empty() { "false".to_string() } else { among(&watching.variable, &stands) };
+/// A process that asserts, where the model is quiescent, that the specification can be quiescent too.
+pub(super) fn declare_quiescence(plan: &Plan<'_>, lines: &mut Lines) {
+    let Some(monitor) = &plan.monitor else { return };
+    let quiescent: Vec<usize> = (0..monitor.observer.stands.len()).filter(|at| monitor.observer.stands[*at]).collect();
+    let condition = if quiescent.is_empty() { "false".to_string() } else { among(&monitor.variable, &quiescent) };
     lines.plain("");
-    lines.plain("active proctype stands() {");
-    lines.plain(format!("end_stands: timeout -> assert({condition})"));
+    lines.plain("active proctype quiescent() {");
+    lines.plain(format!("end_quiescent: timeout -> assert({condition})"));
     lines.plain("}");
 }
 
-/// That a variable is one of these, which are in order.
+/// The condition that a variable is one of these numbers, which are in order.
 fn among(variable: &str, numbers: &[usize]) -> String {
     let mut parts = Vec::new();
     let mut rest = numbers;
@@ -150,29 +154,29 @@ fn among(variable: &str, numbers: &[usize]) -> String {
     if parts.len() == 1 { parts.remove(0) } else { format!("({})", parts.join(" || ")) }
 }
 
-fn types(plan: &Plan<'_>, sight: Sight) -> Vec<TypeId> {
-    match sight {
-        Sight::Message(channel) => plan.program.channels[channel.0 as usize].payload.clone(),
-        Sight::Call(function) => {
+fn types(plan: &Plan<'_>, observable: Observable) -> Vec<TypeId> {
+    match observable {
+        Observable::Message(channel) => plan.program.channels[channel.0 as usize].payload.clone(),
+        Observable::Call(function) => {
             let data = &plan.program.externs[function.0 as usize];
             data.parameters.iter().map(|(ty, _)| *ty).chain(data.result).collect()
         }
     }
 }
 
-/// How many numbers are seen.
-fn width(plan: &Plan<'_>, sight: Sight) -> usize {
-    let leaves = types(plan, sight).into_iter().flat_map(|ty| memory::leaves(&plan.program.types, ty));
+/// How many numbers a visible action has.
+fn width(plan: &Plan<'_>, observable: Observable) -> usize {
+    let leaves = types(plan, observable).into_iter().flat_map(|ty| memory::leaves(&plan.program.types, ty));
     leaves.map(|leaf| leaf.count as usize).sum()
 }
 
-/// What each of them is; nothing for those that mean nothing.
-fn numbers(plan: &Plan<'_>, sight: Sight, event: &Event) -> Vec<Option<i128>> {
+/// The numbers of an event; none where the value has no such part.
+fn numbers(plan: &Plan<'_>, observable: Observable, event: &Event) -> Vec<Option<i128>> {
     let data: Vec<&Datum> = match event {
         Event::Message(_, message) => message.iter().collect(),
         Event::Call(_, given, result) => given.iter().chain(result).collect(),
     };
-    let leaves = types(plan, sight).into_iter().zip(data).flat_map(|(ty, datum)| leaves(plan, ty, Some(datum)));
+    let leaves = types(plan, observable).into_iter().zip(data).flat_map(|(ty, datum)| leaves(plan, ty, Some(datum)));
     leaves.flatten().collect()
 }
 
@@ -207,12 +211,12 @@ fn leaves(plan: &Plan<'_>, ty: TypeId, datum: Option<&Datum>) -> Vec<Vec<Option<
             }
             columns
         }
-        // What a union does not hold now.
+        // Parts of a union that its tag excludes.
         (_, _) => memory::leaves(types, ty).iter().map(|leaf| vec![None; leaf.count as usize]).collect(),
     }
 }
 
-/// A number as what is seen.
+/// The texts of numbers.
 pub(super) fn texts(numbers: &[Expr]) -> Vec<String> {
     numbers.iter().map(|number| number.text.clone()).collect()
 }

@@ -1,19 +1,19 @@
-//! What an instance does from one operation to the next: blocks, jumps, calls of functions. One quantum is one
-//! `atomic` sequence; blocks that are reached twice in it are labelled. Knows waits only as labels to go to.
+//! A macro step: the code of an instance from one wait to the next, as one `atomic` sequence. Blocks that several edges
+//! lead to are labelled; calls of functions are inlined or jumped to. Knows waits only as labels.
 
 use super::expression::Expr;
 use super::lines::{Lines, Mark};
 use super::process::ProcessWriter;
 use super::scope::Scope;
 use super::statement::Writer;
-use super::usage::{Home, Set, Unit, overwrites};
+use super::value_usage::{Placement, Set, Unit, overwrites};
 use quaject_esp_ir::access::Access;
 use quaject_esp_ir::cfg::{Regions, edges, successors};
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::text::fault_name;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where a `return` of the code at hand goes.
+/// Where a `return` in the code goes.
 pub(super) enum Returns<'r> {
     /// Nowhere: it is a process.
     Never,
@@ -21,8 +21,8 @@ pub(super) enum Returns<'r> {
     To { caller: &'r Scope<'r>, result: Option<Value>, place: Option<&'r Place>, label: String },
 }
 
-/// Code of one body from one entry up to its waits.
-pub(super) struct Quantum<'q, 'a> {
+/// The code of one body from one entry up to its waits.
+pub(super) struct MacroStep<'q, 'a> {
     pub(super) process: &'q mut ProcessWriter<'a>,
     pub(super) scope: &'q Scope<'a>,
     /// Labels of blocks that several edges lead to.
@@ -45,7 +45,7 @@ pub(super) fn write<'a>(
     returns: Returns<'_>,
     lines: &mut Lines,
 ) {
-    let mut quantum = Quantum {
+    let mut step = MacroStep {
         process,
         scope,
         labels: BTreeMap::new(),
@@ -54,21 +54,21 @@ pub(super) fn write<'a>(
         returns,
         entry,
     };
-    quantum.prepare(dirty);
-    if let Some(label) = quantum.labels.get(&entry) {
+    step.prepare(dirty);
+    if let Some(label) = step.labels.get(&entry) {
         lines.plain("skip;");
         let text = format!("{label}:");
         lines.plain(text);
     }
-    quantum.block(entry, lines);
-    while let Some(block) = quantum.pending.pop() {
-        let text = format!("{}:", quantum.labels[&block]);
+    step.block(entry, lines);
+    while let Some(block) = step.pending.pop() {
+        let text = format!("{}:", step.labels[&block]);
         lines.plain(text);
-        quantum.block(block, lines);
+        step.block(block, lines);
     }
 }
 
-/// The blocks that an edge leads to within a quantum.
+/// The blocks that an edge leads to within a step.
 fn inner(terminator: &Terminator) -> Vec<BlockId> {
     match terminator {
         Terminator::Wait(_) | Terminator::Yield(_) => Vec::new(),
@@ -85,7 +85,7 @@ fn inner(terminator: &Terminator) -> Vec<BlockId> {
     }
 }
 
-impl<'a> Quantum<'_, 'a> {
+impl<'a> MacroStep<'_, 'a> {
     pub(super) fn body(&self) -> &'a Body {
         self.scope.body
     }
@@ -140,7 +140,7 @@ impl<'a> Quantum<'_, 'a> {
                 }
             }
             let zero = matches!(instruction.op, Op::Constant(0));
-            if let Some(Home::Variable(variable)) = instruction.result.map(|result| usage.home(result)) {
+            if let Some(Placement::Variable(variable)) = instruction.result.map(|result| usage.placement(result)) {
                 match zero {
                     true => dirty.remove(&Unit::Variable(variable)),
                     false => dirty.insert(Unit::Variable(variable)),
@@ -157,7 +157,7 @@ impl<'a> Quantum<'_, 'a> {
             _ => {}
         }
         for value in written {
-            if let Home::Variable(variable) = usage.home(value) {
+            if let Placement::Variable(variable) = usage.placement(value) {
                 dirty.insert(Unit::Variable(variable));
             }
         }
@@ -167,7 +167,10 @@ impl<'a> Quantum<'_, 'a> {
         let block = self.data(id);
         for instruction in &block.instructions {
             if let Op::CallFunction { function, arguments, to } = &instruction.op
-                && !matches!(instruction.result.map(|result| self.scope.usage.home(result)), Some(Home::Inline(..)))
+                && !matches!(
+                    instruction.result.map(|result| self.scope.usage.placement(result)),
+                    Some(Placement::Inline(..))
+                )
             {
                 self.call(*function, arguments, instruction.result, to.as_ref(), instruction.location, lines);
                 continue;
@@ -199,9 +202,9 @@ impl<'a> Quantum<'_, 'a> {
                 lines.push(Mark::Local, location, "if");
                 for (condition, edge) in [(condition.operand(), then), ("else".to_string(), otherwise)] {
                     lines.push(Mark::Local, location, format!(":: {condition} ->"));
-                    lines.deeper();
+                    lines.indent();
                     self.follow(edge, location, lines);
-                    lines.back();
+                    lines.dedent();
                 }
                 lines.push(Mark::Local, location, "fi;");
             }
@@ -211,14 +214,14 @@ impl<'a> Quantum<'_, 'a> {
                 for (case, edge) in cases {
                     let condition = Expr::binary(&value, "==", &Expr::number(*case));
                     lines.push(Mark::Local, location, format!(":: {} ->", condition.text));
-                    lines.deeper();
+                    lines.indent();
                     self.follow(edge, location, lines);
-                    lines.back();
+                    lines.dedent();
                 }
                 lines.push(Mark::Local, location, ":: else ->");
-                lines.deeper();
+                lines.indent();
                 self.follow(default, location, lines);
-                lines.back();
+                lines.dedent();
                 lines.push(Mark::Local, location, "fi;");
             }
             Terminator::Wait(wait) => {
@@ -234,7 +237,7 @@ impl<'a> Quantum<'_, 'a> {
                 self.moves(edge, location, lines);
                 self.clear(&dirty, self.scope.usage.live_in(edge.to), location, lines);
                 let label = self.process.yield_label(edge.to);
-                // Spin would not stop at a jump alone, and refuses a loop of which it sees that nothing is done in it.
+                // Spin does not stop at a jump alone, and refuses a loop in which it finds no statement.
                 let is_loop = lines.lines.is_empty() && self.process.here.as_deref() == Some(label.as_str());
                 lines.push(Mark::Yield, location, if is_loop { "_pid >= 0;" } else { "skip;" });
                 lines.push(Mark::None, location, format!("goto {label};"));
@@ -444,7 +447,8 @@ pub(super) fn written_by(scope: &Scope<'_>, blocks: &[BlockId]) -> Set {
                     }
                 }
             }
-            if let Some(Home::Variable(variable)) = instruction.result.map(|result| scope.usage.home(result)) {
+            if let Some(Placement::Variable(variable)) = instruction.result.map(|result| scope.usage.placement(result))
+            {
                 set.insert(Unit::Variable(variable));
             }
         }

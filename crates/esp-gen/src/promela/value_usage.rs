@@ -1,5 +1,5 @@
-//! Which values are written out where they are used, which become variables, which share one, and what is alive
-//! where. Knows the flow IR; knows no Promela.
+//! The placement of values: written out where they are used (rematerialised), or in a variable, which values that do not
+//! interfere share; and liveness of variables and slots. Knows the flow IR; knows no Promela.
 
 use quaject_esp_ir::access::Access;
 use quaject_esp_ir::cfg::{Regions, edges, region_blocks, region_entries, successors};
@@ -8,16 +8,16 @@ use quaject_esp_ir::ir::*;
 use quaject_esp_ir::visit::bound_slots;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where a value is.
+/// The placement of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Home {
+pub(super) enum Placement {
     /// In a variable, named after this value.
     Variable(Value),
     /// Written out at its uses: the instruction at this block and position.
     Inline(BlockId, usize),
 }
 
-/// What liveness counts.
+/// An element of the liveness sets.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Unit {
     /// A variable, named after this value.
@@ -30,7 +30,7 @@ pub(super) type Set = BTreeSet<Unit>;
 
 /// Facts of one body.
 pub(super) struct Usage {
-    homes: Vec<Home>,
+    placements: Vec<Placement>,
     /// Per block: what is alive at its start, parameters included.
     live_in: Vec<Set>,
 }
@@ -44,7 +44,7 @@ enum Motion {
     Reads,
     /// Within its block.
     Pure,
-    /// Not at all.
+    /// Nowhere else.
     Fixed,
 }
 
@@ -94,8 +94,8 @@ fn writes(op: &Op) -> bool {
 impl Usage {
     /// `inlinable_call` says whether a call of a function can be written as an expression.
     pub(super) fn new(body: &Body, inlinable_call: &dyn Fn(FnId) -> bool) -> Usage {
-        let homes = homes(body, inlinable_call);
-        let mut usage = Usage { homes, live_in: vec![Set::new(); body.blocks.len()] };
+        let placements = placements(body, inlinable_call);
+        let mut usage = Usage { placements, live_in: vec![Set::new(); body.blocks.len()] };
         usage.solve(body);
         usage.coalesce(body);
         usage.live_in = vec![Set::new(); body.blocks.len()];
@@ -103,8 +103,8 @@ impl Usage {
         usage
     }
 
-    pub(super) fn home(&self, value: Value) -> Home {
-        self.homes[value.0 as usize]
+    pub(super) fn placement(&self, value: Value) -> Placement {
+        self.placements[value.0 as usize]
     }
 
     pub(super) fn live_in(&self, block: BlockId) -> &Set {
@@ -113,20 +113,20 @@ impl Usage {
 
     /// Every variable, each once, in order.
     pub(super) fn variables(&self) -> BTreeSet<Value> {
-        let variable = |home: &Home| match home {
-            Home::Variable(value) => Some(*value),
-            Home::Inline(..) => None,
+        let variable = |placement: &Placement| match placement {
+            Placement::Variable(value) => Some(*value),
+            Placement::Inline(..) => None,
         };
-        self.homes.iter().filter_map(variable).collect()
+        self.placements.iter().filter_map(variable).collect()
     }
 
     /// The variables a value is made of.
     pub(super) fn leaves(&self, body: &Body, value: Value, live: &mut Set) {
-        match self.home(value) {
-            Home::Variable(variable) => {
+        match self.placement(value) {
+            Placement::Variable(variable) => {
                 live.insert(Unit::Variable(variable));
             }
-            Home::Inline(block, position) => {
+            Placement::Inline(block, position) => {
                 let mut access = Access::default();
                 access.op(&body.blocks[block.0 as usize].instructions[position].op);
                 self.apply(body, &access, live);
@@ -143,7 +143,7 @@ impl Usage {
         }
     }
 
-    /// What has to survive while an instance waits here, so that its branches can be taken.
+    /// What is live while an instance waits here, because its branches read it.
     pub(super) fn waiting(&self, body: &Body, wait: &Wait) -> Set {
         let mut live = Set::new();
         let mut access = Access::default();
@@ -173,7 +173,7 @@ impl Usage {
         for next in successors(terminator, Regions::Skip) {
             let mut needed = self.live_in(next).clone();
             for parameter in &body.blocks[next.0 as usize].parameters {
-                if let Home::Variable(variable) = self.home(*parameter) {
+                if let Placement::Variable(variable) = self.placement(*parameter) {
                     needed.remove(&Unit::Variable(variable));
                 }
             }
@@ -206,7 +206,7 @@ impl Usage {
         });
     }
 
-    /// Walks a block backwards; `define` is told of each variable defined and what is alive after that.
+    /// Walks a block backwards. `define` gets each defined variable and what is live behind the definition.
     fn walk(&self, body: &Body, id: BlockId, live: &mut Set, define: &mut dyn FnMut(Value, &Set)) {
         let block = &body.blocks[id.0 as usize];
         live.extend(self.live_at_end(body, &block.terminator));
@@ -215,13 +215,13 @@ impl Usage {
         self.apply(body, &access, live);
         for (position, instruction) in block.instructions.iter().enumerate().rev() {
             if let Some(result) = instruction.result {
-                match self.home(result) {
-                    Home::Variable(variable) => {
+                match self.placement(result) {
+                    Placement::Variable(variable) => {
                         live.remove(&Unit::Variable(variable));
                         define(variable, live);
                     }
                     // What it is made of is alive wherever it is used; faults are asked for here.
-                    Home::Inline(at, here) => debug_assert_eq!((at, here), (id, position)),
+                    Placement::Inline(at, here) => debug_assert_eq!((at, here), (id, position)),
                 }
             }
             let mut access = Access::default();
@@ -236,7 +236,7 @@ impl Usage {
             self.apply(body, &access, live);
         }
         for parameter in &block.parameters {
-            if let Home::Variable(variable) = self.home(*parameter) {
+            if let Placement::Variable(variable) = self.placement(*parameter) {
                 // Parameters are written together.
                 define(variable, live);
             }
@@ -272,10 +272,12 @@ impl Usage {
                 pairs.extend(parameters.iter().copied().zip(edge.arguments.iter().copied()));
             }
         }
-        // Versions of one variable of the text first, then whatever spares a variable.
+        // Arguments and parameters of edges first, then versions of one source variable.
         let named: Vec<(Value, Value)> = self.same_name(body);
         for (a, b) in pairs.into_iter().chain(named) {
-            let (Home::Variable(a), Home::Variable(b)) = (self.home(a), self.home(b)) else { continue };
+            let (Placement::Variable(a), Placement::Variable(b)) = (self.placement(a), self.placement(b)) else {
+                continue;
+            };
             let same_type = body.values[a.0 as usize].ty == body.values[b.0 as usize].ty;
             let clash = |x: &Value, y: &Value| conflicts.contains(&((*x).min(*y), (*x).max(*y)));
             if a == b || !same_type || members[&a].iter().any(|x| members[&b].iter().any(|y| clash(x, y))) {
@@ -284,7 +286,7 @@ impl Usage {
             let (keep, drop) = (a.min(b), a.max(b));
             let moved = members.remove(&drop).expect("every variable has members");
             for value in &moved {
-                self.homes[value.0 as usize] = Home::Variable(keep);
+                self.placements[value.0 as usize] = Placement::Variable(keep);
             }
             members.get_mut(&keep).expect("every variable has members").extend(moved);
         }
@@ -374,9 +376,10 @@ fn uses(body: &Body) -> Vec<Vec<(BlockId, usize)>> {
     uses
 }
 
-fn homes(body: &Body, inlinable_call: &dyn Fn(FnId) -> bool) -> Vec<Home> {
+fn placements(body: &Body, inlinable_call: &dyn Fn(FnId) -> bool) -> Vec<Placement> {
     let uses = uses(body);
-    let mut homes: Vec<Home> = (0..body.values.len() as u32).map(|index| Home::Variable(Value(index))).collect();
+    let mut placements: Vec<Placement> =
+        (0..body.values.len() as u32).map(|index| Placement::Variable(Value(index))).collect();
     // Where the value is needed in the end, when those that use it are written out later themselves; and whether
     // memory must stay as it is until then.
     let mut last: Vec<Option<(BlockId, usize)>> = vec![None; body.values.len()];
@@ -388,7 +391,7 @@ fn homes(body: &Body, inlinable_call: &dyn Fn(FnId) -> bool) -> Vec<Home> {
             let motion = motion(&instruction.op, inlinable_call);
             match motion {
                 Motion::Free => {
-                    homes[result.0 as usize] = Home::Inline(here, position);
+                    placements[result.0 as usize] = Placement::Inline(here, position);
                     continue;
                 }
                 Motion::Fixed => continue,
@@ -400,7 +403,7 @@ fn homes(body: &Body, inlinable_call: &dyn Fn(FnId) -> bool) -> Vec<Home> {
             }
             let mut end = use_position;
             if let Some(user) = block.instructions.get(use_position).and_then(|user| user.result)
-                && let Home::Inline(..) = homes[user.0 as usize]
+                && let Placement::Inline(..) = placements[user.0 as usize]
             {
                 end = last[user.0 as usize].map_or(use_position, |(_, position)| position);
             }
@@ -417,9 +420,9 @@ fn homes(body: &Body, inlinable_call: &dyn Fn(FnId) -> bool) -> Vec<Home> {
             if disturbed || shared {
                 continue;
             }
-            homes[result.0 as usize] = Home::Inline(here, position);
+            placements[result.0 as usize] = Placement::Inline(here, position);
             last[result.0 as usize] = Some((here, end));
         }
     }
-    homes
+    placements
 }
