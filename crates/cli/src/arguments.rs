@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
-use quaject_esp_run::{Binding, Faults, Memory, Time};
+use quaject_esp_run::{Binding, FaultPlan, Memory, Time};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use std::time::Duration;
                   1  the program is wrong, or a file cannot be read or made\n  \
                   2  wrong usage: the command line asks for what there is not\n  \
                   3  a fault while running, or its input or output fails under way\n  \
-                  4  `qj verify` ended at a limit\n\
+                  4  `qj verify` report at a limit\n\
                   `exit(e)` in a program ends `qj run` with status e. Interrupted (SIGINT, SIGTERM),\n\
                   qj writes its output and dies of the signal: a shell sees 130 or 143.\n\n\
                   Try:\n  \
@@ -202,7 +202,7 @@ pub(crate) struct RunOptions {
     /// Lose, double, delay or damage messages of a driver or channel, as in `udp:loss=5%,seed=7`; also dup=, reorder=,
     /// flip=, delay=1ms..20ms, cut=1s/10s
     #[arg(long, value_name = "WHERE:FAULTS")]
-    pub(crate) fault: Vec<Faults>,
+    pub(crate) fault: Vec<FaultPlan>,
     /// C source, object or shared library with extern functions
     #[arg(long = "extern", value_name = "FILE.c|LIB.so", value_hint = ValueHint::FilePath)]
     pub(crate) externs: Vec<PathBuf>,
@@ -478,7 +478,7 @@ pub(crate) struct Test {
     /// Replace the expected output by what is produced
     #[arg(long)]
     pub(crate) bless: bool,
-    /// Stop a program that runs longer
+    /// CliError a program that runs longer
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub(crate) timeout: u64,
 }

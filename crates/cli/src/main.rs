@@ -8,7 +8,7 @@ mod terminal;
 use arguments::{Arguments, Command};
 use clap::Parser;
 use std::process::ExitCode;
-use terminal::{Stop, Terminal};
+use terminal::{CliError, Terminal};
 
 /// Bytes of memory for what is small that the system is asked for at once: a compiler makes many small things, and most
 /// programs are compiled in less.
@@ -39,9 +39,9 @@ fn main() -> ExitCode {
     };
     let status = match outcome {
         Ok(status) => status,
-        Err(Stop { status, trouble }) => {
-            if let Some(trouble) = trouble {
-                terminal.trouble(&trouble);
+        Err(CliError { status, error }) => {
+            if let Some(error) = error {
+                terminal.print_error(&error);
             }
             status
         }

@@ -3,7 +3,7 @@
 use crate::arguments::{ColorChoice, MessageForm};
 use quaject_diagnostic::{self as render, Color};
 use quaject_esp_run::files::write_file;
-use quaject_esp_run::{Blame, Trouble};
+use quaject_esp_run::{ErrorKind, HostError};
 use quaject_esp_syntax::diagnostics::{Diagnostic, Severity};
 use quaject_esp_syntax::span::SourceMap;
 use std::io::{self, IsTerminal, Write};
@@ -16,50 +16,52 @@ pub(crate) enum Status {
     /// Everything was done.
     Done,
     /// The program, or a file it needs, is wrong.
-    Wrong,
+    Failed,
     /// The command line is wrong.
     Usage,
     /// A fault while running.
     Fault,
     /// A limit was reached before there was an answer.
     Unfinished,
-    /// What the program itself said.
-    Said(u8),
+    /// The exit status of the program that ran.
+    Exit(u8),
 }
 
 impl From<Status> for ExitCode {
     fn from(status: Status) -> ExitCode {
         ExitCode::from(match status {
             Status::Done => 0,
-            Status::Wrong => 1,
+            Status::Failed => 1,
             Status::Usage => 2,
             Status::Fault => 3,
             Status::Unfinished => 4,
-            Status::Said(status) => status,
+            Status::Exit(status) => status,
         })
     }
 }
 
-/// Why a command could not go on, with everything said already or to be said.
+/// Why a command ends early. Errors of files, programs and the command line become one by `?`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Stop {
+pub(crate) struct CliError {
     pub(crate) status: Status,
-    pub(crate) trouble: Option<Trouble>,
+    /// The error to print; none if it has been printed.
+    pub(crate) error: Option<HostError>,
 }
 
-impl Stop {
-    /// Everything has been said.
-    pub(crate) fn silent(status: Status) -> Stop {
-        Stop { status, trouble: None }
+impl CliError {
+    /// An error that has been printed.
+    pub(crate) fn reported(status: Status) -> CliError {
+        CliError { status, error: None }
     }
+}
 
-    /// Something is in the way: a file or program, or the command line.
-    pub(crate) fn at(trouble: Trouble) -> Stop {
-        let status = match trouble.blame {
-            Blame::Files => Status::Wrong,
-            Blame::Command => Status::Usage,
+impl From<HostError> for CliError {
+    fn from(error: HostError) -> CliError {
+        let status = match error.kind {
+            ErrorKind::Input => Status::Failed,
+            ErrorKind::Usage => Status::Usage,
         };
-        Stop { status, trouble: Some(trouble) }
+        CliError { status, error: Some(error) }
     }
 }
 
@@ -115,19 +117,19 @@ impl Terminal {
         errors
     }
 
-    /// Prints what is in the way and how to get around it.
-    pub(crate) fn trouble(&self, trouble: &Trouble) {
+    /// Prints an error and its help.
+    pub(crate) fn print_error(&self, error: &HostError) {
         match self.form {
             MessageForm::Human => {
-                let mut text = format!("{}: {}\n", self.bold_red("error"), trouble.cause);
-                if let Some(help) = &trouble.help {
+                let mut text = format!("{}: {}\n", self.bold_red("error"), error.cause);
+                if let Some(help) = &error.help {
                     text.push_str(&format!("help: {help}\n"));
                 }
                 say(&text);
             }
             MessageForm::Json | MessageForm::Sarif => {
                 let object = serde_json::json!({
-                    "severity": "error", "message": trouble.cause, "help": trouble.help,
+                    "severity": "error", "message": error.cause, "help": error.help,
                 });
                 say(&format!("{object}\n"));
             }
@@ -158,24 +160,24 @@ pub(crate) fn say(text: &str) {
 }
 
 /// Prints to standard output. A reader that has gone away, as in `qj graph x.esp | head -1`, ends `qj` in peace.
-pub(crate) fn print(bytes: &[u8]) -> Result<(), Stop> {
+pub(crate) fn print(bytes: &[u8]) -> Result<(), CliError> {
     let mut output = io::stdout().lock();
     match output.write_all(bytes).and_then(|()| output.flush()) {
         Ok(()) => Ok(()),
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(Stop::silent(Status::Done)),
-        Err(error) => Err(Stop::at(Trouble::file("write", "standard output", &error))),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(CliError::reported(Status::Done)),
+        Err(error) => Err(CliError::from(HostError::file("write", "standard output", &error))),
     }
 }
 
 /// Writes one text to a file, or prints it: where none is named, or `-`.
-pub(crate) fn deliver(output: Option<&Path>, text: &str) -> Result<(), Stop> {
+pub(crate) fn deliver(output: Option<&Path>, text: &str) -> Result<(), CliError> {
     match output.filter(|path| *path != Path::new("-")) {
-        Some(path) => write_file(path, text.as_bytes()).map_err(Stop::at),
+        Some(path) => write_file(path, text.as_bytes()).map_err(CliError::from),
         None => print(text.as_bytes()),
     }
 }
 
 /// Prints a verdict. That its reader leaves early changes nothing: the command goes on, and its status tells the rest.
-pub(crate) fn print_verdict(bytes: &[u8]) -> Result<(), Stop> {
-    print(bytes).or_else(|stop| if stop.trouble.is_none() { Ok(()) } else { Err(stop) })
+pub(crate) fn print_verdict(bytes: &[u8]) -> Result<(), CliError> {
+    print(bytes).or_else(|stop| if stop.error.is_none() { Ok(()) } else { Err(stop) })
 }

@@ -114,7 +114,7 @@ help: give what is written another name
 
 "#]]);
     folder.qj("profile pairs.esp --seed 1 -o p").assert().code(2).stderr_eq(str![[r#"
-error: a profile is of the order of execution that programs have by themselves
+error: a profile records the reference schedule
 help: leave out `--seed`
 
 "#]]);

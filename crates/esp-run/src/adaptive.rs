@@ -10,11 +10,13 @@
 //! so nothing is looked at while it does. The run changes its form only between two steps, where every instance stands
 //! at a place that both forms have.
 
+use crate::error::HostError;
 use crate::machine_code::MachineCode;
+use crate::outcome::{RunOutcome, RunReport};
 use crate::ports::Ports;
-use crate::run::{BUDGET, Ended, Ending, Settings, after, close, open, reserve, too_large};
+use crate::run::{BUDGET, after, close, open, too_large};
+use crate::settings::{Settings, reserve};
 use crate::signals::Signals;
-use crate::trouble::Trouble;
 use quaject_esp::{AdaptedProgram, Loader, NoSuggestion, Profile, Source, form_hot_path};
 use quaject_esp_exec::footprint::data_bytes;
 use quaject_esp_exec::interpreter::{Interpreter, OsrDirection};
@@ -28,9 +30,9 @@ const FIRST_PATIENCE: u64 = 4_096;
 /// How many communications are noted for a path.
 const NOTED: u64 = 4_096;
 /// How many paths that have paid are kept for the next form, beside the new one.
-const MOST_KEPT: usize = 3;
+const MAX_SAVED_SAMPLES: usize = 3;
 /// A path that has not saved so many communications is not kept.
-const LEAST_SAVED: u64 = NOTED / 8;
+const MIN_SAVED: u64 = NOTED / 8;
 /// How many communications and entries one window of a path has.
 const WINDOW: u64 = 4_096;
 /// After a path that was in vain the next one is waited for so many times as long.
@@ -43,8 +45,8 @@ const LONG_RUN: u64 = 16;
 const STRIDE: u64 = 8_192;
 /// Fuel between two tries to change the form grows from one to this, again and again, so that no rhythm of the program
 /// keeps all of them within local code; and how many tries there are.
-const MOST_NUDGE: u64 = 64;
-const MOST_NUDGES: u64 = 100_000;
+const MAX_NUDGE: u64 = 64;
+const MAX_NUDGES: u64 = 100_000;
 
 /// A run under way.
 struct Run<'r, 'w> {
@@ -69,7 +71,7 @@ pub fn adapt(
     source: &Source,
     loader: &mut dyn Loader,
     tell: &mut dyn FnMut(&str),
-) -> Result<Ended, Trouble> {
+) -> Result<RunReport, HostError> {
     reserve(program, settings)?;
     let mut plain = Interpreter::new(program, settings.checks).map_err(too_large)?;
     give_code(&mut plain, program, settings)?;
@@ -87,7 +89,7 @@ impl Run<'_, '_> {
         mut plain: Interpreter<'p>,
         source: &Source,
         loader: &mut dyn Loader,
-    ) -> Ending {
+    ) -> RunOutcome {
         let mut patience = FIRST_PATIENCE;
         let mut kept: Vec<String> = Vec::new();
         loop {
@@ -140,7 +142,7 @@ impl Run<'_, '_> {
                         plain = back;
                     } else if ending.is_none() {
                         // It stays with the path it has.
-                        return self.drive(&mut fast, |_| false).unwrap_or(Ending::Exit(0));
+                        return self.drive(&mut fast, |_| false).unwrap_or(RunOutcome::Exit(0));
                     }
                     ending
                 }
@@ -153,10 +155,10 @@ impl Run<'_, '_> {
             self.say(self.passed, &format!("dropped `{}`: {counts}", formed.name));
             let saved = judge.saved(tally);
             kept = formed.paths;
-            if saved < LEAST_SAVED {
+            if saved < MIN_SAVED {
                 kept.pop();
             }
-            kept.drain(..kept.len().saturating_sub(MOST_KEPT));
+            kept.drain(..kept.len().saturating_sub(MAX_SAVED_SAMPLES));
             let is_paid = saved >= patience.saturating_mul(PAID_BACK);
             patience = if is_paid { FIRST_PATIENCE } else { patience.saturating_mul(BACK_OFF) };
         }
@@ -185,7 +187,7 @@ impl Run<'_, '_> {
     }
 
     /// Runs with a path until it does not pay any more, or until the end.
-    fn judged(&mut self, fast: &mut Interpreter<'_>, judge: &mut Judge) -> Option<Ending> {
+    fn judged(&mut self, fast: &mut Interpreter<'_>, judge: &mut Judge) -> Option<RunOutcome> {
         loop {
             let from = fast.tally();
             let is_over = |tally: Tally| {
@@ -201,15 +203,15 @@ impl Run<'_, '_> {
         }
     }
 
-    /// The run as the other form of its program, or how it ended before it could change; neither, if it never could.
+    /// The run as the other form of its program, or how it report before it could change; neither, if it never could.
     fn change<'q>(
         &mut self,
         from: &mut Interpreter<'_>,
         to: &'q Program,
         formed: &AdaptedProgram,
         way: OsrDirection,
-    ) -> (Option<Interpreter<'q>>, Option<Ending>) {
-        for nudge in 0..MOST_NUDGES {
+    ) -> (Option<Interpreter<'q>>, Option<RunOutcome>) {
+        for nudge in 0..MAX_NUDGES {
             match from.replace_on_stack(to, self.settings.checks, &formed.seams, way) {
                 Ok(Some(mut moved)) => {
                     return match give_code(&mut moved, to, self.settings) {
@@ -220,7 +222,7 @@ impl Run<'_, '_> {
                 Ok(None) => {}
                 Err(_) => return (None, None),
             }
-            if let Some(ending) = self.go_on(from, 1 + nudge % MOST_NUDGE) {
+            if let Some(ending) = self.go_on(from, 1 + nudge % MAX_NUDGE) {
                 return (None, Some(ending));
             }
         }
@@ -228,7 +230,7 @@ impl Run<'_, '_> {
     }
 
     /// Runs until the counts say so, or until the end.
-    fn drive(&mut self, interpreter: &mut Interpreter<'_>, is_over: impl Fn(Tally) -> bool) -> Option<Ending> {
+    fn drive(&mut self, interpreter: &mut Interpreter<'_>, is_over: impl Fn(Tally) -> bool) -> Option<RunOutcome> {
         while !is_over(interpreter.tally()) {
             if let Some(ending) = self.go_on(interpreter, STRIDE) {
                 return Some(ending);
@@ -237,7 +239,7 @@ impl Run<'_, '_> {
         None
     }
 
-    fn go_on(&mut self, interpreter: &mut Interpreter<'_>, fuel: u64) -> Option<Ending> {
+    fn go_on(&mut self, interpreter: &mut Interpreter<'_>, fuel: u64) -> Option<RunOutcome> {
         match interpreter.run(self.ports, fuel) {
             Outcome::Budget if self.unflushed < BUDGET => {
                 self.unflushed += fuel;
@@ -302,7 +304,7 @@ fn counts(tally: Tally) -> String {
 }
 
 /// Has machine code run local code, if that is the engine.
-fn give_code(interpreter: &mut Interpreter<'_>, program: &Program, settings: &Settings) -> Result<(), Trouble> {
+fn give_code(interpreter: &mut Interpreter<'_>, program: &Program, settings: &Settings) -> Result<(), HostError> {
     if let Some(code) = MachineCode::of_engine(program, settings)? {
         interpreter.use_native(Box::new(code));
     }

@@ -1,7 +1,7 @@
 //! Which driver serves which external channel: `CHANNEL=DRIVER:ARGUMENT` from the command line, else the program's
 //! driver string, else `text:-`. Opens nothing.
 
-use crate::trouble::Trouble;
+use crate::error::HostError;
 use quaject_esp_ir::ir::{Boundary, ChannelId, Program};
 use quaject_queue::shared::SLOT_BYTES;
 use std::fmt;
@@ -23,17 +23,17 @@ pub struct Binding {
 pub enum Choice {
     /// This driver.
     Driver(Driver),
-    /// The driver the channel's declaration names, `text` or `bytes`, with the data of this place.
-    Data(Place),
+    /// The driver the channel's declaration names, `text` or `bytes`, with the data of this endpoint.
+    Data(StreamEndpoint),
 }
 
 /// What serves an external channel.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Driver {
     /// One message per line in ESP's literal syntax, its values separated by blanks.
-    Text(Place),
+    Text(StreamEndpoint),
     /// One message per byte.
-    Bytes(Place),
+    Bytes(StreamEndpoint),
     /// A message per period.
     Timer {
         /// The time between two messages.
@@ -49,9 +49,9 @@ pub enum Driver {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Device {
     /// UDP sockets.
-    Udp(Endpoint),
+    Udp(SocketEndpoint),
     /// TCP connections, those that come in at this place among them.
-    Tcp(Option<Endpoint>),
+    Tcp(Option<SocketEndpoint>),
     /// The files of a folder.
     Files(PathBuf),
     /// The other end of a TAP interface.
@@ -100,14 +100,14 @@ pub enum Bus {
 
 /// Where a socket is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Endpoint {
+pub struct SocketEndpoint {
     /// One of this machine's addresses, or 0.0.0.0 for all of them.
     pub address: Ipv4Addr,
     /// The port; 0 lets the system choose one.
     pub port: u16,
 }
 
-impl fmt::Display for Endpoint {
+impl fmt::Display for SocketEndpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.address, self.port)
     }
@@ -115,7 +115,7 @@ impl fmt::Display for Endpoint {
 
 /// Where data comes from or goes to.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum StreamEndpoint {
     /// Standard input or output, written `-`.
     Standard,
     /// A file, device or named pipe.
@@ -132,29 +132,29 @@ const DRIVERS: &str = "drivers are `text:PATH`, `bytes:PATH`, `timer:10ms`, `udp
                        `tap:NAME`, `packet:NAME`, `can:NAME`, `ring:PATH`, `exec:COMMAND`, `serial:PATH` and `pty:PATH`; `qj run --help` tells \
                        more";
 
-impl Place {
+impl StreamEndpoint {
     /// Whether channels in both directions must share what is opened.
     pub(crate) fn is_opened_once(&self) -> bool {
         match self {
-            Place::Standard | Place::Path(_) => false,
-            Place::Command(_) | Place::Serial(..) | Place::Pty(_) => true,
+            StreamEndpoint::Standard | StreamEndpoint::Path(_) => false,
+            StreamEndpoint::Command(_) | StreamEndpoint::Serial(..) | StreamEndpoint::Pty(_) => true,
         }
     }
 }
 
 impl std::str::FromStr for Binding {
-    type Err = Trouble;
+    type Err = HostError;
 
-    fn from_str(text: &str) -> Result<Binding, Trouble> {
+    fn from_str(text: &str) -> Result<Binding, HostError> {
         let form = "write `--bind CHANNEL=DRIVER:ARGUMENT`, as in `--bind linesC=text:in.txt`";
         let Some((channel, driver)) = text.split_once('=') else {
-            return Err(Trouble::usage(format!("`{text}` names no driver")).help(form));
+            return Err(HostError::usage(format!("`{text}` names no driver")).help(form));
         };
         if channel.is_empty() {
-            return Err(Trouble::usage(format!("`{text}` names no channel")).help(form));
+            return Err(HostError::usage(format!("`{text}` names no channel")).help(form));
         }
         let choice = match driver.split_once(':') {
-            Some(("data", place)) => Choice::Data(parse_place(driver, "data", place)?),
+            Some(("data", endpoint)) => Choice::Data(parse_endpoint(driver, "data", endpoint)?),
             Some(_) | None => Choice::Driver(driver.parse()?),
         };
         Ok(Binding { channel: channel.to_string(), choice })
@@ -162,27 +162,27 @@ impl std::str::FromStr for Binding {
 }
 
 impl std::str::FromStr for Driver {
-    type Err = Trouble;
+    type Err = HostError;
 
-    fn from_str(text: &str) -> Result<Driver, Trouble> {
+    fn from_str(text: &str) -> Result<Driver, HostError> {
         let (name, argument) = text.split_once(':').unwrap_or((text, ""));
-        let place = || parse_place(text, name, argument);
+        let endpoint = || parse_endpoint(text, name, argument);
         match name {
-            "text" => Ok(Driver::Text(place()?)),
-            "bytes" => Ok(Driver::Bytes(place()?)),
+            "text" => Ok(Driver::Text(endpoint()?)),
+            "bytes" => Ok(Driver::Bytes(endpoint()?)),
             "timer" => timer(argument),
-            "exec" => Ok(Driver::Bytes(Place::Command(named(text, argument, "a command")?))),
+            "exec" => Ok(Driver::Bytes(StreamEndpoint::Command(named(text, argument, "a command")?))),
             "serial" => serial(argument),
-            "pty" => Ok(Driver::Bytes(Place::Pty(named(text, argument, "a name for the terminal")?.into()))),
-            "udp" => Ok(Driver::Device(Device::Udp(endpoint(name, argument)?))),
+            "pty" => Ok(Driver::Bytes(StreamEndpoint::Pty(named(text, argument, "a name for the terminal")?.into()))),
+            "udp" => Ok(Driver::Device(Device::Udp(socket_endpoint(name, argument)?))),
             "tcp" if argument == "-" => Ok(Driver::Device(Device::Tcp(None))),
-            "tcp" => Ok(Driver::Device(Device::Tcp(Some(endpoint(name, argument)?)))),
+            "tcp" => Ok(Driver::Device(Device::Tcp(Some(socket_endpoint(name, argument)?)))),
             "file" => Ok(Driver::Device(Device::Files(named(text, argument, "a folder")?.into()))),
             "tap" => Ok(Driver::Device(Device::Tap(interface(text, argument)?))),
             "packet" => Ok(Driver::Device(Device::Packet(interface(text, argument)?))),
             "can" => Ok(Driver::Device(Device::Can(bus(text, argument)?))),
             "ring" => Ok(Driver::Device(Device::Ring(ring(text, argument)?))),
-            _ => Err(Trouble::usage(format!("there is no driver `{name}`")).help(DRIVERS)),
+            _ => Err(HostError::usage(format!("there is no driver `{name}`")).help(DRIVERS)),
         }
     }
 }
@@ -192,10 +192,10 @@ impl Driver {
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Driver::Text(_) => "text",
-            Driver::Bytes(Place::Command(_)) => "exec",
-            Driver::Bytes(Place::Serial(..)) => "serial",
-            Driver::Bytes(Place::Pty(_)) => "pty",
-            Driver::Bytes(Place::Standard | Place::Path(_)) => "bytes",
+            Driver::Bytes(StreamEndpoint::Command(_)) => "exec",
+            Driver::Bytes(StreamEndpoint::Serial(..)) => "serial",
+            Driver::Bytes(StreamEndpoint::Pty(_)) => "pty",
+            Driver::Bytes(StreamEndpoint::Standard | StreamEndpoint::Path(_)) => "bytes",
             Driver::Timer { .. } => "timer",
             Driver::Device(device) => match device {
                 Device::Udp(_) => "udp",
@@ -209,70 +209,70 @@ impl Driver {
         }
     }
 
-    /// Where its data comes from or goes to, if it is of the kind that has such a place.
-    pub(crate) fn place(&self) -> Option<&Place> {
+    /// Where its data comes from or goes to, if it is of the kind that has such a endpoint.
+    pub(crate) fn endpoint(&self) -> Option<&StreamEndpoint> {
         match self {
-            Driver::Text(place) | Driver::Bytes(place) => Some(place),
+            Driver::Text(endpoint) | Driver::Bytes(endpoint) => Some(endpoint),
             Driver::Timer { .. } | Driver::Device(_) => None,
         }
     }
 }
 
 /// An argument that may not be missing.
-fn named(text: &str, argument: &str, what: &str) -> Result<String, Trouble> {
+fn named(text: &str, argument: &str, what: &str) -> Result<String, HostError> {
     if argument.is_empty() {
-        return Err(Trouble::usage(format!("driver `{text}` does not name {what}")).help(DRIVERS));
+        return Err(HostError::usage(format!("driver `{text}` does not name {what}")).help(DRIVERS));
     }
     Ok(argument.to_string())
 }
 
 /// `69` or `0.0.0.0:69`. A port alone is one of this machine for itself: nobody shall serve a network unawares.
-fn endpoint(driver: &str, argument: &str) -> Result<Endpoint, Trouble> {
+fn socket_endpoint(driver: &str, argument: &str) -> Result<SocketEndpoint, HostError> {
     let parsed = match argument.rsplit_once(':') {
         Some((address, port)) => address.parse().ok().zip(port.parse().ok()),
         None => argument.parse().ok().map(|port| (Ipv4Addr::LOCALHOST, port)),
     };
     let (address, port) = parsed.ok_or_else(|| {
-        Trouble::usage(format!("`{driver}:{argument}` names no port")).help(format!(
+        HostError::usage(format!("`{driver}:{argument}` names no port")).help(format!(
             "write `{driver}:PORT` for this machine's own use, `{driver}:0.0.0.0:PORT` for every network it is in"
         ))
     })?;
-    Ok(Endpoint { address, port })
+    Ok(SocketEndpoint { address, port })
 }
 
 /// `eth0`, or `eth0,rules=FILE`.
-fn interface(text: &str, argument: &str) -> Result<Interface, Trouble> {
+fn interface(text: &str, argument: &str) -> Result<Interface, HostError> {
     let (name, more) = argument.split_once(',').map_or((argument, None), |(name, more)| (name, Some(more)));
     let name = named(text, name, "an interface")?;
     let path = more.map(|more| more.strip_prefix("rules=").filter(|path| !path.is_empty()).ok_or(more)).transpose();
     let rules = path.map_err(|more| {
         let kind = text.split(':').next().unwrap_or_default();
-        Trouble::usage(format!("driver `{text}`: `{more}` says nothing about an interface"))
+        HostError::usage(format!("driver `{text}`: `{more}` says nothing about an interface"))
             .help(format!("write `{kind}:{name}`, or `{kind}:{name},rules=FILE` to have its frames sorted by rules"))
     })?;
     Ok(Interface { name, rules: rules.map(PathBuf::from) })
 }
 
 /// `can0`, or `43113` for a bus that is a port.
-fn bus(text: &str, argument: &str) -> Result<Bus, Trouble> {
+fn bus(text: &str, argument: &str) -> Result<Bus, HostError> {
     let argument = named(text, argument, "a bus")?;
     if !argument.bytes().all(|byte| byte.is_ascii_digit()) {
         return Ok(Bus::Interface(argument));
     }
     match argument.parse() {
         Ok(port) if port > 0 => Ok(Bus::Loopback(port)),
-        Ok(_) | Err(_) => Err(Trouble::usage(format!("`{text}` names no port"))
+        Ok(_) | Err(_) => Err(HostError::usage(format!("`{text}` names no port"))
             .help("write `can:NAME` for an interface, `can:43113` for a bus of this machine at that UDP port")),
     }
 }
 
 /// `/dev/shm/samples`, or `/dev/shm/samples,size=1M`.
-fn ring(text: &str, argument: &str) -> Result<Ring, Trouble> {
+fn ring(text: &str, argument: &str) -> Result<Ring, HostError> {
     let (path, size) = argument.rsplit_once(",size=").map_or((argument, None), |(path, size)| (path, Some(size)));
     let path = named(text, path, "a place to meet")?;
     let wrong = || {
         let largest = (SLOT_BYTES << Ring::SLOTS_LOG2_MAX) >> 20;
-        Trouble::usage(format!("driver `{text}`: that is no size of a ring")).help(format!(
+        HostError::usage(format!("driver `{text}`: that is no size of a ring")).help(format!(
             "write bytes, or K or M of them, {SLOT_BYTES} to {largest}M: `ring:{path},size=256K`; it is rounded up to a power of two"
         ))
     };
@@ -293,9 +293,9 @@ fn ring(text: &str, argument: &str) -> Result<Ring, Trouble> {
 }
 
 /// `/dev/ttyUSB0` or `/dev/ttyUSB0,19200`.
-fn serial(argument: &str) -> Result<Driver, Trouble> {
+fn serial(argument: &str) -> Result<Driver, HostError> {
     let wrong = || {
-        Trouble::usage(format!("`serial:{argument}` is no serial line"))
+        HostError::usage(format!("`serial:{argument}` is no serial line"))
             .help("write its device and, if it shall be set, its speed: `serial:/dev/ttyUSB0,19200`")
     };
     let (path, speed) = match argument.split_once(',') {
@@ -305,24 +305,24 @@ fn serial(argument: &str) -> Result<Driver, Trouble> {
     if path.is_empty() || speed == Some(0) {
         Err(wrong())
     } else {
-        Ok(Driver::Bytes(Place::Serial(path.into(), speed)))
+        Ok(Driver::Bytes(StreamEndpoint::Serial(path.into(), speed)))
     }
 }
 
 /// What stands after `text:`, `bytes:` and `data:`.
-fn parse_place(text: &str, driver: &str, argument: &str) -> Result<Place, Trouble> {
+fn parse_endpoint(text: &str, driver: &str, argument: &str) -> Result<StreamEndpoint, HostError> {
     match argument {
-        "" => Err(Trouble::usage(format!("driver `{text}` names no file"))
+        "" => Err(HostError::usage(format!("driver `{text}` names no file"))
             .help(format!("write `{driver}:PATH`, or `{driver}:-` for standard input or output"))),
-        "-" => Ok(Place::Standard),
-        path => Ok(Place::Path(PathBuf::from(path))),
+        "-" => Ok(StreamEndpoint::Standard),
+        path => Ok(StreamEndpoint::Path(PathBuf::from(path))),
     }
 }
 
 /// `10ms`, or `10ms,5` for five messages.
-fn timer(argument: &str) -> Result<Driver, Trouble> {
+fn timer(argument: &str) -> Result<Driver, HostError> {
     let wrong = || {
-        Trouble::usage(format!("`timer:{argument}` is no timer"))
+        HostError::usage(format!("`timer:{argument}` is no timer"))
             .help("write a period and, if the channel shall close, a number of ticks: `timer:10ms` or `timer:2s,5`; units are ns, us, ms and s")
     };
     let (period, limit) = match argument.split_once(',') {
@@ -343,20 +343,20 @@ fn timer(argument: &str) -> Result<Driver, Trouble> {
 }
 
 /// The driver of every external channel, in order of channels; `None` for internal ones.
-pub(crate) fn resolve(program: &Program, bindings: &[Binding]) -> Result<Vec<Option<Driver>>, Trouble> {
+pub(crate) fn resolve(program: &Program, bindings: &[Binding]) -> Result<Vec<Option<Driver>>, HostError> {
     let mut drivers: Vec<Option<Driver>> = Vec::with_capacity(program.channels.len());
     for channel in &program.channels {
         drivers.push(match (channel.boundary, &channel.driver) {
             (Boundary::Internal, _) => None,
-            (Boundary::ToEnvironment | Boundary::FromEnvironment, None) => Some(Driver::Text(Place::Standard)),
+            (Boundary::ToEnvironment | Boundary::FromEnvironment, None) => Some(Driver::Text(StreamEndpoint::Standard)),
             (Boundary::ToEnvironment | Boundary::FromEnvironment, Some(text)) => {
                 // A driver this tool does not have is a fault only if the command line does not replace it.
                 let replaced = bindings.iter().any(|binding| binding.channel == channel.name);
                 match text.parse() {
                     Ok(driver) => Some(driver),
-                    Err(_) if replaced => Some(Driver::Text(Place::Standard)),
-                    Err(trouble) => {
-                        return Err(Trouble::new(format!("channel `{}`: {}", channel.name, trouble.cause))
+                    Err(_) if replaced => Some(Driver::Text(StreamEndpoint::Standard)),
+                    Err(error) => {
+                        return Err(HostError::new(format!("channel `{}`: {}", channel.name, error.cause))
                             .help(format!("choose another with `--bind {}=DRIVER`; {DRIVERS}", channel.name)));
                     }
                 }
@@ -367,19 +367,19 @@ pub(crate) fn resolve(program: &Program, bindings: &[Binding]) -> Result<Vec<Opt
     for binding in bindings {
         let index = external_channel(program, &binding.channel)?;
         if std::mem::replace(&mut bound[index], true) {
-            return Err(Trouble::usage(format!("channel `{}` is bound twice", binding.channel)));
+            return Err(HostError::usage(format!("channel `{}` is bound twice", binding.channel)));
         }
         drivers[index] = Some(match (&binding.choice, &drivers[index]) {
             (Choice::Driver(driver), _) => driver.clone(),
-            (Choice::Data(place), Some(Driver::Bytes(_))) => Driver::Bytes(place.clone()),
-            (Choice::Data(place), Some(Driver::Text(_) | Driver::Timer { .. } | Driver::Device(_)) | None) => {
-                Driver::Text(place.clone())
+            (Choice::Data(endpoint), Some(Driver::Bytes(_))) => Driver::Bytes(endpoint.clone()),
+            (Choice::Data(endpoint), Some(Driver::Text(_) | Driver::Timer { .. } | Driver::Device(_)) | None) => {
+                Driver::Text(endpoint.clone())
             }
         });
     }
     for (channel, driver) in program.channels.iter().zip(&drivers) {
         if let (Boundary::ToEnvironment, Some(Driver::Timer { .. })) = (channel.boundary, driver) {
-            return Err(Trouble::usage(format!("channel `{}`: a timer cannot take messages", channel.name))
+            return Err(HostError::usage(format!("channel `{}`: a timer cannot take messages", channel.name))
                 .help("the program writes this channel: bind it to `text:PATH` or `bytes:PATH`"));
         }
     }
@@ -418,14 +418,14 @@ fn share_rules(program: &Program, drivers: &mut [Option<Driver>]) {
 }
 
 /// A device has one channel in each direction: which message would be whose?
-fn share_devices(program: &Program, drivers: &[Option<Driver>]) -> Result<(), Trouble> {
+fn share_devices(program: &Program, drivers: &[Option<Driver>]) -> Result<(), HostError> {
     let devices: Vec<_> = program
         .channels
         .iter()
         .zip(drivers)
         .filter(|(_, driver)| match driver {
             Some(Driver::Device(_)) => true,
-            Some(driver) => driver.place().is_some_and(Place::is_opened_once),
+            Some(driver) => driver.endpoint().is_some_and(StreamEndpoint::is_opened_once),
             None => false,
         })
         .collect();
@@ -433,7 +433,7 @@ fn share_devices(program: &Program, drivers: &[Option<Driver>]) -> Result<(), Tr
         for (other, other_driver) in &devices[..at] {
             if driver == other_driver && channel.boundary == other.boundary {
                 let name = driver.as_ref().map_or("", Driver::name);
-                return Err(Trouble::usage(format!(
+                return Err(HostError::usage(format!(
                     "channels `{}` and `{}` share one `{name}` driver in the same direction",
                     other.name, channel.name
                 ))
@@ -444,7 +444,7 @@ fn share_devices(program: &Program, drivers: &[Option<Driver>]) -> Result<(), Tr
     Ok(())
 }
 
-fn external_channel(program: &Program, name: &str) -> Result<usize, Trouble> {
+fn external_channel(program: &Program, name: &str) -> Result<usize, HostError> {
     let external: Vec<&str> = program
         .channels
         .iter()
@@ -456,27 +456,27 @@ fn external_channel(program: &Program, name: &str) -> Result<usize, Trouble> {
         names => format!("its external channels are `{}`", names.join("`, `")),
     };
     let Some(index) = program.channels.iter().position(|channel| channel.name == name) else {
-        return Err(Trouble::usage(format!("the program has no channel `{name}`")).help(list));
+        return Err(HostError::usage(format!("the program has no channel `{name}`")).help(list));
     };
     match program.channels[index].boundary {
         Boundary::ToEnvironment | Boundary::FromEnvironment => Ok(index),
         Boundary::Internal => {
-            Err(Trouble::usage(format!("channel `{name}` is not external, so no driver can serve it")).help(list))
+            Err(HostError::usage(format!("channel `{name}` is not external, so no driver can serve it")).help(list))
         }
     }
 }
 
 /// Standard input can serve one channel only: which message would be whose?
-fn share_standard_input(program: &Program, drivers: &[Option<Driver>]) -> Result<(), Trouble> {
+fn share_standard_input(program: &Program, drivers: &[Option<Driver>]) -> Result<(), HostError> {
     let mut first: Option<ChannelId> = None;
     for (index, (channel, driver)) in program.channels.iter().zip(drivers).enumerate() {
-        let standard = driver.as_ref().and_then(Driver::place) == Some(&Place::Standard);
+        let standard = driver.as_ref().and_then(Driver::endpoint) == Some(&StreamEndpoint::Standard);
         if channel.boundary != Boundary::FromEnvironment || !standard {
             continue;
         }
         if let Some(first) = first {
             let first = &program.channels[first.0 as usize].name;
-            return Err(Trouble::usage(format!(
+            return Err(HostError::usage(format!(
                 "channels `{first}` and `{}` would both read standard input",
                 channel.name
             ))
@@ -489,20 +489,20 @@ fn share_standard_input(program: &Program, drivers: &[Option<Driver>]) -> Result
 
 #[cfg(test)]
 mod tests {
-    use super::{Binding, Choice, Driver, Place};
+    use super::{Binding, Choice, Driver, StreamEndpoint};
     use std::time::Duration;
 
     fn parse(text: &str) -> Result<Binding, String> {
-        text.parse().map_err(|trouble: crate::trouble::Trouble| trouble.to_string())
+        text.parse().map_err(|error: crate::error::HostError| error.to_string())
     }
 
     #[test]
     fn a_binding_names_a_channel_a_driver_and_its_argument() {
         let bind = |driver| Ok(Binding { channel: "c".to_string(), choice: Choice::Driver(driver) });
-        assert_eq!(parse("c=text:-"), bind(Driver::Text(Place::Standard)));
-        assert_eq!(parse("c=bytes:a=b:c"), bind(Driver::Bytes(Place::Path("a=b:c".into()))));
+        assert_eq!(parse("c=text:-"), bind(Driver::Text(StreamEndpoint::Standard)));
+        assert_eq!(parse("c=bytes:a=b:c"), bind(Driver::Bytes(StreamEndpoint::Path("a=b:c".into()))));
         assert_eq!(parse("c=timer:10ms"), bind(Driver::Timer { period: Duration::from_millis(10), limit: None }));
-        let endpoint = |port| super::Endpoint { address: std::net::Ipv4Addr::LOCALHOST, port };
+        let endpoint = |port| super::SocketEndpoint { address: std::net::Ipv4Addr::LOCALHOST, port };
         assert_eq!(parse("c=udp:69"), bind(Driver::Device(super::Device::Udp(endpoint(69)))));
         let can = |bus| bind(Driver::Device(super::Device::Can(bus)));
         assert_eq!(parse("c=can:can0"), can(super::Bus::Interface("can0".to_string())));
@@ -521,8 +521,11 @@ mod tests {
         assert_eq!(parse("c=packet:eth0"), frames(None));
         assert_eq!(parse("c=packet:eth0,rules=a,b.rules"), frames(Some("a,b.rules")));
         assert_eq!(parse("c=tcp:-"), bind(Driver::Device(super::Device::Tcp(None))));
-        assert_eq!(parse("c=serial:d,9600"), bind(Driver::Bytes(Place::Serial("d".into(), Some(9600)))));
-        assert_eq!(parse("c=data:-"), Ok(Binding { channel: "c".to_string(), choice: Choice::Data(Place::Standard) }));
+        assert_eq!(parse("c=serial:d,9600"), bind(Driver::Bytes(StreamEndpoint::Serial("d".into(), Some(9600)))));
+        assert_eq!(
+            parse("c=data:-"),
+            Ok(Binding { channel: "c".to_string(), choice: Choice::Data(StreamEndpoint::Standard) })
+        );
         assert_eq!(parse("c=timer:2s,5"), bind(Driver::Timer { period: Duration::from_secs(2), limit: Some(5) }));
     }
 

@@ -3,7 +3,7 @@
 
 use crate::compiled::HEADER_NAME;
 use crate::compiler::{Workshop, compiler_name};
-use crate::trouble::Trouble;
+use crate::error::HostError;
 use addr2line::{Loader, Location};
 use quaject_esp_gen::c::{self, CodeBytes, LineMarks, Owner, Report};
 use quaject_esp_gen::{RUNTIME_HEADER, c::Options};
@@ -18,13 +18,13 @@ pub const SIZE_FLAGS: &[&str] = &["-std=gnu99", "-Os"];
 pub fn measure_code(program: &Program, options: &Options, report: &mut Report) {
     match measure(program, options, SIZE_FLAGS) {
         Ok(sizes) => sizes.fill(report),
-        Err(trouble) => report.code = CodeBytes::Unknown(trouble.cause),
+        Err(error) => report.code = CodeBytes::Unknown(error.cause),
     }
 }
 
 /// Bytes of C that a compiler is given to measure code: it takes longer than in proportion, minutes for thousands of
 /// processes, as they are one function.
-const MOST_BYTES: usize = 1_000_000;
+const MAX_BYTES: usize = 1_000_000;
 
 /// Bytes of code, by whose it is.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -56,14 +56,14 @@ impl CodeSizes {
 }
 
 /// Compiles a program's C with these flags and measures it.
-pub fn measure(program: &Program, options: &Options, flags: &[&str]) -> Result<CodeSizes, Trouble> {
+pub fn measure(program: &Program, options: &Options, flags: &[&str]) -> Result<CodeSizes, HostError> {
     // Debuggers lead to the C, whose lines have owners; code is the same.
     let options = Options { lines: LineMarks::None, header_name: HEADER_NAME.to_string(), ..options.clone() };
     let generated = c::generate(program, &options);
     let bytes = generated.source.len();
-    if bytes > MOST_BYTES {
-        return Err(Trouble::new(format!(
-            "{bytes} bytes of C would take a compiler too long; at most {MOST_BYTES} are measured"
+    if bytes > MAX_BYTES {
+        return Err(HostError::new(format!(
+            "{bytes} bytes of C would take a compiler too long; at most {MAX_BYTES} are measured"
         )));
     }
     let workshop = Workshop::open()?;
@@ -79,9 +79,9 @@ pub fn measure(program: &Program, options: &Options, flags: &[&str]) -> Result<C
 const SOURCE_NAME: &str = "program.c";
 
 /// Whose each byte of the code is.
-fn attribute(image: &Path, owners: &[Owner]) -> Result<(BTreeMap<Owner, u64>, u64), Trouble> {
+fn attribute(image: &Path, owners: &[Owner]) -> Result<(BTreeMap<Owner, u64>, u64), HostError> {
     let unreadable = |error: &dyn std::fmt::Display| {
-        Trouble::new(format!("the debugging information of the compiled program cannot be read: {error}"))
+        HostError::new(format!("the debugging information of the compiled program cannot be read: {error}"))
     };
     let loader = Loader::new(image).map_err(|error| unreadable(&error))?;
     let Some((start, size)) = text_section(&loader) else {

@@ -9,13 +9,13 @@
 //! Messages are taken from the drivers ahead of time, as many as fit a batch: the program sees the same sequence.
 
 use crate::compiler::{Product, Workshop};
+use crate::error::{HostError, root_cause};
 use crate::externs::check_files;
 use crate::fault::{name_at, waits_of};
 use crate::marshal;
-use crate::ports::{Ports, Wake};
-use crate::run::Ending;
+use crate::outcome::{RunOutcome, WakeReason};
+use crate::ports::Ports;
 use crate::signals::{Signals, die_of};
-use crate::trouble::{Trouble, why};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::environment::{Environment, Offer, Readiness};
 use quaject_esp_exec::report::FaultReport;
@@ -35,7 +35,7 @@ pub(crate) const HEADER_NAME: &str = "program.h";
 pub(crate) const GUARDED: &[&str] = &["ESP_OPTIONAL_EXTERNS", "ESP_LEAVABLE"];
 
 /// Writes the guard, which leaves a step in the middle (`resources/guard.h`).
-pub(crate) fn guard(workshop: &Workshop) -> Result<PathBuf, Trouble> {
+pub(crate) fn guard(workshop: &Workshop) -> Result<PathBuf, HostError> {
     workshop.write("guard.h", include_str!("../resources/guard.h"))?;
     workshop.write("guard.c", include_str!("../resources/guard.c"))
 }
@@ -45,7 +45,7 @@ const BATCH_MESSAGES: usize = 4096;
 const BATCH_BYTES: usize = 1 << 18;
 
 /// How long compiled code may go on computing when a signal has come.
-const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
+const COMPUTE_GRACE: Timespec = Timespec { tv_sec: 0, tv_nsec: 300_000_000 };
 
 /// `esp_source`
 #[repr(C)]
@@ -78,7 +78,7 @@ struct Head {
 /// `esp_location`
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Place {
+struct CLocation {
     file: u16,
     column: u16,
     line: u32,
@@ -91,7 +91,7 @@ struct Place {
 struct Report {
     code: u32,
     instance: u32,
-    place: Place,
+    place: CLocation,
 }
 
 /// `esp_library`
@@ -105,7 +105,7 @@ struct Exported {
     init: unsafe extern "C" fn(*mut c_void),
     step: unsafe extern "C" fn(*mut c_void, *const Source, *mut Head, i64) -> i32,
     fault: unsafe extern "C" fn(*const c_void) -> Report,
-    place: unsafe extern "C" fn(*const c_void, u32) -> Place,
+    place: unsafe extern "C" fn(*const c_void, u32) -> CLocation,
     stuck: unsafe extern "C" fn(*const c_void, u32) -> bool,
     open: unsafe extern "C" fn(*const c_void, u32, u32) -> bool,
     trace: *const c_void,
@@ -146,7 +146,7 @@ pub(crate) struct Library {
 
 impl Library {
     /// Compiles and loads a program with its extern functions.
-    pub(crate) fn build(program: &Program, generated: &c::Output, externs: &[PathBuf]) -> Result<Library, Trouble> {
+    pub(crate) fn build(program: &Program, generated: &c::Output, externs: &[PathBuf]) -> Result<Library, HostError> {
         let workshop = Workshop::open()?;
         workshop.write("quaject/esp.h", RUNTIME_HEADER)?;
         workshop.write(HEADER_NAME, &generated.header)?;
@@ -156,8 +156,9 @@ impl Library {
         inputs.extend(externs.iter().cloned());
         let output = workshop.path("program.so");
         workshop.build(Product::Library, &inputs, GUARDED, &output)?;
-        let unloadable =
-            |error: libloading::Error| Trouble::new(format!("cannot load the compiled program: {}", why(&error)));
+        let unloadable = |error: libloading::Error| {
+            HostError::new(format!("cannot load the compiled program: {}", root_cause(&error)))
+        };
         // SAFETY: Loading runs the library's initialisers: generated code has none, extern functions are the user's.
         let handle = unsafe { libloading::Library::new(&output) }.map_err(unloadable)?;
         // SAFETY: The symbol is of the C type `esp_library`, which `Exported` repeats; checked below by its version.
@@ -171,13 +172,13 @@ impl Library {
         let expected = (ABI, program.instance_count(), abi.sources.len() as u32, abi.sinks.len() as u32);
         let found = (exported.abi, exported.instances, exported.sources, exported.sinks);
         if expected != found {
-            return Err(Trouble::new(format!("the compiled program is {found:?}, expected was {expected:?}")));
+            return Err(HostError::new(format!("the compiled program is {found:?}, expected was {expected:?}")));
         }
         Ok(Library { exported, take_step, leave_step, abi, handle })
     }
 
     /// Runs the program to its end.
-    pub(crate) fn run(&self, program: &Program, ports: &mut Ports<'_>, signals: &Signals) -> Ending {
+    pub(crate) fn run(&self, program: &Program, ports: &mut Ports<'_>, signals: &Signals) -> RunOutcome {
         let step = Step::default();
         let Ok((running, ended)) = UnixStream::pair() else {
             // Without it the second signal ends what the first one does not.
@@ -193,7 +194,7 @@ impl Library {
         })
     }
 
-    fn steps(&self, program: &Program, ports: &mut Ports<'_>, signals: &Signals, step: &Step) -> Ending {
+    fn steps(&self, program: &Program, ports: &mut Ports<'_>, signals: &Signals, step: &Step) -> RunOutcome {
         let mut state = vec![0u128; self.exported.state_size.div_ceil(16).max(1)];
         let state: *mut c_void = state.as_mut_ptr().cast();
         // SAFETY: 1. `state` has the size and alignment the library asks for. 2. It is used by this library alone and
@@ -250,29 +251,31 @@ impl Library {
             // SAFETY: The first was made the head above.
             let head = unsafe { output[0].head };
             match status {
-                ESP_DONE => return Ending::Exit(head.exit_status as u8),
-                ESP_FAULT => return Ending::Fault(Box::new(self.fault(program, state))),
-                QJ_LEFT if let Some(signal) = signals.pending() => return Ending::Signal(signal),
-                _ if ports.is_gone() => return Ending::Unread,
+                ESP_DONE => return RunOutcome::Exit(head.exit_status as u8),
+                ESP_FAULT => return RunOutcome::Fault(Box::new(self.fault(program, state))),
+                QJ_LEFT if let Some(signal) = signals.pending() => return RunOutcome::Signal(signal),
+                _ if ports.is_output_closed() => return RunOutcome::OutputClosed,
                 _ => {}
             }
             let wake = match status {
                 // There is room for more messages, which may be there already.
-                ESP_SLEEP if refill || is_full => Wake::Event,
+                ESP_SLEEP if refill || is_full => WakeReason::Event,
                 // A wrong message is one only when the program has taken those before it.
-                ESP_SLEEP if let Some(trouble) = ports.take_trouble() => return Ending::Trouble(trouble),
+                ESP_SLEEP if let Some(error) = ports.take_error() => return RunOutcome::Failed(error),
                 ESP_SLEEP => match ports.sleep((head.wake != i64::MAX).then_some(head.wake), signals) {
                     // It does wait, then: for the last moment there is.
-                    Wake::Never => ports.sleep(Some(head.wake), signals),
+                    WakeReason::Never => ports.sleep(Some(head.wake), signals),
                     wake => wake,
                 },
-                ESP_AGAIN => signals.pending().map_or(Wake::Event, Wake::Signal),
-                other => return Ending::Trouble(Trouble::new(format!("the compiled program answers {other}"))),
+                ESP_AGAIN => signals.pending().map_or(WakeReason::Event, WakeReason::Signal),
+                other => return RunOutcome::Failed(HostError::new(format!("the compiled program answers {other}"))),
             };
             match wake {
-                Wake::Event => {}
-                Wake::Signal(signal) => return Ending::Signal(signal),
-                Wake::Never => return Ending::Trouble(Trouble::new("the compiled program waits for nothing")),
+                WakeReason::Event => {}
+                WakeReason::Signal(signal) => return RunOutcome::Signal(signal),
+                WakeReason::Never => {
+                    return RunOutcome::Failed(HostError::new("the compiled program waits for nothing"));
+                }
             }
         }
     }
@@ -322,11 +325,11 @@ impl Library {
     }
 }
 
-fn location(place: Place) -> Location {
+fn location(place: CLocation) -> Location {
     Location { file: place.file, line: place.line, column: u32::from(place.column), member: None }
 }
 
-fn channel(place: Place) -> Option<ChannelId> {
+fn channel(place: CLocation) -> Option<ChannelId> {
     u32::try_from(place.channel).ok().map(ChannelId)
 }
 
@@ -379,7 +382,7 @@ impl Step {
             let turn = self.0.load(Ordering::Relaxed);
             let is_over = || {
                 let mut ready = [PollFd::from_borrowed_fd(ended.as_fd(), PollFlags::IN)];
-                poll(&mut ready, Some(&PATIENCE)).is_ok_and(|ready| ready > 0)
+                poll(&mut ready, Some(&COMPUTE_GRACE)).is_ok_and(|ready| ready > 0)
             };
             if is_over() {
                 return;

@@ -1,6 +1,6 @@
 //! The C compiler: `cc`, or what the variable CC says. Works in a private folder that vanishes afterwards.
 
-use crate::trouble::{Trouble, reason};
+use crate::error::{HostError, reason};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -23,9 +23,9 @@ pub(crate) enum Product {
 }
 
 impl Workshop {
-    pub(crate) fn open() -> Result<Workshop, Trouble> {
+    pub(crate) fn open() -> Result<Workshop, HostError> {
         let folder = tempfile::Builder::new().prefix("qj-").tempdir().map_err(|error| {
-            Trouble::new(format!("cannot make a temporary folder: {}", reason(&error)))
+            HostError::new(format!("cannot make a temporary folder: {}", reason(&error)))
                 .help("make room, or set TMPDIR to a folder that can be written")
         })?;
         Ok(Workshop { folder })
@@ -36,12 +36,12 @@ impl Workshop {
     }
 
     /// Writes a file into the folder, with the folders on its way.
-    pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf, Trouble> {
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf, HostError> {
         let path = self.path(name);
         let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
         folder
             .and_then(|()| std::fs::write(&path, text))
-            .map_err(|error| Trouble::file("write", path.display(), &error))?;
+            .map_err(|error| HostError::file("write", path.display(), &error))?;
         Ok(path)
     }
 
@@ -52,7 +52,7 @@ impl Workshop {
         inputs: &[PathBuf],
         defines: &[&str],
         output: &Path,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), HostError> {
         let mut words = compiler();
         let program = words.remove(0);
         let mut command = Command::new(&program);
@@ -81,7 +81,7 @@ impl Workshop {
 
 impl Workshop {
     /// Compiles one C file with debugging information and gives it addresses; nothing it needs has to be there.
-    pub(crate) fn link_alone(&self, source: &Path, flags: &[&str], output: &Path) -> Result<(), Trouble> {
+    pub(crate) fn link_alone(&self, source: &Path, flags: &[&str], output: &Path) -> Result<(), HostError> {
         let mut words = compiler();
         let mut command = Command::new(words.remove(0));
         command.args(words).args(flags).args(["-g", "-fno-pic", "-no-pie", "-static", "-nostdlib"]);
@@ -109,10 +109,10 @@ pub(crate) fn compiler_name(flags: &[&str]) -> String {
 }
 
 /// Runs the compiler.
-fn run(mut command: Command) -> Result<(), Trouble> {
+fn run(mut command: Command) -> Result<(), HostError> {
     let program = command.get_program().to_string_lossy().into_owned();
     let result = command.stdin(Stdio::null()).output().map_err(|error| {
-        Trouble::new(format!("cannot run the C compiler `{program}`: {}", reason(&error)))
+        HostError::new(format!("cannot run the C compiler `{program}`: {}", reason(&error)))
             .help("install one, as in `apt install gcc`, or name yours in the variable CC")
     })?;
     if result.status.success() {
@@ -120,7 +120,7 @@ fn run(mut command: Command) -> Result<(), Trouble> {
     }
     let said = String::from_utf8_lossy(&result.stderr);
     let said = said.trim_end();
-    Err(Trouble::new(format!("the C compiler `{program}` failed:\n{said}")))
+    Err(HostError::new(format!("the C compiler `{program}` failed:\n{said}")))
 }
 
 /// The words of CC: a compiler may be given with flags.

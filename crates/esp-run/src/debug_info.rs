@@ -16,7 +16,7 @@ pub enum DebugInfo {
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
 mod here {
     use super::DebugInfo;
-    use crate::trouble::Trouble;
+    use crate::error::HostError;
     use quaject_esp_gen::jit;
     use quaject_esp_ir::ir::{Process, Program};
     use quaject_vcode::debug::gdb::{self, Registered};
@@ -51,7 +51,7 @@ mod here {
             (program, process): (&Program, &Process),
             entry: usize,
             (code, buffer): (&jit::Code, &[u8]),
-        ) -> Result<Option<Registered>, Trouble> {
+        ) -> Result<Option<Registered>, HostError> {
             if self == DebugInfo::None {
                 return Ok(None);
             }
@@ -84,7 +84,7 @@ mod here {
                 DebugInfo::None => Ok(None),
                 DebugInfo::Gdb => Ok(Some(gdb::register(&described))),
                 DebugInfo::Perf => tell_perf(&described).map(|()| None).map_err(|error| {
-                    Trouble::new(format!("cannot write what `perf` reads: {error}")).help(format!(
+                    HostError::new(format!("cannot write what `perf` reads: {error}")).help(format!(
                         "it is written to `{}`; `TMPDIR` says where else",
                         std::env::temp_dir().display()
                     ))

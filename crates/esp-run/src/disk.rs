@@ -1,7 +1,7 @@
 //! Program files and their imports, read from disk for the compiler. Knows nothing of what they hold.
 
+use crate::error::HostError;
 use crate::files::read_bytes;
-use crate::trouble::Trouble;
 use quaject_esp::{File, Loader, Source};
 use quaject_esp_syntax::span::FileId;
 use std::collections::{HashMap, HashSet};
@@ -28,7 +28,7 @@ enum Origin {
 
 /// Reads a program's root file and its separate fast paths, and makes the loader for their imports. A root `-` is
 /// standard input.
-pub fn open_program(root: &Path, fast_paths: &[PathBuf]) -> Result<(Source, Disk), Trouble> {
+pub fn open_program(root: &Path, fast_paths: &[PathBuf]) -> Result<(Source, Disk), HostError> {
     let mut disk = Disk { folders: Vec::new(), known: HashSet::new(), files: HashMap::new(), origin: Origin::Disk };
     let root = disk.open(root)?;
     let fast_paths = fast_paths.iter().map(|path| disk.open(path)).collect::<Result<_, _>>()?;
@@ -47,7 +47,7 @@ pub fn open_recorded(files: &[(String, String)]) -> Option<(Source, Disk)> {
 }
 
 impl Disk {
-    fn open(&mut self, path: &Path) -> Result<File, Trouble> {
+    fn open(&mut self, path: &Path) -> Result<File, HostError> {
         let bytes = read_bytes(path)?;
         let path = normal(path);
         let name = self.note(&path);
@@ -80,10 +80,10 @@ impl Loader for Disk {
             Origin::Disk if path.metadata().is_ok_and(|data| !data.is_file() && !data.is_dir()) => {
                 return Err("it is not a regular file".to_string());
             }
-            Origin::Disk => read_bytes(&path).map_err(|trouble| match trouble.cause.split_once("`: ") {
+            Origin::Disk => read_bytes(&path).map_err(|error| match error.cause.split_once("`: ") {
                 // The compiler names the file itself.
                 Some((_, reason)) => reason.to_string(),
-                None => trouble.cause,
+                None => error.cause,
             })?,
             Origin::Recording(files) => match files.get(&path.display().to_string()) {
                 Some(text) => text.clone().into_bytes(),

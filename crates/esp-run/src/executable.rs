@@ -4,11 +4,11 @@
 use crate::compiled::{GUARDED, HEADER_NAME, guard};
 use crate::compiler::{Product, Workshop};
 use crate::drivers::type_name;
+use crate::error::HostError;
 use crate::externs::check_files;
 use crate::fault_tables;
 use crate::files::NewFile;
 use crate::run::c_options;
-use crate::trouble::Trouble;
 use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::layout::{self, ExternalChannel, Layouts, View};
 use quaject_esp_gen::{RUNTIME_HEADER, c};
@@ -25,7 +25,7 @@ pub fn build_executable(
     checks: Checks,
     externs: &[PathBuf],
     path: &Path,
-) -> Result<c::Report, Trouble> {
+) -> Result<c::Report, HostError> {
     let generated = c::generate(program, &c_options(checks));
     let workshop = Workshop::open()?;
     workshop.write("quaject/esp.h", RUNTIME_HEADER)?;
@@ -42,7 +42,7 @@ pub fn build_executable(
     inputs.extend(externs.iter().cloned());
     let built = workshop.path("executable");
     workshop.build(Product::Executable, &inputs, GUARDED, &built)?;
-    install(&built, path).map_err(|error| Trouble::file("write", path.display(), &error))?;
+    install(&built, path).map_err(|error| HostError::file("write", path.display(), &error))?;
     Ok(generated.report)
 }
 

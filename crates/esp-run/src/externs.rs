@@ -9,8 +9,8 @@
 //! result that is not one of the former through a pointer behind the arguments.
 
 use crate::compiler::{Product, Workshop};
+use crate::error::{HostError, reason, root_cause};
 use crate::marshal;
-use crate::trouble::{Trouble, reason, why};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::environment::Reply;
 use quaject_esp_gen::layout::{Layouts, View};
@@ -39,7 +39,7 @@ enum State {
 type Shim = unsafe extern "C" fn(*const *mut c_void, *mut c_void) -> i32;
 
 /// Whether the files given with `--extern` are there, in our words rather than the C compiler's.
-pub(crate) fn check_files(files: &[PathBuf]) -> Result<(), Trouble> {
+pub(crate) fn check_files(files: &[PathBuf]) -> Result<(), HostError> {
     for file in files {
         let is_folder = |file: std::fs::File| file.metadata().map(|metadata| metadata.is_dir());
         let cause = match std::fs::File::open(file).and_then(is_folder) {
@@ -47,7 +47,7 @@ pub(crate) fn check_files(files: &[PathBuf]) -> Result<(), Trouble> {
             Ok(true) => "it is a directory".to_string(),
             Err(error) => reason(&error),
         };
-        return Err(Trouble::new(format!("cannot read `{}`: {cause}", file.display()))
+        return Err(HostError::new(format!("cannot read `{}`: {cause}", file.display()))
             .help("`--extern` takes a C source, an object or a shared library"));
     }
     Ok(())
@@ -64,7 +64,7 @@ impl Externs {
     /// The functions in C sources, objects and libraries. `headers` are the generated ones that sources may include:
     /// name and text. Sources are compiled now, so that their errors come before the program runs; without any, the
     /// C library's own functions are found when one is called.
-    pub fn new(program: &Program, files: &[PathBuf], headers: Vec<(String, String)>) -> Result<Externs, Trouble> {
+    pub fn new(program: &Program, files: &[PathBuf], headers: Vec<(String, String)>) -> Result<Externs, HostError> {
         check_files(files)?;
         let mut externs = Externs { files: files.to_vec(), headers, state: State::Unloaded };
         if !files.is_empty() {
@@ -78,7 +78,7 @@ impl Externs {
         Externs { files: Vec::new(), headers: Vec::new(), state: State::Missing }
     }
 
-    fn load(&self, program: &Program) -> Result<Loaded, Trouble> {
+    fn load(&self, program: &Program) -> Result<Loaded, HostError> {
         let workshop = Workshop::open()?;
         for (name, text) in &self.headers {
             workshop.write(name, text)?;
@@ -88,7 +88,7 @@ impl Externs {
         let output = workshop.path("externs.so");
         workshop.build(Product::Library, &inputs, &[], &output)?;
         let unloadable = |error: libloading::Error| {
-            Trouble::new(format!("cannot load the extern functions: {}", why(&error)))
+            HostError::new(format!("cannot load the extern functions: {}", root_cause(&error)))
                 .help("do the files given with `--extern` have all they call?")
         };
         // SAFETY: Loading runs the library's initialisers: code that the user asked us to run by `--extern`, and our

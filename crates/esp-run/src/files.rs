@@ -1,49 +1,49 @@
 //! Whole files: read with a limit and a reason, written completely or not at all.
 
-use crate::trouble::{Trouble, reason};
+use crate::error::{HostError, reason};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Longest text that is read: places in it are 32-bit numbers.
-pub const LONGEST_TEXT: u64 = 1 << 30;
+pub const MAX_TEXT_BYTES: u64 = 1 << 30;
 
 /// Reads a whole file; `-` is standard input.
-pub fn read_bytes(path: &Path) -> Result<Vec<u8>, Trouble> {
+pub fn read_bytes(path: &Path) -> Result<Vec<u8>, HostError> {
     let mut bytes = Vec::new();
     let (name, outcome) = if path.as_os_str() == "-" {
-        ("standard input".to_string(), io::stdin().lock().take(LONGEST_TEXT + 1).read_to_end(&mut bytes))
+        ("standard input".to_string(), io::stdin().lock().take(MAX_TEXT_BYTES + 1).read_to_end(&mut bytes))
     } else {
         let outcome = File::open(path).and_then(|file| {
             if file.metadata()?.is_dir() {
                 return Err(io::Error::from(io::ErrorKind::IsADirectory));
             }
-            file.take(LONGEST_TEXT + 1).read_to_end(&mut bytes)
+            file.take(MAX_TEXT_BYTES + 1).read_to_end(&mut bytes)
         });
         (path.display().to_string(), outcome)
     };
-    if let Err(error) = outcome {
-        let trouble = Trouble::new(format!("cannot read `{name}`: {}", reason(&error)));
-        return Err(match error.kind() {
-            io::ErrorKind::IsADirectory => trouble.help("name a file in it"),
-            io::ErrorKind::NotFound => trouble.help("check the name and the folder you are in"),
-            _ => trouble,
+    if let Err(io_error) = outcome {
+        let error = HostError::new(format!("cannot read `{name}`: {}", reason(&io_error)));
+        return Err(match io_error.kind() {
+            io::ErrorKind::IsADirectory => error.help("name a file in it"),
+            io::ErrorKind::NotFound => error.help("check the name and the folder you are in"),
+            _ => error,
         });
     }
-    if bytes.len() as u64 > LONGEST_TEXT {
-        return Err(Trouble::new(format!("cannot read `{name}`: it is longer than {LONGEST_TEXT} bytes"))
+    if bytes.len() as u64 > MAX_TEXT_BYTES {
+        return Err(HostError::new(format!("cannot read `{name}`: it is longer than {MAX_TEXT_BYTES} bytes"))
             .help("split it and `import` the parts"));
     }
     Ok(bytes)
 }
 
 /// Reads a text; `-` is standard input.
-pub fn read_text(path: &Path) -> Result<String, Trouble> {
+pub fn read_text(path: &Path) -> Result<String, HostError> {
     String::from_utf8(read_bytes(path)?).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
         let line = error.as_bytes()[..valid].iter().filter(|byte| **byte == b'\n').count() + 1;
-        Trouble::new(format!("`{}` is not UTF-8: see line {line}, byte {valid} of the file", path.display()))
+        HostError::new(format!("`{}` is not UTF-8: see line {line}, byte {valid} of the file", path.display()))
             .help("save the file as UTF-8; other bytes are written as escapes, as in \"\\xff\"")
     })
 }
@@ -70,9 +70,9 @@ enum Target {
 
 impl NewFile {
     /// Begins a file.
-    pub fn create(path: &Path) -> Result<NewFile, Trouble> {
+    pub fn create(path: &Path) -> Result<NewFile, HostError> {
         NewFile::begin(path, Kind::Text)
-            .map_err(|error| Trouble::new(format!("cannot write `{}`: {}", path.display(), reason(&error))))
+            .map_err(|error| HostError::new(format!("cannot write `{}`: {}", path.display(), reason(&error))))
     }
 
     /// Begins a program: whoever may read it may run it. One that runs keeps its file.
@@ -106,9 +106,9 @@ impl NewFile {
     }
 
     /// Gives the complete file its name.
-    pub fn finish(self) -> Result<(), Trouble> {
+    pub fn finish(self) -> Result<(), HostError> {
         let path = self.path.clone();
-        self.complete().map_err(|error| Trouble::file("write", path.display(), &error))
+        self.complete().map_err(|error| HostError::file("write", path.display(), &error))
     }
 
     pub(crate) fn complete(self) -> io::Result<()> {
@@ -145,7 +145,7 @@ impl Write for NewFile {
 }
 
 /// Whether both are names of one regular file: writing one would destroy the other.
-pub fn are_one(one: &Path, other: &Path) -> bool {
+pub fn is_same_file(one: &Path, other: &Path) -> bool {
     let identity = |path: &Path| {
         let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
         Some((metadata.dev(), metadata.ino()))
@@ -154,8 +154,8 @@ pub fn are_one(one: &Path, other: &Path) -> bool {
 }
 
 /// Writes a whole file.
-pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Trouble> {
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<(), HostError> {
     let mut file = NewFile::create(path)?;
-    file.write_all(bytes).map_err(|error| Trouble::file("write", path.display(), &error))?;
+    file.write_all(bytes).map_err(|error| HostError::file("write", path.display(), &error))?;
     file.finish()
 }

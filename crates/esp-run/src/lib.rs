@@ -1,5 +1,5 @@
-//! Runs ESP programs: drivers at external channels, the event loop, extern functions, the engines.
-//! Everything around a program that is not the program: the only ESP crate that does I/O or has `unsafe`.
+//! Runs ESP programs: drivers of external channels, the event loop, extern functions, the engines. It is the only ESP crate that does I/O
+//! or has `unsafe`.
 
 mod adaptive;
 mod binding;
@@ -10,34 +10,38 @@ mod compiler;
 mod debug_info;
 pub mod disk;
 mod drivers;
+mod error;
 mod executable;
 mod externs;
 mod fault;
+mod fault_injection;
 mod fault_tables;
-mod faults;
 pub mod files;
 mod machine_code;
 mod marshal;
+mod outcome;
+mod poller;
 mod ports;
 mod record;
 mod run;
+mod settings;
 mod signals;
 pub mod spin;
-mod trouble;
-mod waiting;
 
 pub use adaptive::adapt;
-pub use binding::{Binding, Choice, Device, Driver, Endpoint, Interface, Place, Ring};
+pub use binding::{Binding, Choice, Device, Driver, Interface, Ring, SocketEndpoint, StreamEndpoint};
 pub use clock::Time;
 pub use code_size::{CodeSizes, SIZE_FLAGS, measure, measure_code};
 pub use debug_info::DebugInfo;
+pub use error::{ErrorKind, HostError};
 pub use executable::build_executable;
 pub use externs::Externs;
 pub use fault::render as render_fault;
-pub use faults::{Faults, Medium, Suffered};
+pub use fault_injection::{FaultCounts, FaultInjector, FaultPlan};
 pub use machine_code::MachineCode;
+pub use outcome::{RunOutcome, RunReport};
 pub use ports::Ports;
 pub use record::{Header, Recording};
-pub use run::{Ended, Ending, Engine, Memory, Settings, c_options, profile, record, replay, run};
+pub use run::{c_options, profile, record, replay, run};
+pub use settings::{Engine, Memory, Settings};
 pub use signals::{Interrupts, Signals, die_of};
-pub use trouble::{Blame, Trouble};

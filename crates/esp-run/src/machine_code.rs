@@ -2,8 +2,8 @@
 //! one of its entries. What the code cannot do it leaves to the interpreter.
 
 use crate::debug_info::DebugInfo;
-use crate::run::{Engine, Settings};
-use crate::trouble::Trouble;
+use crate::error::HostError;
+use crate::settings::{Engine, Settings};
 use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::Program;
 
@@ -17,11 +17,11 @@ mod here {
     use quaject_vcode::{Memory, Workspace};
 
     /// The longest code of one process, in bytes.
-    const MOST_BYTES: usize = 1 << 20;
+    const MAX_BYTES: usize = 1 << 20;
     /// The longest code of a program.
-    const MOST_BYTES_IN_ALL: usize = 1 << 28;
+    const MAX_PROGRAM_BYTES: usize = 1 << 28;
     /// The most turns of loops between two looks at fuel that the code counts.
-    const MOST_TURNS: u64 = 1 << 30;
+    const MAX_TURNS: u64 = 1 << 30;
 
     /// Machine code for the processes of a program.
     #[derive(Debug)]
@@ -51,12 +51,12 @@ mod here {
         ///
         /// # Errors
         /// There is no memory for code, or whoever wants debug information cannot be told.
-        pub fn compile(program: &Program, checks: Checks, debug_info: DebugInfo) -> Result<MachineCode, Trouble> {
+        pub fn compile(program: &Program, checks: Checks, debug_info: DebugInfo) -> Result<MachineCode, HostError> {
             let no_memory = |error: quaject_vcode::Error| {
-                Trouble::new(format!("there is no room for machine code: {error}")).help("use `--engine interp`")
+                HostError::new(format!("there is no room for machine code: {error}")).help("use `--engine interp`")
             };
             // Pages that are never written take no memory.
-            let bytes = program.processes.len().saturating_mul(MOST_BYTES).min(MOST_BYTES_IN_ALL);
+            let bytes = program.processes.len().saturating_mul(MAX_BYTES).min(MAX_PROGRAM_BYTES);
             let memory = debug_info.memory(bytes).map_err(no_memory)?;
             let mut registered = Vec::new();
             let extents = Extents::new(program);
@@ -64,7 +64,7 @@ mod here {
                 Checks::On => quaject_esp_gen::Checks::Overflow,
                 Checks::Off => quaject_esp_gen::Checks::None,
             };
-            let mut buffer = vec![0u8; MOST_BYTES];
+            let mut buffer = vec![0u8; MAX_BYTES];
             let mut room: Box<jit::Room<quaject_vcode::Native>> = Box::new(Workspace::with_room());
             let mut processes = Vec::new();
             for process in &program.processes {
@@ -109,7 +109,7 @@ mod here {
             assert_eq!(frame.registers.len(), unit.values + Cell::COUNT, "the frame is the process's");
             let target = unit.addresses[at as usize];
             assert!(target != 0, "only entries are entered");
-            let turns = (*fuel).min(MOST_TURNS);
+            let turns = (*fuel).min(MAX_TURNS);
             frame.registers[Cell::Fuel.index(unit.values)] = turns as i64;
             frame.registers[Cell::Memory.index(unit.values)] = frame.memory.as_mut_ptr() as i64;
             frame.registers[Cell::Own.index(unit.values)] = i64::from(frame.own);
@@ -139,8 +139,8 @@ mod here {
 
     impl MachineCode {
         /// Says that there is none.
-        pub fn compile(_program: &Program, _checks: Checks, _debug_info: DebugInfo) -> Result<MachineCode, Trouble> {
-            Err(Trouble::usage("engine `jit` has no code generator for this machine").help("use `--engine interp`"))
+        pub fn compile(_program: &Program, _checks: Checks, _debug_info: DebugInfo) -> Result<MachineCode, HostError> {
+            Err(HostError::usage("engine `jit` has no code generator for this machine").help("use `--engine interp`"))
         }
     }
 
@@ -161,8 +161,8 @@ impl MachineCode {
     /// The machine code that the engine asked for wants, if it wants any and there is any.
     ///
     /// # Errors
-    /// [`Trouble`] if there is none and the engine cannot do without.
-    pub(crate) fn of_engine(program: &Program, settings: &Settings) -> Result<Option<MachineCode>, Trouble> {
+    /// [`HostError`] if there is none and the engine cannot do without.
+    pub(crate) fn of_engine(program: &Program, settings: &Settings) -> Result<Option<MachineCode>, HostError> {
         match settings.engine {
             Engine::Interpreter | Engine::C => Ok(None),
             Engine::Jit => MachineCode::compile(program, settings.checks, settings.debug_info).map(Some),

@@ -2,21 +2,22 @@
 //! them has news. Engines ask it through [`Environment`]; it knows none of them.
 //!
 //! Nothing here waits but [`Ports::sleep`] and [`Ports::finish`]. What goes wrong in a driver is kept in
-//! [`Ports::take_trouble`], because an engine in the middle of a step could do nothing about it: to the engine the channel
+//! [`Ports::take_error`], because an engine in the middle of a step could do nothing about it: to the engine the channel
 //! merely has nothing to say.
 
 use crate::binding::{self, Binding, Driver};
 use crate::clock::{Clock, Time};
-use crate::drivers::devices::{self, Device, Ends, Glance, Received};
+use crate::drivers::devices::{self, Device, Ends, PollThrottle, Received};
+use crate::drivers::endpoints::{Directions, OpenEndpoints, reject_aliased_files};
 use crate::drivers::input::{Input, State};
 use crate::drivers::output::Output;
-use crate::drivers::places::{Places, Use, keep_apart};
 use crate::drivers::stream::{Writer, Written};
+use crate::error::{HostError, reason};
 use crate::externs::Externs;
-use crate::faults::{self, Faults, Medium};
+use crate::fault_injection::{self, FaultInjector, FaultPlan};
+use crate::outcome::{Shutdown, WakeReason};
+use crate::poller::{Interest, Lifetime, Poller};
 use crate::signals::Signals;
-use crate::trouble::{Trouble, reason};
-use crate::waiting::{Lifetime, Waiter, Watched};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
 use quaject_esp_ir::ir::{Boundary, Channel, ChannelId, ExternId, Program, Purity};
@@ -24,31 +25,31 @@ use rustix::event::{PollFlags, Timespec};
 use std::time::{Duration, Instant};
 
 /// How long output may keep a stopped program from ending.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The drivers of one program.
 pub struct Ports<'p> {
     program: &'p Program,
     channels: Vec<Port>,
     /// By channel; what stands between it and its driver, if anything does.
-    media: Vec<Option<Medium>>,
+    injectors: Vec<Option<FaultInjector>>,
     /// Outputs that somebody found busy since the last sleep.
     busy: Vec<ChannelId>,
     writers: Vec<Writer>,
     devices: Vec<Box<dyn Device>>,
     /// By device; when it was last found to have nothing.
-    glances: Vec<Glance>,
-    waiter: Waiter,
+    throttles: Vec<PollThrottle>,
+    poller: Poller,
     /// What the last wait has found, by descriptor.
     happened: Vec<bool>,
-    places: Places,
+    endpoints: OpenEndpoints,
     clock: Clock,
     externs: Externs,
     /// What went wrong in an input; the channel has nothing to say from then on.
-    input_trouble: Option<Trouble>,
+    input_error: Option<HostError>,
     /// What went wrong in an output.
-    output_trouble: Option<Trouble>,
-    gone: bool,
+    output_error: Option<HostError>,
+    output_closed: bool,
 }
 
 enum Port {
@@ -72,26 +73,6 @@ struct Incoming {
     wanted: bool,
 }
 
-/// What ended a sleep.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Wake {
-    /// News for the program, or nothing: look again.
-    Event,
-    /// A signal asks the program to stop.
-    Signal(i32),
-    /// Nothing can ever happen: nobody is waited for.
-    Never,
-}
-
-/// Whether there is time to wait for whoever reads the output.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Hurry {
-    /// As long as it takes.
-    None,
-    /// A signal asked to stop.
-    Stopped,
-}
-
 /// Drivers while they are opened.
 struct Opening<'p, 'd> {
     program: &'p Program,
@@ -100,11 +81,11 @@ struct Opening<'p, 'd> {
     devices: Vec<Box<dyn Device>>,
     /// Which driver each of the devices is.
     names: Vec<&'d Driver>,
-    places: Places,
+    endpoints: OpenEndpoints,
 }
 
 impl<'d> Opening<'_, 'd> {
-    fn port(&mut self, channel: &Channel, driver: &'d Driver) -> Result<Port, Trouble> {
+    fn port(&mut self, channel: &Channel, driver: &'d Driver) -> Result<Port, HostError> {
         if let Driver::Device(_) = driver {
             let device = self.device(driver)?;
             return Ok(match channel.boundary {
@@ -115,19 +96,19 @@ impl<'d> Opening<'_, 'd> {
                 Boundary::ToEnvironment => Port::To(device),
             });
         }
-        let used = self.used(driver);
-        let (program, places) = (self.program, &mut self.places);
+        let directions = self.directions(driver);
+        let (program, endpoints) = (self.program, &mut self.endpoints);
         match channel.boundary {
             Boundary::Internal => Ok(Port::Internal),
-            Boundary::FromEnvironment => Input::open(program, channel, driver, used, places).map(Port::Input),
+            Boundary::FromEnvironment => Input::open(program, channel, driver, directions, endpoints).map(Port::Input),
             Boundary::ToEnvironment => {
-                Output::open(program, channel, driver, used, places, &mut self.writers).map(Port::Output)
+                Output::open(program, channel, driver, directions, endpoints, &mut self.writers).map(Port::Output)
             }
         }
     }
 
     /// The number of a device, which is opened for all its channels when it is first asked for.
-    fn device(&mut self, driver: &'d Driver) -> Result<usize, Trouble> {
+    fn device(&mut self, driver: &'d Driver) -> Result<usize, HostError> {
         if let Some(number) = self.names.iter().position(|name| *name == driver) {
             return Ok(number);
         }
@@ -143,15 +124,15 @@ impl<'d> Opening<'_, 'd> {
         Ok(self.devices.len() - 1)
     }
 
-    fn used(&self, driver: &Driver) -> Use {
-        let mut used = Use::default();
+    fn directions(&self, driver: &Driver) -> Directions {
+        let mut directions = Directions::default();
         for (channel, other) in self.program.channels.iter().zip(self.drivers) {
-            if other.as_ref().and_then(Driver::place) == driver.place() {
-                used.reads |= channel.boundary == Boundary::FromEnvironment;
-                used.writes |= channel.boundary == Boundary::ToEnvironment;
+            if other.as_ref().and_then(Driver::endpoint) == driver.endpoint() {
+                directions.reads |= channel.boundary == Boundary::FromEnvironment;
+                directions.writes |= channel.boundary == Boundary::ToEnvironment;
             }
         }
-        used
+        directions
     }
 }
 
@@ -160,29 +141,29 @@ impl<'p> Ports<'p> {
     pub fn open(
         program: &'p Program,
         bindings: &[Binding],
-        faults: &[Faults],
+        faults: &[FaultPlan],
         externs: Externs,
         time: Time,
-    ) -> Result<Ports<'p>, Trouble> {
+    ) -> Result<Ports<'p>, HostError> {
         let drivers = binding::resolve(program, bindings)?;
-        keep_apart(program, &drivers)?;
-        let media = media(program, &drivers, faults)?;
+        reject_aliased_files(program, &drivers)?;
+        let injectors = injectors(program, &drivers, faults)?;
         let mut opening = Opening {
             program,
             drivers: &drivers,
             writers: Vec::new(),
             devices: Vec::new(),
             names: Vec::new(),
-            places: Places::default(),
+            endpoints: OpenEndpoints::default(),
         };
         let mut channels = Vec::with_capacity(drivers.len());
         for (channel, driver) in program.channels.iter().zip(&drivers) {
             channels.push(match driver {
                 None => Port::Internal,
-                Some(driver) => opening.port(channel, driver).map_err(|trouble| Trouble {
-                    cause: trouble.cause,
-                    blame: trouble.blame,
-                    help: trouble.help.or_else(|| {
+                Some(driver) => opening.port(channel, driver).map_err(|error| HostError {
+                    cause: error.cause,
+                    kind: error.kind,
+                    help: error.help.or_else(|| {
                         Some(format!(
                             "channel `{0}` is bound to it; choose another with `--bind {0}=DRIVER`",
                             channel.name
@@ -191,42 +172,42 @@ impl<'p> Ports<'p> {
                 })?,
             });
         }
-        let Opening { writers, devices, places, .. } = opening;
+        let Opening { writers, devices, endpoints, .. } = opening;
         Ok(Ports {
             program,
             channels,
-            media,
+            injectors,
             busy: Vec::new(),
             writers,
-            glances: devices.iter().map(|_| Glance::default()).collect(),
+            throttles: devices.iter().map(|_| PollThrottle::default()).collect(),
             devices,
-            waiter: Waiter::default(),
+            poller: Poller::default(),
             happened: Vec::new(),
-            places,
+            endpoints,
             clock: Clock::start(time),
             externs,
-            input_trouble: None,
-            output_trouble: None,
-            gone: false,
+            input_error: None,
+            output_error: None,
+            output_closed: false,
         })
     }
 
     /// What went wrong in a driver, once.
-    pub(crate) fn take_trouble(&mut self) -> Option<Trouble> {
-        self.output_trouble.take().or_else(|| self.input_trouble.take())
+    pub(crate) fn take_error(&mut self) -> Option<HostError> {
+        self.output_error.take().or_else(|| self.input_error.take())
     }
 
     /// Likewise, but only in an output: a program that has ended does not care for input it has not asked for.
-    pub(crate) fn take_output_trouble(&mut self) -> Option<Trouble> {
-        self.output_trouble.take()
+    pub(crate) fn take_output_error(&mut self) -> Option<HostError> {
+        self.output_error.take()
     }
 
     /// Whether nobody reads standard output or another output any more.
-    pub(crate) fn is_gone(&self) -> bool {
-        self.gone
+    pub(crate) fn is_output_closed(&self) -> bool {
+        self.output_closed
     }
 
-    /// Whether two channels write to one place, so that the order of their messages can be seen.
+    /// Whether two channels write to one endpoint, so that the order of their messages can be seen.
     pub(crate) fn shares_outputs(&self) -> bool {
         let outputs = self.channels.iter().filter(|port| match port {
             Port::Output(_) => true,
@@ -250,21 +231,21 @@ impl<'p> Ports<'p> {
             self.flush_writer(index);
         }
         for index in 0..self.devices.len() {
-            if let Err(trouble) = self.devices[index].flush() {
-                self.fail(trouble);
+            if let Err(error) = self.devices[index].flush() {
+                self.fail(error);
             }
         }
     }
 
-    /// Hands to their drivers the messages that have passed a faulty medium.
+    /// Hands to their drivers the messages that have passed a faulty injector.
     fn release(&mut self, due: Due) {
-        for index in 0..self.media.len() {
-            if let (Some(_), Port::Output(_) | Port::To(_)) = (&self.media[index], &self.channels[index]) {
+        for index in 0..self.injectors.len() {
+            if let (Some(_), Port::Output(_) | Port::To(_)) = (&self.injectors[index], &self.channels[index]) {
                 let now_ns = match due {
                     Due::Now => self.clock.now_ns(),
                     Due::Ever => i64::MAX,
                 };
-                while let Some(message) = self.media[index].as_mut().and_then(|medium| medium.leave(now_ns)) {
+                while let Some(message) = self.injectors[index].as_mut().and_then(|injector| injector.leave(now_ns)) {
                     self.deliver(ChannelId(index as u32), &message);
                 }
             }
@@ -282,13 +263,13 @@ impl<'p> Ports<'p> {
             Port::To(device) => self.devices[*device].send(message),
             Port::Internal | Port::Input(_) | Port::From(_) => Ok(()),
         };
-        if let Err(trouble) = outcome {
-            self.fail(trouble);
+        if let Err(error) = outcome {
+            self.fail(error);
         }
     }
 
     /// What a driver offers at a channel, whatever happens to it on the way.
-    fn look(&mut self, channel: ChannelId) -> Result<State, Trouble> {
+    fn look(&mut self, channel: ChannelId) -> Result<State, HostError> {
         let index = channel.0 as usize;
         match &mut self.channels[index] {
             Port::Input(input) => {
@@ -297,8 +278,8 @@ impl<'p> Ports<'p> {
             }
             Port::From(incoming) => {
                 if !incoming.offered && !incoming.ended {
-                    let (device, glance) = (&mut self.devices[incoming.device], &mut self.glances[incoming.device]);
-                    if !device.holds_input() && glance.is_fresh() {
+                    let (device, throttle) = (&mut self.devices[incoming.device], &mut self.throttles[incoming.device]);
+                    if !device.holds_input() && throttle.is_recent() {
                         incoming.wanted = true;
                         return Ok(State::Pending);
                     }
@@ -308,7 +289,7 @@ impl<'p> Ports<'p> {
                             incoming.offered = true;
                         }
                         Received::Nothing => {
-                            glance.renew();
+                            throttle.renew();
                             incoming.wanted = true;
                         }
                         Received::Ended => incoming.ended = true,
@@ -341,36 +322,38 @@ impl<'p> Ports<'p> {
         }
     }
 
-    /// Lets what a driver offers into the medium, and out of it what has passed.
-    fn look_through(&mut self, channel: ChannelId) -> Result<State, Trouble> {
+    /// Lets what a driver offers into the injector, and out of it what has passed.
+    fn look_through(&mut self, channel: ChannelId) -> Result<State, HostError> {
         let index = channel.0 as usize;
         let now_ns = self.clock.now_ns();
         loop {
-            let open = self.media[index].as_ref().is_some_and(|medium| !medium.closed && medium.len() < faults::HELD);
+            let open = self.injectors[index]
+                .as_ref()
+                .is_some_and(|injector| !injector.closed && injector.len() < fault_injection::MAX_DELAYED);
             if !open {
                 break;
             }
             let state = self.look(channel)?;
             let message = (state == State::Offered).then(|| self.offered(channel).to_vec());
-            let Some(medium) = &mut self.media[index] else { break };
+            let Some(injector) = &mut self.injectors[index] else { break };
             match message {
                 Some(message) => {
-                    medium.enter(message, now_ns);
+                    injector.enter(message, now_ns);
                     self.accept(channel);
                 }
                 None => {
-                    medium.closed = state == State::Closed;
+                    injector.closed = state == State::Closed;
                     break;
                 }
             }
         }
-        let Some(medium) = &mut self.media[index] else { return Ok(State::Closed) };
-        if medium.offered.is_none() {
-            medium.offered = medium.leave(now_ns);
+        let Some(injector) = &mut self.injectors[index] else { return Ok(State::Closed) };
+        if injector.offered.is_none() {
+            injector.offered = injector.leave(now_ns);
         }
-        Ok(match &medium.offered {
+        Ok(match &injector.offered {
             Some(_) => State::Offered,
-            None if medium.closed && medium.len() == 0 => State::Closed,
+            None if injector.closed && injector.len() == 0 => State::Closed,
             None => State::Pending,
         })
     }
@@ -382,43 +365,46 @@ impl<'p> Ports<'p> {
             Port::To(device) => self.devices[*device].is_ready(),
             Port::Internal | Port::Input(_) | Port::From(_) => false,
         };
-        accepts && self.media[channel.0 as usize].as_ref().is_none_or(|medium| medium.len() < faults::HELD)
+        accepts
+            && self.injectors[channel.0 as usize]
+                .as_ref()
+                .is_none_or(|injector| injector.len() < fault_injection::MAX_DELAYED)
     }
 
     fn flush_writer(&mut self, index: usize) {
         match self.writers[index].flush() {
             Ok(Written::All | Written::Pending) => {}
-            Ok(Written::Gone) => self.gone = true,
-            Err(trouble) => self.fail(trouble),
+            Ok(Written::Closed) => self.output_closed = true,
+            Err(error) => self.fail(error),
         }
     }
 
-    fn fail(&mut self, trouble: Trouble) {
-        self.output_trouble.get_or_insert(trouble);
+    fn fail(&mut self, error: HostError) {
+        self.output_error.get_or_insert(error);
     }
 
     /// Waits for data somebody asked for, room for output, `deadline_ns`, a timer, or a signal.
-    pub(crate) fn sleep(&mut self, deadline_ns: Option<i64>, signals: &Signals) -> Wake {
+    pub(crate) fn sleep(&mut self, deadline_ns: Option<i64>, signals: &Signals) -> WakeReason {
         self.flush();
         let news = self.arm();
         // Whatever made room since, nothing will tell of it again: a look at an input can have sent what was held.
         if self.busy.iter().any(|channel| self.has_room(*channel)) {
             self.forget_wishes();
-            return signals.pending().map_or(Wake::Event, Wake::Signal);
+            return signals.pending().map_or(WakeReason::Event, WakeReason::Signal);
         }
-        if self.input_trouble.is_some() || self.output_trouble.is_some() || self.gone {
-            return Wake::Event;
+        if self.input_error.is_some() || self.output_error.is_some() || self.output_closed {
+            return WakeReason::Event;
         }
         if news || self.came_late() {
             self.forget_wishes();
-            return signals.pending().map_or(Wake::Event, Wake::Signal);
+            return signals.pending().map_or(WakeReason::Event, WakeReason::Signal);
         }
         let mut due_ns = deadline_ns;
         let mut lifetime = Lifetime::Run;
-        let mut asked: Vec<Watched<'_>> = vec![(signals.descriptor(), PollFlags::IN)];
+        let mut asked: Vec<Interest<'_>> = vec![(signals.descriptor(), PollFlags::IN)];
         let mut reading = vec![false; self.devices.len()];
-        for (port, medium) in self.channels.iter().zip(&self.media) {
-            due_ns = due_ns.into_iter().chain(medium.as_ref().and_then(Medium::due_ns)).min();
+        for (port, injector) in self.channels.iter().zip(&self.injectors) {
+            due_ns = due_ns.into_iter().chain(injector.as_ref().and_then(FaultInjector::due_ns)).min();
             match port {
                 Port::Input(input) if input.wanted => {
                     if let Some(descriptor) = input.descriptor() {
@@ -429,7 +415,7 @@ impl<'p> Ports<'p> {
                 }
                 Port::From(incoming) if incoming.wanted => {
                     if self.devices[incoming.device].holds_input() {
-                        return signals.pending().map_or(Wake::Event, Wake::Signal);
+                        return signals.pending().map_or(WakeReason::Event, WakeReason::Signal);
                     }
                     reading[incoming.device] = true;
                 }
@@ -452,22 +438,22 @@ impl<'p> Ports<'p> {
             }
         }
         if asked.len() == 1 && due_ns.is_none() {
-            return signals.pending().map_or(Wake::Never, Wake::Signal);
+            return signals.pending().map_or(WakeReason::Never, WakeReason::Signal);
         }
         let timeout = match &self.clock {
             Clock::Real(_) => due_ns.map(|due| due.saturating_sub(self.clock.now_ns()).max(0)),
             Clock::Virtual(_) => due_ns.map(|_| 0),
         };
         let timeout = timeout.map(|ns| Timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 });
-        let news = self.waiter.wait(&asked, lifetime, timeout.as_ref(), &mut self.happened);
+        let news = self.poller.wait(&asked, lifetime, timeout.as_ref(), &mut self.happened);
         drop(asked);
         match news {
             // An interrupted wait is followed by another one; the signal, if it was ours, is seen below.
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => self.fail(Trouble::new(format!("cannot wait for input: {}", reason(&error.into())))),
+            Err(error) => self.fail(HostError::new(format!("cannot wait for input: {}", reason(&error.into())))),
         }
         if let Some(signal) = signals.pending() {
-            return Wake::Signal(signal);
+            return WakeReason::Signal(signal);
         }
         for (number, of_device) in watched.into_iter().enumerate() {
             if news.is_ok() && reading[number] {
@@ -478,7 +464,7 @@ impl<'p> Ports<'p> {
             *now_ns = (*now_ns).max(due_ns);
         }
         self.forget_wishes();
-        Wake::Event
+        WakeReason::Event
     }
 
     /// Asks for a sign those outside who give one only when asked. Whether what is waited for has come meanwhile.
@@ -491,8 +477,8 @@ impl<'p> Ports<'p> {
             });
             match self.devices[number].arm(reading) {
                 Ok(come) => news |= come,
-                Err(trouble) => {
-                    self.fail(trouble);
+                Err(error) => {
+                    self.fail(error);
                     news = true;
                 }
             }
@@ -502,8 +488,8 @@ impl<'p> Ports<'p> {
 
     /// Whether a message that was asked for in vain has come since, and left its descriptor: nothing there will tell.
     fn came_late(&self) -> bool {
-        self.channels.iter().zip(&self.media).any(|(port, medium)| {
-            let passed = medium.as_ref().is_some_and(|medium| medium.offered.is_some());
+        self.channels.iter().zip(&self.injectors).any(|(port, injector)| {
+            let passed = injector.as_ref().is_some_and(|injector| injector.offered.is_some());
             match port {
                 Port::Input(input) => input.wanted && (passed || input.is_offered()),
                 Port::From(incoming) => incoming.wanted && (passed || incoming.offered),
@@ -524,17 +510,17 @@ impl<'p> Ports<'p> {
     }
 
     /// Writes everything that was sent, waiting for whoever reads it.
-    pub(crate) fn finish(&mut self, hurry: Hurry) {
+    pub(crate) fn finish(&mut self, shutdown: Shutdown) {
         let started = Instant::now();
         self.release(Due::Ever);
         // It reads no more.
         self.forget_wishes();
         loop {
             self.flush();
-            if self.arm() && self.output_trouble.is_none() {
+            if self.arm() && self.output_error.is_none() {
                 continue;
             }
-            let mut asked: Vec<Watched<'_>> = self
+            let mut asked: Vec<Interest<'_>> = self
                 .writers
                 .iter()
                 .filter(|writer| !writer.is_empty())
@@ -543,23 +529,23 @@ impl<'p> Ports<'p> {
             for device in self.devices.iter().filter(|device| device.holds_output()) {
                 device.watch(false, &mut asked);
             }
-            if asked.is_empty() || self.output_trouble.is_some() {
+            if asked.is_empty() || self.output_error.is_some() {
                 return;
             }
-            let timeout = match hurry {
-                Hurry::None => None,
-                Hurry::Stopped => match PATIENCE.checked_sub(started.elapsed()) {
+            let timeout = match shutdown {
+                Shutdown::Drain => None,
+                Shutdown::Interrupted => match SHUTDOWN_TIMEOUT.checked_sub(started.elapsed()) {
                     None => return,
                     Some(left) => Some(Timespec { tv_sec: 0, tv_nsec: i64::from(left.subsec_nanos()) }),
                 },
             };
             // Whatever ends the wait, the next flush tells what is the case.
-            let _ = self.waiter.wait(&asked, Lifetime::Passing, timeout.as_ref(), &mut self.happened);
+            let _ = self.poller.wait(&asked, Lifetime::Passing, timeout.as_ref(), &mut self.happened);
         }
     }
 
     /// Closes everything, and tells what was lost or went wrong outside meanwhile without ending the program.
-    pub(crate) fn put_away(mut self, hurry: Hurry) -> Vec<String> {
+    pub(crate) fn close(mut self, shutdown: Shutdown) -> Vec<String> {
         let mut notes = Vec::new();
         for (number, device) in self.devices.iter().enumerate() {
             // The channel that the program reads, if there is one: most is lost there.
@@ -573,12 +559,12 @@ impl<'p> Ports<'p> {
                 notes.push(format!("{count} messages at the driver of channel `{channel}` {what} and are lost"));
             }
         }
-        for (channel, medium) in self.program.channels.iter().zip(&self.media) {
-            notes.extend(medium.as_ref().and_then(|medium| medium.note(&channel.name)));
+        for (channel, injector) in self.program.channels.iter().zip(&self.injectors) {
+            notes.extend(injector.as_ref().and_then(|injector| injector.note(&channel.name)));
         }
         self.channels.clear();
         self.writers.clear();
-        notes.extend(self.places.put_away(hurry == Hurry::None));
+        notes.extend(self.endpoints.close(shutdown == Shutdown::Drain));
         notes
     }
 }
@@ -592,52 +578,57 @@ enum Due {
     Ever,
 }
 
-/// The faulty media that were asked for, by channel.
-fn media(program: &Program, drivers: &[Option<Driver>], faults: &[Faults]) -> Result<Vec<Option<Medium>>, Trouble> {
-    let mut media: Vec<Option<Medium>> = program.channels.iter().map(|_| None).collect();
+/// The faulty injectors that were asked for, by channel.
+fn injectors(
+    program: &Program,
+    drivers: &[Option<Driver>],
+    faults: &[FaultPlan],
+) -> Result<Vec<Option<FaultInjector>>, HostError> {
+    let mut injectors: Vec<Option<FaultInjector>> = program.channels.iter().map(|_| None).collect();
     for faults in faults {
         let mut found = false;
-        for ((channel, driver), medium) in program.channels.iter().zip(drivers).zip(&mut media) {
+        for ((channel, driver), injector) in program.channels.iter().zip(drivers).zip(&mut injectors) {
             let Some(driver) = driver else { continue };
             if faults.selector == driver.name() || faults.selector == channel.name {
                 found = true;
-                *medium = Some(Medium::new(faults, &channel.name));
+                *injector = Some(FaultInjector::new(faults, &channel.name));
             }
         }
         if !found {
-            return Err(Trouble::usage(format!(
+            return Err(HostError::usage(format!(
                 "no channel is called `{0}` or bound to a driver `{0}`",
                 faults.selector
             ))
             .help("faults are those of a driver or of an external channel, as in `--fault udp:loss=5%`"));
         }
     }
-    Ok(media)
+    Ok(injectors)
 }
 
 impl Environment for Ports<'_> {
     fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
-        if self.input_trouble.is_some() {
+        if self.input_error.is_some() {
             return Offer::Pending;
         }
-        let faulty = self.media[channel.0 as usize].is_some();
+        let faulty = self.injectors[channel.0 as usize].is_some();
         match if faulty { self.look_through(channel) } else { self.look(channel) } {
             Ok(State::Offered) => {
-                let passed = self.media[channel.0 as usize].as_ref().and_then(|medium| medium.offered.as_deref());
+                let passed =
+                    self.injectors[channel.0 as usize].as_ref().and_then(|injector| injector.offered.as_deref());
                 Offer::Message(passed.unwrap_or_else(|| self.offered(channel)))
             }
             Ok(State::Pending) => Offer::Pending,
             Ok(State::Closed) => Offer::Closed,
-            Err(trouble) => {
-                self.input_trouble = Some(trouble);
+            Err(error) => {
+                self.input_error = Some(error);
                 Offer::Pending
             }
         }
     }
 
     fn take(&mut self, channel: ChannelId) {
-        match &mut self.media[channel.0 as usize] {
-            Some(medium) => medium.offered = None,
+        match &mut self.injectors[channel.0 as usize] {
+            Some(injector) => injector.offered = None,
             None => self.accept(channel),
         }
     }
@@ -653,7 +644,7 @@ impl Environment for Ports<'_> {
             Port::To(_) => {}
             Port::Internal | Port::Input(_) | Port::From(_) => return Readiness::Closed,
         }
-        if !self.gone && self.output_trouble.is_none() && self.has_room(channel) {
+        if !self.output_closed && self.output_error.is_none() && self.has_room(channel) {
             return Readiness::Ready;
         }
         if !self.busy.contains(&channel) {
@@ -663,10 +654,10 @@ impl Environment for Ports<'_> {
     }
 
     fn put(&mut self, channel: ChannelId, message: &[Datum]) {
-        match &mut self.media[channel.0 as usize] {
+        match &mut self.injectors[channel.0 as usize] {
             None => self.deliver(channel, message),
-            Some(medium) => {
-                medium.enter(message.to_vec(), self.clock.now_ns());
+            Some(injector) => {
+                injector.enter(message.to_vec(), self.clock.now_ns());
                 self.release(Due::Now);
             }
         }

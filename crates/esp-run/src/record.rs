@@ -19,7 +19,7 @@
 //!
 //! Knows the questions, not who asks them.
 
-use crate::trouble::Trouble;
+use crate::error::HostError;
 use quaject_esp_exec::datum::{self, Datum};
 use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
 use quaject_esp_exec::step::Checks;
@@ -103,11 +103,11 @@ impl<'a, W: Environment> Recorder<'a, W> {
     }
 
     /// Ends the recording with how the run ended.
-    pub(crate) fn end(mut self, ending: &str) -> Result<(), Trouble> {
+    pub(crate) fn end(mut self, ending: &str) -> Result<(), HostError> {
         self.event(&format!("end {ending}"));
         match self.failed {
             None => Ok(()),
-            Some(error) => Err(Trouble::file("write", "the recording", &error)),
+            Some(error) => Err(HostError::file("write", "the recording", &error)),
         }
     }
 
@@ -247,9 +247,9 @@ struct Event {
 
 impl Recording {
     /// Reads a recording; `name` is what messages call it.
-    pub fn parse(name: &str, text: &str) -> Result<Recording, Trouble> {
+    pub fn parse(name: &str, text: &str) -> Result<Recording, HostError> {
         let wrong = |line: usize, cause: &str| {
-            Trouble::new(format!("{name}:{line}: {cause}"))
+            HostError::new(format!("{name}:{line}: {cause}"))
                 .help("recordings are made by `qj run --record FILE`; make this one again")
         };
         let mut lines = text.lines().enumerate().map(|(index, line)| (index + 1, line));
@@ -284,7 +284,7 @@ impl Recording {
         let mut events = Vec::new();
         for (number, line) in lines {
             let event = line.split_once(' ').and_then(|(question, text)| {
-                let question = question.parse().ok().filter(|question| *question <= MOST_QUESTIONS)?;
+                let question = question.parse().ok().filter(|question| *question <= MAX_QUESTIONS)?;
                 Some(Event { line: number, question, text: text.to_string() })
             });
             events.push(event.ok_or_else(|| wrong(number, "an event is a number and what happened"))?);
@@ -305,7 +305,7 @@ fn parse_file(text: &str) -> Option<(String, String)> {
 }
 
 /// No run asks more questions: at a billion in a second it would take a century.
-const MOST_QUESTIONS: u64 = 1 << 62;
+const MAX_QUESTIONS: u64 = 1 << 62;
 
 /// A world that answers as another one did when it was recorded.
 pub(crate) struct Replayer<'a> {
@@ -319,7 +319,7 @@ pub(crate) struct Replayer<'a> {
     said: &'a mut dyn Write,
     /// The numbers of questions, and of events to come, at the last sleep.
     asleep_at: Option<(u64, usize)>,
-    difference: Option<Trouble>,
+    difference: Option<HostError>,
 }
 
 impl<'a> Replayer<'a> {
@@ -338,7 +338,7 @@ impl<'a> Replayer<'a> {
     }
 
     /// The first difference between this run and the recorded one.
-    pub(crate) fn take_difference(&mut self) -> Option<Trouble> {
+    pub(crate) fn take_difference(&mut self) -> Option<HostError> {
         self.difference.take()
     }
 
@@ -376,7 +376,7 @@ impl<'a> Replayer<'a> {
 
     fn differ(&mut self, what: &str, line: usize) {
         self.difference.get_or_insert_with(|| {
-            Trouble::new(format!("the replay differs at line {line} of the recording: {what}"))
+            HostError::new(format!("the replay differs at line {line} of the recording: {what}"))
                 .help("was it made by another version of qj, or changed since?")
         });
     }

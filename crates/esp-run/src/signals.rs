@@ -1,7 +1,7 @@
 //! Being asked to stop: SIGINT and SIGTERM become something a program's sleep and its engine can look at, or a flag for
 //! work that does not sleep. A second signal kills at once, as if nobody had listened.
 
-use crate::trouble::Trouble;
+use crate::error::HostError;
 use rustix::fd::{AsFd, BorrowedFd};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::os::unix::net::UnixStream;
@@ -19,9 +19,9 @@ impl Signals {
     ///
     /// # Errors
     /// What the system refuses.
-    pub fn listen() -> Result<Signals, Trouble> {
+    pub fn listen() -> Result<Signals, HostError> {
         Signals::register()
-            .map_err(|error| Trouble::new(format!("cannot listen to signals: {}", crate::trouble::reason(&error))))
+            .map_err(|error| HostError::new(format!("cannot listen to signals: {}", crate::error::reason(&error))))
     }
 
     fn register() -> std::io::Result<Signals> {
@@ -62,7 +62,7 @@ pub struct Interrupts {
 
 impl Interrupts {
     /// Listens from now on. Files are opened before: a named pipe without a partner must still be interruptible.
-    pub fn listen() -> Result<Interrupts, Trouble> {
+    pub fn listen() -> Result<Interrupts, HostError> {
         let interrupts = Interrupts { asked: Arc::default(), received: Arc::default() };
         for signal in [SIGINT, SIGTERM] {
             // In this order: a second signal finds the flag set and ends the process.
@@ -73,7 +73,7 @@ impl Interrupts {
                 })
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupts.asked)))
                 .map_err(|error| {
-                    Trouble::new(format!("cannot listen to signals: {}", crate::trouble::reason(&error)))
+                    HostError::new(format!("cannot listen to signals: {}", crate::error::reason(&error)))
                 })?;
         }
         Ok(interrupts)

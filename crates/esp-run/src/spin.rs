@@ -2,7 +2,7 @@
 //! Works in a private folder that vanishes afterwards. Knows nothing of what a model means.
 
 use crate::compiler::{Workshop, compiler};
-use crate::trouble::{Trouble, reason};
+use crate::error::{HostError, reason};
 use quaject_esp_gen::promela::trail::{self, Trail, Written};
 use quaject_esp_gen::promela::{Line, Mark, Model, Property, RESTS, Reduction};
 use rustix::process::{Pid, Signal, kill_process};
@@ -44,7 +44,7 @@ impl Default for Spin {
 }
 
 /// Most bytes of a state that a verifier is made for. Its own limit of 1024 is soon reached.
-const MOST_STATE: u32 = 1 << 16;
+const MAX_STATE_BYTES: u32 = 1 << 16;
 
 /// What to look for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -145,19 +145,19 @@ impl Search {
 }
 
 /// What a program wrote, and how it ended.
-struct Said {
+struct PanOutput {
     text: String,
     errors: String,
-    ending: Ending,
+    ending: PanExit,
 }
 
 /// How a program ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Ending {
+enum PanExit {
     /// By itself, with status 0.
-    Well,
+    Success,
     /// By itself, with another status or of a signal.
-    Badly,
+    Failure,
     /// It was stopped, for this reason.
     Stopped(Stop),
 }
@@ -171,7 +171,7 @@ enum Stop {
 
 impl Spin {
     /// Searches a model of this many instances.
-    pub fn search(&self, model: &Model, instances: u32, question: Question<'_>) -> Result<Search, Trouble> {
+    pub fn search(&self, model: &Model, instances: u32, question: Question<'_>) -> Result<Search, HostError> {
         let workshop = Workshop::open()?;
         workshop.write(MODEL, &model.text)?;
         let start = Instant::now();
@@ -179,7 +179,7 @@ impl Spin {
             .translate(&workshop, question)
             .and_then(|()| self.compile(&workshop, model, instances, question, Order::Depth));
         let compiling = start.elapsed();
-        // Who is interrupted need not have made it, and is not to blame.
+        // Who is interrupted need not have made it, and is not to kind.
         if self.is_interrupted() {
             return Ok(Search::interrupted(compiling));
         }
@@ -218,7 +218,7 @@ impl Spin {
                 Ok(again) if violation(&again.text).is_some() => Some(self.trail(&workshop, model, instances, &again)?),
                 Ok(_) => None,
                 Err(_) if self.is_interrupted() => None,
-                Err(trouble) => return Err(trouble),
+                Err(error) => return Err(error),
             };
             let shortest = match shorter {
                 Some(trail) if !trail.steps.is_empty() && trail.steps.len() <= longer.steps.len() => trail,
@@ -244,7 +244,7 @@ impl Spin {
         self.interrupt.as_ref().is_some_and(|wish| wish.load(Ordering::Relaxed))
     }
 
-    fn translate(&self, workshop: &Workshop, question: Question<'_>) -> Result<(), Trouble> {
+    fn translate(&self, workshop: &Workshop, question: Question<'_>) -> Result<(), HostError> {
         let mut command = Command::new("spin");
         match question {
             Question::Safety | Question::Beside => {}
@@ -254,15 +254,15 @@ impl Spin {
         }
         command.args(["-a", MODEL]).current_dir(workshop.path(""));
         let said = self.run(&mut command, MAKING).map_err(|error| {
-            Trouble::new(format!("cannot run `spin`: {}", reason(&error))).help(
+            HostError::new(format!("cannot run `spin`: {}", reason(&error))).help(
                 "install it, as in `apt install spin`, or leave out `--engine spin`: the built-in one needs nothing",
             )
         })?;
         // Spin tells of errors on its output.
-        if said.ending == Ending::Well && !said.text.contains("rror:") {
+        if said.ending == PanExit::Success && !said.text.contains("rror:") {
             return Ok(());
         }
-        Err(Trouble::new(format!(
+        Err(HostError::new(format!(
             "`spin` does not accept the model:\n{}{}",
             said.text.trim_end(),
             said.errors.trim_end()
@@ -276,7 +276,7 @@ impl Spin {
         instances: u32,
         question: Question<'_>,
         order: Order,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), HostError> {
         let mut words = match &self.compiler {
             Some(words) => words.clone(),
             None => {
@@ -288,7 +288,7 @@ impl Spin {
         let program = words.remove(0);
         let mut command = Command::new(&program);
         command.args(words).args(["-w", "-fwrapv", "-o", "pan", "pan.c"]).current_dir(workshop.path(""));
-        command.arg(format!("-DMEMLIM={}", self.memory_mib)).arg(format!("-DVECTORSZ={MOST_STATE}"));
+        command.arg(format!("-DMEMLIM={}", self.memory_mib)).arg(format!("-DVECTORSZ={MAX_STATE_BYTES}"));
         match question {
             Question::Safety | Question::Beside => command.args(["-DSAFETY", "-DNOCLAIM", "-DNOFAIR"]),
             // Fairness with rendezvous is not compatible with reduction.
@@ -306,17 +306,17 @@ impl Spin {
             }
         }
         let said = self.run(&mut command, MAKING).map_err(|error| {
-            Trouble::new(format!("cannot run the C compiler `{}`: {}", program.display(), reason(&error)))
+            HostError::new(format!("cannot run the C compiler `{}`: {}", program.display(), reason(&error)))
                 .help("Spin needs one: install it, as in `apt install gcc`, or name yours in the variable CC")
         })?;
-        if said.ending == Ending::Well {
+        if said.ending == PanExit::Success {
             return Ok(());
         }
         let told = said.errors.trim_end();
-        Err(Trouble::new(format!("the C compiler `{}` failed on Spin's verifier:\n{told}", program.display())))
+        Err(HostError::new(format!("the C compiler `{}` failed on Spin's verifier:\n{told}", program.display())))
     }
 
-    fn pan(&self, workshop: &Workshop, question: Question<'_>) -> Result<Said, Trouble> {
+    fn pan(&self, workshop: &Workshop, question: Question<'_>) -> Result<PanOutput, HostError> {
         let mut command = Command::new(workshop.path("pan"));
         command.current_dir(workshop.path("")).arg(format!("-m{}", self.depth)).arg("-w20");
         match question {
@@ -326,11 +326,11 @@ impl Spin {
             Question::Property(property) => command.args(["-n", "-a", "-f", "-N", &property.name]),
         };
         self.run(&mut command, self.time)
-            .map_err(|error| Trouble::new(format!("cannot run Spin's verifier: {}", reason(&error))))
+            .map_err(|error| HostError::new(format!("cannot run Spin's verifier: {}", reason(&error))))
     }
 
     /// Runs a program to its end, or stops it when the time is up or somebody wishes.
-    fn run(&self, command: &mut Command, time: Duration) -> std::io::Result<Said> {
+    fn run(&self, command: &mut Command, time: Duration) -> std::io::Result<PanOutput> {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let (mut output, mut errors) = (child.stdout.take(), child.stderr.take());
         let read = |stream: &mut dyn Read| {
@@ -345,22 +345,22 @@ impl Spin {
             let ending = self.wait(&mut child, time)?;
             let text = text.join().unwrap_or_default();
             let errors = errors.join().unwrap_or_default();
-            Ok(Said { text, errors, ending })
+            Ok(PanOutput { text, errors, ending })
         })
     }
 
     /// Waits for the end.
-    fn wait(&self, child: &mut Child, time: Duration) -> std::io::Result<Ending> {
+    fn wait(&self, child: &mut Child, time: Duration) -> std::io::Result<PanExit> {
         // A time that no clock reaches is none.
         let mut deadline = Instant::now().checked_add(time);
         let mut stopped = None;
         let mut pause = Duration::from_micros(200);
         loop {
             if let Some(status) = child.try_wait()? {
-                let by_itself = if status.success() { Ending::Well } else { Ending::Badly };
+                let by_itself = if status.success() { PanExit::Success } else { PanExit::Failure };
                 // A terminal's Ctrl-C reaches the child as well.
                 let wish = self.is_interrupted().then_some(Stop::Wish);
-                return Ok(stopped.or(wish).map_or(by_itself, Ending::Stopped));
+                return Ok(stopped.or(wish).map_or(by_itself, PanExit::Stopped));
             }
             let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
             match stopped {
@@ -381,10 +381,10 @@ impl Spin {
     }
 
     /// The run that the verifier has written, as steps.
-    fn trail(&self, workshop: &Workshop, model: &Model, instances: u32, said: &Said) -> Result<Trail, Trouble> {
+    fn trail(&self, workshop: &Workshop, model: &Model, instances: u32, said: &PanOutput) -> Result<Trail, HostError> {
         let read = |name: &str| {
             let path = workshop.path(name);
-            std::fs::read_to_string(&path).map_err(|error| Trouble::file("read", path.display(), &error))
+            std::fs::read_to_string(&path).map_err(|error| HostError::file("read", path.display(), &error))
         };
         let (transitions, cases, trail) = (read("pan.t")?, read("pan.m")?, read("model.pml.trail")?);
         let written = Written { transitions: &transitions, cases: &cases, trail: &trail, said: &said.text };
@@ -450,11 +450,11 @@ fn violation(text: &str) -> Option<Violation> {
 }
 
 /// Why a search that has found nothing says little.
-fn incomplete(said: &Said) -> Option<Short> {
+fn incomplete(said: &PanOutput) -> Option<Short> {
     match said.ending {
-        Ending::Stopped(Stop::Time) => return Some(Short::Time),
-        Ending::Stopped(Stop::Wish) => return Some(Short::Interrupted),
-        Ending::Well | Ending::Badly => {}
+        PanExit::Stopped(Stop::Time) => return Some(Short::Time),
+        PanExit::Stopped(Stop::Wish) => return Some(Short::Interrupted),
+        PanExit::Success | PanExit::Failure => {}
     }
     if said.text.contains("max search depth too small") {
         return Some(Short::Depth);
@@ -462,7 +462,7 @@ fn incomplete(said: &Said) -> Option<Short> {
     if said.text.contains("MEMLIM") || said.text.contains("out of memory") || said.errors.contains("out of memory") {
         return Some(Short::Memory);
     }
-    if said.ending != Ending::Well || !said.text.contains("errors: 0") {
+    if said.ending != PanExit::Success || !said.text.contains("errors: 0") {
         return Some(Short::Broken(format!("{}{}", said.text.trim_end(), said.errors.trim_end())));
     }
     None

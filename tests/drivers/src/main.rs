@@ -2,10 +2,10 @@
 //! interfaces, against the system's own.
 
 mod can;
-mod faults;
+mod endpoints;
+mod fault_injection;
 mod files;
 mod frames;
-mod places;
 mod ring;
 mod tcp;
 mod types;

@@ -5,7 +5,7 @@ use crate::node::{Node, compile};
 use crate::{SECOND_NS, wanted_ns};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::ChannelId;
-use quaject_esp_run::{Faults, Medium};
+use quaject_esp_run::{FaultInjector, FaultPlan};
 use quaject_test_support::random::Random;
 use std::collections::{BTreeMap, HashMap};
 
@@ -142,8 +142,8 @@ struct Simulation<'p> {
     now_ns: i64,
     machines: Vec<Machine<'p>>,
     /// From and to a client, by its number: source port, target port, content.
-    up: Vec<Medium>,
-    down: Vec<Medium>,
+    up: Vec<FaultInjector>,
+    down: Vec<FaultInjector>,
     tasks: Vec<Option<Task>>,
     /// When a client begins its next task.
     next_ns: Vec<i64>,
@@ -267,7 +267,7 @@ impl Simulation<'_> {
     /// When anything happens next.
     fn next_ns(&self) -> i64 {
         let deadlines = self.machines.iter().filter_map(|machine| machine.node.deadline_ns);
-        let arrivals = self.up.iter().chain(&self.down).filter_map(Medium::due_ns);
+        let arrivals = self.up.iter().chain(&self.down).filter_map(FaultInjector::due_ns);
         let begins = (1..=CLIENTS).filter(|client| self.tasks[*client].is_none()).map(|client| self.next_ns[client]);
         deadlines.chain(arrivals).chain(begins).min().expect("there is always something to do")
     }
@@ -284,8 +284,9 @@ impl Simulation<'_> {
 /// Runs it all under these faults.
 fn simulate(faults: &str, seed: u64) -> Counts {
     let programs = [compile("examples/tftp/server.esp"), compile("examples/tftp/client.esp")];
-    let faults: Faults = faults.parse().expect("they are faults");
-    let media = |way: &str| (0..=CLIENTS).map(|client| Medium::new(&faults, &format!("{way}{client}"))).collect();
+    let faults: FaultPlan = faults.parse().expect("they are faults");
+    let media =
+        |way: &str| (0..=CLIENTS).map(|client| FaultInjector::new(&faults, &format!("{way}{client}"))).collect();
     let machines = (0..=CLIENTS).map(|number| Machine::new(Node::new(&programs[usize::from(number != SERVER)])));
     let mut simulation = Simulation {
         now_ns: 0,

@@ -1,8 +1,8 @@
 //! `qj asm`
 
 use crate::arguments::Asm;
-use crate::terminal::{Status, Stop, Terminal, print};
-use quaject_esp_run::Trouble;
+use crate::terminal::{CliError, Status, Terminal, print};
+use quaject_esp_run::HostError;
 use quaject_esp_run::files::read_text;
 use quaject_vcode::Type;
 use quaject_vcode::text::step::{Argument, Stepper};
@@ -12,16 +12,16 @@ use std::fmt::Write as _;
 /// Where the machine instructions begin.
 const COLUMN: usize = 34;
 
-pub(crate) fn asm(terminal: &Terminal, arguments: Asm) -> Result<Status, Stop> {
-    let text = read_text(&arguments.file).map_err(Stop::at)?;
+pub(crate) fn asm(terminal: &Terminal, arguments: Asm) -> Result<Status, CliError> {
+    let text = read_text(&arguments.file)?;
     let (functions, mistakes) = read(&text);
     for mistake in &mistakes {
         let place = format!("{}:{}:{}", arguments.file.display(), mistake.line, mistake.column);
-        let trouble = Trouble::new(format!("{place}: {}", mistake.message));
-        terminal.trouble(&Trouble { help: mistake.help.clone(), ..trouble });
+        let error = HostError::new(format!("{place}: {}", mistake.message));
+        terminal.print_error(&HostError { help: mistake.help.clone(), ..error });
     }
     if !mistakes.is_empty() {
-        return Ok(Status::Wrong);
+        return Ok(Status::Failed);
     }
     let mut status = Status::Done;
     if let Some(values) = &arguments.step {
@@ -33,8 +33,8 @@ pub(crate) fn asm(terminal: &Terminal, arguments: Asm) -> Result<Status, Stop> {
             match (target.assemble)(function) {
                 Ok(listing) => show(&mut output, target, function, &listing, arguments.hex),
                 Err(error) => {
-                    terminal.trouble(&Trouble::new(format!("`{}` for {}: {error}", function.name, target.name)));
-                    status = Status::Wrong;
+                    terminal.print_error(&HostError::new(format!("`{}` for {}: {error}", function.name, target.name)));
+                    status = Status::Failed;
                 }
             }
         }
@@ -43,7 +43,7 @@ pub(crate) fn asm(terminal: &Terminal, arguments: Asm) -> Result<Status, Stop> {
     Ok(status)
 }
 
-fn targets(names: &[String]) -> Result<Vec<&'static Target>, Stop> {
+fn targets(names: &[String]) -> Result<Vec<&'static Target>, CliError> {
     if names.is_empty() {
         return Ok(MACHINES.iter().filter(|target| target.name == std::env::consts::ARCH).collect());
     }
@@ -54,8 +54,8 @@ fn targets(names: &[String]) -> Result<Vec<&'static Target>, Stop> {
             None if name == "all" => targets.extend(&MACHINES),
             None => {
                 let known: Vec<&str> = MACHINES.iter().map(|target| target.name).collect();
-                let trouble = Trouble::usage(format!("no machine named `{name}`"));
-                return Err(Stop::at(trouble.help(format!("there are {}, and `all`", known.join(", ")))));
+                let error = HostError::usage(format!("no machine named `{name}`"));
+                return Err(CliError::from(error.help(format!("there are {}, and `all`", known.join(", ")))));
             }
         }
     }
@@ -103,28 +103,29 @@ fn line(output: &mut String, portable: &str, machine: &str) {
 }
 
 /// The most steps that are shown: a function may never end.
-const MOST_STEPS: usize = 10_000;
+const MAX_STEPS: usize = 10_000;
 
-fn step(terminal: &Terminal, functions: &[Function], values: &[String]) -> Result<Status, Stop> {
+fn step(terminal: &Terminal, functions: &[Function], values: &[String]) -> Result<Status, CliError> {
     let Some(function) = functions.first() else { return Ok(Status::Done) };
     if values.len() != function.parameters.len() {
-        let trouble = Trouble::usage(format!("`{}` has {} parameters", function.name, function.parameters.len()));
-        return Err(Stop::at(trouble.help("give an argument for each: `--step 5 2.5 [1,2,3]`")));
+        let error = HostError::usage(format!("`{}` has {} parameters", function.name, function.parameters.len()));
+        return Err(CliError::from(error.help("give an argument for each: `--step 5 2.5 [1,2,3]`")));
     }
     let mut arguments = Vec::new();
     for (value, ty) in values.iter().zip(&function.parameters) {
         match argument(*ty, value) {
             Some(argument) => arguments.push(argument),
-            None => return Err(Stop::at(Trouble::usage(format!("`{value}` is no argument of this type")))),
+            None => return Err(CliError::from(HostError::usage(format!("`{value}` is no argument of this type")))),
         }
     }
-    let mut stepper = Stepper::new(function, &arguments).map_err(|error| Stop::at(Trouble::new(error.to_string())))?;
+    let mut stepper =
+        Stepper::new(function, &arguments).map_err(|error| CliError::from(HostError::new(error.to_string())))?;
     for (variable, ty) in function.variables.iter().zip(&function.parameters) {
         let value = stepper.value(&variable.name).unwrap_or_default();
         let letters = format!("{ty:?}").to_lowercase();
         print(format!("{} = {value}  ({letters})\n", variable.name).as_bytes())?;
     }
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         match stepper.step() {
             Ok(None) => return Ok(Status::Done),
             Ok(Some(step)) => {
@@ -141,12 +142,12 @@ fn step(terminal: &Terminal, functions: &[Function], values: &[String]) -> Resul
             Err(stuck) => {
                 let statement = function.statements.get(stuck.statement);
                 let place = statement.map_or(String::new(), |statement| format!("`{}`: ", statement.text));
-                terminal.trouble(&Trouble::new(format!("{place}{}", stuck.reason)));
+                terminal.print_error(&HostError::new(format!("{place}{}", stuck.reason)));
                 return Ok(Status::Fault);
             }
         }
     }
-    terminal.trouble(&Trouble::new(format!("stopped after {MOST_STEPS} steps")));
+    terminal.print_error(&HostError::new(format!("stopped after {MAX_STEPS} steps")));
     Ok(Status::Fault)
 }
 

@@ -1,13 +1,13 @@
 //! `qj build`
 
 use super::run::{FAST_PATHS, UNASKED, checks, chosen, manual, options, paths, tell_manual};
-use super::{compile, keep_apart};
+use super::{compile, reject_aliased_files};
 use crate::arguments::{Build, EmitForm, ModeChoice, StyleChoice, UnrollChoice};
-use crate::terminal::{Status, Stop, Terminal, deliver, print, say};
+use crate::terminal::{CliError, Status, Terminal, deliver, print, say};
 use quaject_esp::{Dump, Dumped, Emit, Emitted, Optimiser, Options, Outputs, Unrolling};
 use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::{RUNTIME_HEADER, c};
-use quaject_esp_run::Trouble;
+use quaject_esp_run::HostError;
 use quaject_esp_run::files::write_file;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 /// Messages a ring of the style `post` holds unless `--ring` says another number.
 const RING: u32 = 16;
 
-pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Stop> {
+pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, CliError> {
     let (mode, why) = mode(&arguments);
     refuse_idle_options(&arguments, mode)?;
-    keep_apart(&arguments.file, arguments.output.as_deref())?;
+    reject_aliased_files(&arguments.file, arguments.output.as_deref())?;
     let stem = arguments
         .file
         .file_stem()
@@ -70,7 +70,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
             let (_, outputs) =
                 compile(terminal, &arguments.file, fast_paths, &compilation(Emit::C(c_options.clone()))?)?;
             let Emitted::C(generated) = &outputs.emitted else { unreachable!("asked for C") };
-            write_c(&folder, &stem, generated).map_err(Stop::at)?;
+            write_c(&folder, &stem, generated)?;
             if arguments.report {
                 print(attempts(mode, why, &outputs).as_bytes())?;
                 let mut report = generated.report.clone();
@@ -84,8 +84,7 @@ pub(crate) fn build(terminal: &Terminal, arguments: Build) -> Result<Status, Sto
             tell_manual(mode, &outputs);
             let path = arguments.output.clone().unwrap_or_else(|| PathBuf::from(&stem));
             let mut report =
-                quaject_esp_run::build_executable(&outputs.ir, checks(arguments.checked), &arguments.externs, &path)
-                    .map_err(Stop::at)?;
+                quaject_esp_run::build_executable(&outputs.ir, checks(arguments.checked), &arguments.externs, &path)?;
             if arguments.report {
                 print(attempts(mode, why, &outputs).as_bytes())?;
                 let c_options = quaject_esp_run::c_options(checks(arguments.checked));
@@ -106,7 +105,7 @@ fn dumped(dumped: &Dumped) -> String {
 }
 
 /// Refuses options of other forms: whoever gives one expects it to do something.
-fn refuse_idle_options(arguments: &Build, mode: ModeChoice) -> Result<(), Stop> {
+fn refuse_idle_options(arguments: &Build, mode: ModeChoice) -> Result<(), CliError> {
     let options = [
         ("--style", arguments.style.is_some(), EmitForm::C, "c"),
         ("--ring", arguments.ring.is_some(), EmitForm::C, "c"),
@@ -117,16 +116,16 @@ fn refuse_idle_options(arguments: &Build, mode: ModeChoice) -> Result<(), Stop> 
     ];
     match options.iter().find(|(_, is_given, form, _)| *is_given && arguments.emit != *form) {
         Some((option, _, _, form)) => {
-            let trouble = Trouble::usage(format!("`{option}` has no meaning here"));
-            Err(Stop::at(trouble.help(format!("it is for `--emit {form}`"))))
+            let error = HostError::usage(format!("`{option}` has no meaning here"));
+            Err(CliError::from(error.help(format!("it is for `--emit {form}`"))))
         }
         None if arguments.unroll.is_some() && !fuses(mode) => {
-            let trouble = Trouble::usage("`--unroll` has no meaning here");
-            Err(Stop::at(trouble.help("it is for `--mode automata` and `--mode auto`")))
+            let error = HostError::usage("`--unroll` has no meaning here");
+            Err(CliError::from(error.help("it is for `--mode automata` and `--mode auto`")))
         }
         None if arguments.ring.is_some() && arguments.style != Some(StyleChoice::Post) => {
-            let trouble = Trouble::usage("`--ring` has no meaning here");
-            Err(Stop::at(trouble.help("it is for `--style post`, where interrupts put messages into rings")))
+            let error = HostError::usage("`--ring` has no meaning here");
+            Err(CliError::from(error.help("it is for `--style post`, where interrupts put messages into rings")))
         }
         None => Ok(()),
     }
@@ -159,7 +158,7 @@ fn attempts(mode: ModeChoice, why: Option<&str>, outputs: &Outputs) -> String {
 }
 
 /// Refuses the name of a C file where a folder is meant, unless there is such a folder.
-fn refuse_file(folder: &Path, stem: &str) -> Result<(), Stop> {
+fn refuse_file(folder: &Path, stem: &str) -> Result<(), CliError> {
     let looks_like_file = folder.extension().is_some_and(|extension| extension == "c" || extension == "h");
     if !looks_like_file || folder.is_dir() {
         return Ok(());
@@ -170,13 +169,13 @@ fn refuse_file(folder: &Path, stem: &str) -> Result<(), Stop> {
     };
     let cause = format!("`{}` names a file, and `--emit c` writes several into a folder", folder.display());
     let help = format!("`-o {parent}` writes `{stem}.c`, `{stem}.h` and `quaject/esp.h` there");
-    Err(Stop::at(Trouble::usage(cause).help(help)))
+    Err(CliError::from(HostError::usage(cause).help(help)))
 }
 
 /// The C file, its header and the run-time header.
-fn write_c(folder: &Path, stem: &str, generated: &c::Output) -> Result<(), Trouble> {
+fn write_c(folder: &Path, stem: &str, generated: &c::Output) -> Result<(), HostError> {
     let headers = folder.join("quaject");
-    fs::create_dir_all(&headers).map_err(|error| Trouble::file("make", headers.display(), &error))?;
+    fs::create_dir_all(&headers).map_err(|error| HostError::file("make", headers.display(), &error))?;
     write_file(&headers.join("esp.h"), RUNTIME_HEADER.as_bytes())?;
     write_file(&folder.join(format!("{stem}.h")), generated.header.as_bytes())?;
     write_file(&folder.join(format!("{stem}.c")), generated.source.as_bytes())

@@ -2,10 +2,10 @@
 
 use super::verify::quick_check::quick_check;
 use crate::arguments::Check;
-use crate::terminal::{Status, Stop, Terminal};
+use crate::terminal::{CliError, Status, Terminal};
 use quaject_esp_run::disk::open_program;
 
-pub(crate) fn check(terminal: &Terminal, arguments: Check) -> Result<Status, Stop> {
+pub(crate) fn check(terminal: &Terminal, arguments: Check) -> Result<Status, CliError> {
     let mut status = Status::Done;
     for file in &arguments.files {
         match open_program(file, &arguments.fast_paths) {
@@ -13,14 +13,14 @@ pub(crate) fn check(terminal: &Terminal, arguments: Check) -> Result<Status, Sto
                 let checked = quaject_esp::check(source, &mut disk);
                 let errors = terminal.diagnostics(&checked.sources, &checked.diagnostics);
                 if errors > 0 || (arguments.verify && quick_check(file)?) {
-                    status = Status::Wrong;
+                    status = Status::Failed;
                 }
                 // The process ends soon, and taking large programs apart takes longer than checking small ones.
                 std::mem::forget(checked);
             }
-            Err(trouble) => {
-                terminal.trouble(&trouble);
-                status = Status::Wrong;
+            Err(error) => {
+                terminal.print_error(&error);
+                status = Status::Failed;
             }
         }
     }

@@ -1,20 +1,20 @@
 //! `qj completions` and `qj man`: documents made from the arguments themselves.
 
 use crate::arguments::{Arguments, Completions};
-use crate::terminal::{Status, Stop, print};
+use crate::terminal::{CliError, Status, print};
 use clap::{Command, CommandFactory};
 use clap_mangen::Man;
-use quaject_esp_run::Trouble;
+use quaject_esp_run::HostError;
 use std::io;
 
-pub(crate) fn completions(arguments: Completions) -> Result<Status, Stop> {
+pub(crate) fn completions(arguments: Completions) -> Result<Status, CliError> {
     let mut text = Vec::new();
     clap_complete::generate(arguments.shell, &mut Arguments::command(), "qj", &mut text);
     print(&text).map(|()| Status::Done)
 }
 
-pub(crate) fn man() -> Result<Status, Stop> {
-    let page = page().map_err(|error| Stop::at(Trouble::file("make", "the manual page", &error)))?;
+pub(crate) fn man() -> Result<Status, CliError> {
+    let page = page().map_err(|error| CliError::from(HostError::file("make", "the manual page", &error)))?;
     print(&page).map(|()| Status::Done)
 }
 

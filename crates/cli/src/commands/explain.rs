@@ -1,11 +1,11 @@
 //! `qj explain`
 
 use crate::arguments::Explain;
-use crate::terminal::{Status, Stop, print};
-use quaject_esp_run::Trouble;
+use crate::terminal::{CliError, Status, print};
+use quaject_esp_run::HostError;
 use quaject_esp_syntax::diagnostics::Code;
 
-pub(crate) fn explain(arguments: Explain) -> Result<Status, Stop> {
+pub(crate) fn explain(arguments: Explain) -> Result<Status, CliError> {
     let Some(wanted) = arguments.code else {
         let lines: String = Code::ALL.iter().map(|code| format!("{}  {}\n", code.name(), code.title())).collect();
         print(lines.as_bytes())?;
@@ -16,8 +16,8 @@ pub(crate) fn explain(arguments: Explain) -> Result<Status, Stop> {
             print(code.explanation().as_bytes())?;
             Ok(Status::Done)
         }
-        None => {
-            Err(Stop::at(Trouble::usage(format!("there is no code `{wanted}`")).help("`qj explain` lists all codes")))
-        }
+        None => Err(CliError::from(
+            HostError::usage(format!("there is no code `{wanted}`")).help("`qj explain` lists all codes"),
+        )),
     }
 }

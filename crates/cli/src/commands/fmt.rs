@@ -1,7 +1,7 @@
 //! `qj fmt`
 
 use crate::arguments::Fmt;
-use crate::terminal::{Status, Stop, Terminal, print, say};
+use crate::terminal::{CliError, Status, Terminal, print, say};
 use quaject_esp_run::files::{read_bytes, write_file};
 use quaject_esp_syntax::check::decode;
 use quaject_esp_syntax::format::format;
@@ -9,15 +9,15 @@ use quaject_esp_syntax::parser::{parse, parse_fast_paths};
 use quaject_esp_syntax::span::SourceMap;
 use std::path::{Path, PathBuf};
 
-pub(crate) fn fmt(terminal: &Terminal, arguments: Fmt) -> Result<Status, Stop> {
+pub(crate) fn fmt(terminal: &Terminal, arguments: Fmt) -> Result<Status, CliError> {
     let files = if arguments.files.is_empty() { vec![PathBuf::from("-")] } else { arguments.files };
     let mut status = Status::Done;
     for file in &files {
         match format_file(terminal, file, arguments.check) {
             Ok(Status::Done) => {}
             Ok(other) => status = other,
-            Err(Stop { status: found, trouble: Some(trouble) }) => {
-                terminal.trouble(&trouble);
+            Err(CliError { status: found, error: Some(error) }) => {
+                terminal.print_error(&error);
                 status = found;
             }
             Err(stop) => return Err(stop),
@@ -26,11 +26,11 @@ pub(crate) fn fmt(terminal: &Terminal, arguments: Fmt) -> Result<Status, Stop> {
     Ok(status)
 }
 
-fn format_file(terminal: &Terminal, path: &Path, check: bool) -> Result<Status, Stop> {
+fn format_file(terminal: &Terminal, path: &Path, check: bool) -> Result<Status, CliError> {
     let standard = path.as_os_str() == "-";
     let name = if standard { "<stdin>".to_string() } else { path.display().to_string() };
     let mut sources = SourceMap::default();
-    let (id, undecodable) = decode(&mut sources, name.clone(), read_bytes(path).map_err(Stop::at)?);
+    let (id, undecodable) = decode(&mut sources, name.clone(), read_bytes(path)?);
     let text = &sources.file(id).text;
     let parsed = if path.extension().is_some_and(|extension| extension == "fp") {
         parse_fast_paths(id, text)
@@ -39,23 +39,23 @@ fn format_file(terminal: &Terminal, path: &Path, check: bool) -> Result<Status, 
     };
     if let Some(undecodable) = undecodable {
         terminal.diagnostics(&sources, &[undecodable]);
-        return Ok(Status::Wrong);
+        return Ok(Status::Failed);
     }
     let formatted = match format(&parsed) {
         Ok(formatted) => formatted,
         Err(errors) => {
             terminal.diagnostics(&sources, &errors);
-            return Ok(Status::Wrong);
+            return Ok(Status::Failed);
         }
     };
     match (check, standard) {
         (true, _) if formatted == *text => Ok(Status::Done),
         (true, _) => {
             say(&format!("{name} is not formatted; run `qj fmt {}`\n", if standard { "-" } else { &name }));
-            Ok(Status::Wrong)
+            Ok(Status::Failed)
         }
         (false, true) => print(formatted.as_bytes()).map(|()| Status::Done),
         (false, false) if formatted == *text => Ok(Status::Done),
-        (false, false) => write_file(path, formatted.as_bytes()).map(|()| Status::Done).map_err(Stop::at),
+        (false, false) => write_file(path, formatted.as_bytes()).map(|()| Status::Done).map_err(CliError::from),
     }
 }

@@ -2,22 +2,22 @@
 
 use super::run::options;
 use crate::arguments::{Graph, ModeChoice};
-use crate::terminal::{Status, Stop, Terminal, deliver};
+use crate::terminal::{CliError, Status, Terminal, deliver};
 use quaject_esp::{Emit, NoPicture, Optimiser, Options};
-use quaject_esp_run::Trouble;
+use quaject_esp_run::HostError;
 use quaject_esp_run::disk::open_program;
 
-pub(crate) fn graph(terminal: &Terminal, arguments: Graph) -> Result<Status, Stop> {
-    super::keep_apart(&arguments.file, arguments.output.as_deref())?;
+pub(crate) fn graph(terminal: &Terminal, arguments: Graph) -> Result<Status, CliError> {
+    super::reject_aliased_files(&arguments.file, arguments.output.as_deref())?;
     let mode = arguments.coding.mode.unwrap_or(ModeChoice::Process);
     let picture = match mode {
         ModeChoice::Process | ModeChoice::Direct => {
             // What is refused of modes is refused of this picture, too.
             options(Emit::Ir, mode, &arguments.coding, false)?;
-            let (source, mut disk) = open_program(&arguments.file, &arguments.coding.fast_paths).map_err(Stop::at)?;
+            let (source, mut disk) = open_program(&arguments.file, &arguments.coding.fast_paths)?;
             let checked = quaject_esp::check(source, &mut disk);
             terminal.diagnostics(&checked.sources, &checked.diagnostics);
-            let Some(program) = checked.program else { return Ok(Status::Wrong) };
+            let Some(program) = checked.program else { return Ok(Status::Failed) };
             quaject_esp::graph(&program)
         }
         ModeChoice::Fastpath | ModeChoice::Automata | ModeChoice::Auto => states(terminal, mode, &arguments)?,
@@ -27,14 +27,14 @@ pub(crate) fn graph(terminal: &Terminal, arguments: Graph) -> Result<Status, Sto
 }
 
 /// What processes have become.
-fn states(terminal: &Terminal, mode: ModeChoice, arguments: &Graph) -> Result<String, Stop> {
+fn states(terminal: &Terminal, mode: ModeChoice, arguments: &Graph) -> Result<String, CliError> {
     let compilation = Options { optimiser: Optimiser::On, ..options(Emit::Ir, mode, &arguments.coding, false)? };
     let (_, outputs) = super::compile(terminal, &arguments.file, &arguments.coding.fast_paths, &compilation)?;
     quaject_esp::states(&outputs.ir, &outputs.extractions).map_err(|reason| {
-        Stop::at(match reason {
-            NoPicture::Nothing => Trouble::new("nothing was made of the processes that could be drawn")
+        CliError::from(match reason {
+            NoPicture::Nothing => HostError::new("nothing was made of the processes that could be drawn")
                 .help("`qj build --emit c --report` with this mode says why"),
-            NoPicture::TooLarge { states, max } => Trouble::new(format!("more than {max} states, at least {states}"))
+            NoPicture::TooLarge { states, max } => HostError::new(format!("more than {max} states, at least {states}"))
                 .help("`--growth` makes smaller ones; `qj build --emit c --report` counts them"),
         })
     })

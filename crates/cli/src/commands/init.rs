@@ -1,8 +1,8 @@
 //! `qj init`
 
 use crate::arguments::Init;
-use crate::terminal::{Status, Stop, print};
-use quaject_esp_run::Trouble;
+use crate::terminal::{CliError, Status, print};
+use quaject_esp_run::HostError;
 use quaject_esp_run::files::write_file;
 use std::fs;
 use std::path::Path;
@@ -11,10 +11,10 @@ const PROGRAM: &str = include_str!("../../resources/init/main.esp");
 const INPUT: &str = include_str!("../../resources/init/main.in");
 const OUTPUT: &str = include_str!("../../resources/init/main.out");
 
-pub(crate) fn init(arguments: Init) -> Result<Status, Stop> {
+pub(crate) fn init(arguments: Init) -> Result<Status, CliError> {
     let folder = &arguments.folder;
-    let absolute =
-        std::path::absolute(folder).map_err(|error| Stop::at(Trouble::file("find", folder.display(), &error)))?;
+    let absolute = std::path::absolute(folder)
+        .map_err(|error| CliError::from(HostError::file("find", folder.display(), &error)))?;
     let name = absolute
         .components()
         .next_back()
@@ -27,16 +27,17 @@ pub(crate) fn init(arguments: Init) -> Result<Status, Stop> {
         .map(|(ending, text)| (folder.join(format!("{name}.{ending}")), text.replace("main", &name)));
     // Look first, so that either all files are written or none.
     if let Some((path, _)) = files.iter().find(|(path, _)| path.symlink_metadata().is_ok()) {
-        return Err(Stop::at(
-            Trouble::usage(format!("`{}` exists already", path.display())).help("choose another folder: `qj init DIR`"),
+        return Err(CliError::from(
+            HostError::usage(format!("`{}` exists already", path.display()))
+                .help("choose another folder: `qj init DIR`"),
         ));
     }
-    fs::create_dir_all(folder).map_err(|error| Stop::at(Trouble::file("make", folder.display(), &error)))?;
+    fs::create_dir_all(folder).map_err(|error| CliError::from(HostError::file("make", folder.display(), &error)))?;
     for (count, (path, text)) in files.iter().enumerate() {
-        if let Err(trouble) = write_file(path, text.as_bytes()) {
+        if let Err(error) = write_file(path, text.as_bytes()) {
             // They are ours: without the rest they would only be in the way of the next attempt.
             files[..count].iter().for_each(|(path, _)| drop(fs::remove_file(path)));
-            return Err(Stop::at(trouble));
+            return Err(CliError::from(error));
         }
     }
     let go = if folder == Path::new(".") { String::new() } else { format!("  cd {}\n", shell_word(folder)) };

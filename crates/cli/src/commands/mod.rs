@@ -17,22 +17,22 @@ pub(crate) mod run;
 pub(crate) mod test;
 pub(crate) mod verify;
 
-use crate::terminal::{Status, Stop, Terminal, say};
+use crate::terminal::{CliError, Status, Terminal, say};
 use quaject_esp::{Compiled, Mode, NoOutput, Options, Outputs, Refusal};
-use quaject_esp_run::Trouble;
+use quaject_esp_run::HostError;
 use quaject_esp_run::disk::open_program;
-use quaject_esp_run::files::are_one;
+use quaject_esp_run::files::is_same_file;
 use quaject_esp_syntax::span::SourceMap;
 use std::path::{Path, PathBuf};
 
 /// Refuses an output that is the program itself, under any name.
-fn keep_apart(program: &Path, output: Option<&Path>) -> Result<(), Stop> {
+fn reject_aliased_files(program: &Path, output: Option<&Path>) -> Result<(), CliError> {
     let Some(output) = output else { return Ok(()) };
-    if !are_one(program, output) {
+    if !is_same_file(program, output) {
         return Ok(());
     }
-    let trouble = Trouble::usage(format!("`{}` is the program: it would be overwritten", output.display()));
-    Err(Stop::at(trouble.help("give what is written another name")))
+    let error = HostError::usage(format!("`{}` is the program: it would be overwritten", output.display()));
+    Err(CliError::from(error.help("give what is written another name")))
 }
 
 /// Compiles a program, with files of fast paths, and says what there is to say; stops if it is wrong.
@@ -41,8 +41,8 @@ fn compile(
     file: &Path,
     fast_paths: &[PathBuf],
     options: &Options,
-) -> Result<(SourceMap, Outputs), Stop> {
-    let (source, mut disk) = open_program(file, fast_paths).map_err(Stop::at)?;
+) -> Result<(SourceMap, Outputs), CliError> {
+    let (source, mut disk) = open_program(file, fast_paths)?;
     let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source, &mut disk, options);
     terminal.diagnostics(&sources, &diagnostics);
     let outputs = outputs.map_err(|reason| refused(file, reason))?;
@@ -65,11 +65,11 @@ fn compile(
 }
 
 /// What to say of a program that was refused, beside its diagnostics.
-fn refused(file: &Path, reason: NoOutput) -> Stop {
+fn refused(file: &Path, reason: NoOutput) -> CliError {
     match reason {
-        NoOutput::Errors => Stop::silent(Status::Wrong),
-        NoOutput::TooLarge { max_instructions } => Stop::at(
-            Trouble::new(format!(
+        NoOutput::Errors => CliError::reported(Status::Failed),
+        NoOutput::TooLarge { max_instructions } => CliError::from(
+            HostError::new(format!(
                 "`{}` is too large: its text stands for more than {max_instructions} instructions",
                 file.display()
             ))

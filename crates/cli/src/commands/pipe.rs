@@ -1,8 +1,8 @@
 //! `qj pipe`
 
 use crate::arguments::{Pipe as Arguments, StoreChoice};
-use crate::terminal::{Status, Stop, Terminal, print};
-use quaject_esp_run::Trouble;
+use crate::terminal::{CliError, Status, Terminal, print};
+use quaject_esp_run::HostError;
 use quaject_esp_run::files::{NewFile, read_bytes, read_text};
 use quaject_pipe::{
     Composer, Definitions, Error, Options, Outcome, Pipe, Report, Step, Store, TextError, UserStep, read_pipe,
@@ -15,8 +15,8 @@ use std::time::Instant;
 /// Bytes that are read at once: a multiple of eight, as pieces of a run are, and small enough for the caches.
 const PIECE_BYTES: usize = 256 << 10;
 
-pub(crate) fn pipe(terminal: &Terminal, arguments: Arguments) -> Result<Status, Stop> {
-    let Some(steps) = read_steps(terminal, &arguments)? else { return Ok(Status::Wrong) };
+pub(crate) fn pipe(terminal: &Terminal, arguments: Arguments) -> Result<Status, CliError> {
+    let Some(steps) = read_steps(terminal, &arguments)? else { return Ok(Status::Failed) };
     let compose = |steps: &[Step]| Composer::global().and_then(|composer| composer.compose(steps)).map_err(refused);
     let pipe = compose(&steps)?;
     if arguments.explain {
@@ -42,24 +42,24 @@ impl From<StoreChoice> for Store {
     }
 }
 
-fn refused(error: Error) -> Stop {
-    Stop::at(Trouble::usage(format!("{}: {error}", error.code())).help(error.help()))
+fn refused(error: Error) -> CliError {
+    CliError::from(HostError::usage(format!("{}: {error}", error.code())).help(error.help()))
 }
 
 /// The steps of the pipe; none if something is wrong with them, which has been said.
-fn read_steps(terminal: &Terminal, arguments: &Arguments) -> Result<Option<Vec<Step>>, Stop> {
+fn read_steps(terminal: &Terminal, arguments: &Arguments) -> Result<Option<Vec<Step>>, CliError> {
     let mut users: Vec<UserStep> = Vec::new();
     let mut wrong = false;
     for file in &arguments.steps {
-        let text = read_text(file).map_err(Stop::at)?;
+        let text = read_text(file)?;
         let (found, mistakes) = Definitions::read(&text);
         wrong |= !mistakes.is_empty();
         mistakes.iter().for_each(|mistake| show(terminal, &file.display().to_string(), &text, mistake));
         for step in found.steps {
             if users.iter().any(|own| own.name() == step.name()) {
-                let trouble =
-                    Trouble::new(format!("`{}` has a step `{}`, as a file before", file.display(), step.name()));
-                terminal.trouble(&trouble.help("give it another name"));
+                let error =
+                    HostError::new(format!("`{}` has a step `{}`, as a file before", file.display(), step.name()));
+                terminal.print_error(&error.help("give it another name"));
                 wrong = true;
             }
             users.push(step);
@@ -75,30 +75,31 @@ fn show(terminal: &Terminal, name: &str, text: &str, mistake: &TextError) {
     let line = text.lines().nth(mistake.line - 1).unwrap_or_default().replace('\t', " ");
     let caret = format!("{:width$}{}", "", "^".repeat(mistake.length), width = mistake.column - 1);
     let cause = format!("{name}:{}:{}: {}\n  {line}\n  {caret}", mistake.line, mistake.column, mistake.message);
-    terminal.trouble(&Trouble::new(cause).help(mistake.help.clone()));
+    terminal.print_error(&HostError::new(cause).help(mistake.help.clone()));
 }
 
 /// Leads a file through the pipe, a piece at a time.
-fn run(pipe: &Pipe, arguments: &Arguments) -> Result<Status, Stop> {
+fn run(pipe: &Pipe, arguments: &Arguments) -> Result<Status, CliError> {
     if arguments.write.is_some() && !pipe.writes() {
-        let trouble = Trouble::usage("this pipe writes nothing: all of its steps only look at the data");
-        return Err(Stop::at(trouble.help("leave `-w` out, or add the step `copy`")));
+        let error = HostError::usage("this pipe writes nothing: all of its steps only look at the data");
+        return Err(CliError::from(error.help("leave `-w` out, or add the step `copy`")));
     }
-    let keys = arguments.key.iter().map(|path| read_bytes(path)).collect::<Result<Vec<_>, _>>().map_err(Stop::at)?;
+    let keys = arguments.key.iter().map(|path| read_bytes(path)).collect::<Result<Vec<_>, _>>()?;
     if keys.len() != pipe.streams() {
         let (wanted, given) = (pipe.streams(), keys.len());
-        let trouble = Trouble::usage(format!("P0203: {given} key files for {wanted} steps `xor stream`"));
-        return Err(Stop::at(trouble.help("give `--key FILE` once for each, in order")));
+        let error = HostError::usage(format!("P0203: {given} key files for {wanted} steps `xor stream`"));
+        return Err(CliError::from(error.help("give `--key FILE` once for each, in order")));
     }
     let (mut source, name): (Box<dyn Read>, String) = match &arguments.read {
         Some(path) if path.as_os_str() != "-" => {
-            let file = File::open(path).map_err(|error| Stop::at(Trouble::file("open", path.display(), &error)))?;
+            let file =
+                File::open(path).map_err(|error| CliError::from(HostError::file("open", path.display(), &error)))?;
             (Box::new(file), path.display().to_string())
         }
         Some(_) | None => (Box::new(io::stdin().lock()), "standard input".into()),
     };
     let mut file = match &arguments.write {
-        Some(path) if path.as_os_str() != "-" => Some(NewFile::create(path).map_err(Stop::at)?),
+        Some(path) if path.as_os_str() != "-" => Some(NewFile::create(path)?),
         Some(_) | None => None,
     };
     let (mut from, mut to) = (vec![0; PIECE_BYTES], vec![0; if pipe.writes() { PIECE_BYTES } else { 0 }]);
@@ -106,10 +107,11 @@ fn run(pipe: &Pipe, arguments: &Arguments) -> Result<Status, Stop> {
     let mut pass = runner.start();
     let mut done = 0;
     loop {
-        let bytes = fill(&mut *source, &mut from).map_err(|error| Stop::at(Trouble::file("read", &name, &error)))?;
+        let bytes =
+            fill(&mut *source, &mut from).map_err(|error| CliError::from(HostError::file("read", &name, &error)))?;
         if keys.iter().any(|key| key.len() < done + bytes) {
-            let trouble = Trouble::new(format!("P0204: a key file has fewer bytes than `{name}`"));
-            return Err(Stop::at(trouble.help("give a key stream as long as the data")));
+            let error = HostError::new(format!("P0204: a key file has fewer bytes than `{name}`"));
+            return Err(CliError::from(error.help("give a key stream as long as the data")));
         }
         let streams: Vec<&[u8]> = keys.iter().map(|key| &key[done..]).collect();
         let options = Options { store: arguments.store.map(Store::from), streams: &streams, ..Options::default() };
@@ -119,7 +121,7 @@ fn run(pipe: &Pipe, arguments: &Arguments) -> Result<Status, Stop> {
             match &mut file {
                 Some(file) => file
                     .write_all(target)
-                    .map_err(|error| Stop::at(Trouble::file("write", file.path().display(), &error)))?,
+                    .map_err(|error| CliError::from(HostError::file("write", file.path().display(), &error)))?,
                 None => print(target)?,
             }
         }
@@ -131,7 +133,7 @@ fn run(pipe: &Pipe, arguments: &Arguments) -> Result<Status, Stop> {
     let text = findings(pipe.steps(), pass.end());
     let data_on_output = pipe.writes() && file.is_none();
     if let Some(file) = file {
-        file.finish().map_err(Stop::at)?;
+        file.finish()?;
     }
     if data_on_output {
         // The data are on standard output already; what has been found out about them must not be among them.

@@ -1,51 +1,51 @@
 //! `qj profile` and `qj fastpath`
 
 use super::run::{settings, tell, tell_notes};
-use super::{compile, keep_apart, refused};
+use super::{compile, refused, reject_aliased_files};
 use crate::arguments::{self, Fastpath, FastpathCommand, Suggest};
-use crate::terminal::{Status, Stop, Terminal, deliver, say};
+use crate::terminal::{CliError, Status, Terminal, deliver, say};
 use quaject_esp::{Emit, NoSuggestion, Options, Profile, Suggestion, suggest};
-use quaject_esp_run::Trouble;
+use quaject_esp_run::HostError;
 use quaject_esp_run::disk::open_program;
-use quaject_esp_run::files::{are_one, read_text, write_file};
+use quaject_esp_run::files::{is_same_file, read_text, write_file};
 use std::path::Path;
 
-pub(crate) fn profile(terminal: &Terminal, arguments: arguments::Profile) -> Result<Status, Stop> {
-    keep_apart(&arguments.file, Some(&arguments.output))?;
+pub(crate) fn profile(terminal: &Terminal, arguments: arguments::Profile) -> Result<Status, CliError> {
+    reject_aliased_files(&arguments.file, Some(&arguments.output))?;
     let settings = settings(&arguments.options, Some(arguments::Engine::Interp));
     let options = Options { checked: arguments.options.checked, ..Options::new(Emit::Ir) };
     let (sources, outputs) = compile(terminal, &arguments.file, &[], &options)?;
-    let (ended, run) = quaject_esp_run::profile(&outputs.ir, &settings).map_err(Stop::at)?;
+    let (report, run) = quaject_esp_run::profile(&outputs.ir, &settings)?;
     let profile = Profile::new(&outputs.ir, &run);
-    write_file(&arguments.output, profile.text().as_bytes()).map_err(Stop::at)?;
-    tell_notes(&ended);
+    write_file(&arguments.output, profile.text().as_bytes())?;
+    tell_notes(&report);
     say(&format!("note: {}\n", profile.summary()));
-    Ok(tell(terminal, &outputs.ir, &sources, ended.ending))
+    Ok(tell(terminal, &outputs.ir, &sources, report.outcome))
 }
 
-pub(crate) fn fastpath(terminal: &Terminal, arguments: Fastpath) -> Result<Status, Stop> {
+pub(crate) fn fastpath(terminal: &Terminal, arguments: Fastpath) -> Result<Status, CliError> {
     match arguments.command {
         FastpathCommand::Suggest(arguments) => suggest_for(terminal, arguments),
     }
 }
 
-fn suggest_for(terminal: &Terminal, arguments: Suggest) -> Result<Status, Stop> {
-    keep_apart(&arguments.file, arguments.output.as_deref())?;
-    if arguments.output.as_deref().is_some_and(|output| are_one(&arguments.profile, output)) {
-        let trouble =
-            Trouble::usage(format!("`{}` is the profile: it would be overwritten", arguments.profile.display()));
-        return Err(Stop::at(trouble.help("give what is written another name")));
+fn suggest_for(terminal: &Terminal, arguments: Suggest) -> Result<Status, CliError> {
+    reject_aliased_files(&arguments.file, arguments.output.as_deref())?;
+    if arguments.output.as_deref().is_some_and(|output| is_same_file(&arguments.profile, output)) {
+        let error =
+            HostError::usage(format!("`{}` is the profile: it would be overwritten", arguments.profile.display()));
+        return Err(CliError::from(error.help("give what is written another name")));
     }
-    let (source, mut disk) = open_program(&arguments.file, &[]).map_err(Stop::at)?;
+    let (source, mut disk) = open_program(&arguments.file, &[])?;
     let checked = quaject_esp::check(source.clone(), &mut disk);
     terminal.diagnostics(&checked.sources, &checked.diagnostics);
     if checked.program.is_none() {
-        return Ok(Status::Wrong);
+        return Ok(Status::Failed);
     }
-    let text = read_text(&arguments.profile).map_err(Stop::at)?;
+    let text = read_text(&arguments.profile)?;
     let profile = Profile::parse(&text).map_err(|cause| {
         let cause = format!("`{}` is no profile: {cause}", arguments.profile.display());
-        Stop::at(Trouble::new(cause).help(anew(&arguments)))
+        CliError::from(HostError::new(cause).help(anew(&arguments)))
     })?;
     match suggest(&source, &mut disk, &profile) {
         Ok(suggestion) => {
@@ -59,7 +59,7 @@ fn suggest_for(terminal: &Terminal, arguments: Suggest) -> Result<Status, Stop> 
             Ok(Status::Done)
         }
         Err(NoSuggestion::Program(reason)) => Err(refused(&arguments.file, reason)),
-        Err(reason) => Err(Stop::at(trouble(&reason, &arguments))),
+        Err(reason) => Err(CliError::from(error(&reason, &arguments))),
     }
 }
 
@@ -68,22 +68,22 @@ fn anew(arguments: &Suggest) -> String {
 }
 
 /// Why there is no suggestion, and what can be done.
-fn trouble(reason: &NoSuggestion, arguments: &Suggest) -> Trouble {
+fn error(reason: &NoSuggestion, arguments: &Suggest) -> HostError {
     let (file, profile) = (arguments.file.display(), arguments.profile.display());
     match reason {
-        NoSuggestion::Program(_) => Trouble::new(format!("`{file}` is wrong")),
-        NoSuggestion::Silence => Trouble::new(format!("nothing was communicated in `{profile}`"))
+        NoSuggestion::Program(_) => HostError::new(format!("`{file}` is wrong")),
+        NoSuggestion::Silence => HostError::new(format!("nothing was communicated in `{profile}`"))
             .help("profile a run with real input: `--bind CHANNEL=DRIVER:ARG`"),
-        NoSuggestion::Foreign(operation) => Trouble::new(format!(
+        NoSuggestion::Foreign(operation) => HostError::new(format!(
             "`{profile}` is of another program: `{file}` has no `{}` in `{}`",
             operation.statement, operation.process
         ))
         .help(anew(arguments)),
         NoSuggestion::Alone(process) => {
-            Trouble::new(format!("`{process}` does most, and talks to no other process often enough for a fast path"))
+            HostError::new(format!("`{process}` does most, and talks to no other process often enough for a fast path"))
                 .help("a fast path makes one of several processes; profile a run in which they talk")
         }
-        NoSuggestion::Refused(report) => Trouble::new(format!(
+        NoSuggestion::Refused(report) => HostError::new(format!(
             "no fast path of the most frequent round can be made\n{report}"
         ))
         .help("write one by hand, of fewer processes: `qj build --report --mode fastpath` tells what hinders it"),

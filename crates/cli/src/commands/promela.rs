@@ -2,24 +2,24 @@
 
 use super::verify::models::{choose_model_help, open_models};
 use crate::arguments::Build;
-use crate::terminal::{Status, Stop, Terminal, deliver, say};
+use crate::terminal::{CliError, Status, Terminal, deliver, say};
 use quaject_esp::{LoweredModels, ModelSelection};
 use quaject_esp_exec::observer::Observer;
 use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::text::location_text;
-use quaject_esp_run::Trouble;
+use quaject_esp_run::HostError;
 
 /// Writes a program's model, or one of its models.
-pub(crate) fn emit_promela(terminal: &Terminal, arguments: &Build, checks: Checks) -> Result<Status, Stop> {
+pub(crate) fn emit_promela(terminal: &Terminal, arguments: &Build, checks: Checks) -> Result<Status, CliError> {
     let subject = ModelSelection { model: arguments.model.clone(), scope: None };
     let modelled = open_models(terminal, &arguments.file, &subject)?;
-    let Some(models) = &modelled.models else { return Ok(Status::Wrong) };
+    let Some(models) = &modelled.models else { return Ok(Status::Failed) };
     let [model] = &models[..] else {
-        return Err(Stop::at(Trouble::usage("the program has several models").help(choose_model_help(models))));
+        return Err(CliError::from(HostError::usage("the program has several models").help(choose_model_help(models))));
     };
-    let Some(text) = generate(terminal, &modelled, model, checks, None) else { return Ok(Status::Wrong) };
+    let Some(text) = generate(terminal, &modelled, model, checks, None) else { return Ok(Status::Failed) };
     deliver(arguments.output.as_deref(), &text.text)?;
     for approximation in &text.approximations {
         let place = location_text(&model.program, approximation.location);

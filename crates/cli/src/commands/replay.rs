@@ -2,22 +2,22 @@
 
 use super::run::tell;
 use crate::arguments::Replay;
-use crate::terminal::{Status, Stop, Terminal};
+use crate::terminal::{CliError, Status, Terminal};
 use quaject_esp::{Compiled, Emit, Options};
 use quaject_esp_check::counterexample_file::CounterexampleFile;
 use quaject_esp_run::disk::open_recorded;
 use quaject_esp_run::files::read_text;
-use quaject_esp_run::{Ending, Recording, Settings};
+use quaject_esp_run::{Recording, RunOutcome, Settings};
 use quaject_esp_syntax::diagnostics::Severity;
 use std::io::{self, BufWriter, Write};
 
-pub(crate) fn replay(terminal: &Terminal, arguments: Replay) -> Result<Status, Stop> {
+pub(crate) fn replay(terminal: &Terminal, arguments: Replay) -> Result<Status, CliError> {
     let name = arguments.file.display().to_string();
-    let text = read_text(&arguments.file).map_err(Stop::at)?;
+    let text = read_text(&arguments.file)?;
     if CounterexampleFile::has_header(&text) {
         return super::verify::replay::replay_counterexample(terminal, &name, &text);
     }
-    let recording = Recording::parse(&name, &text).map_err(Stop::at)?;
+    let recording = Recording::parse(&name, &text)?;
     let header = recording.header.clone();
     let settings = Settings { seed: header.seed, checks: header.checks, ..Settings::default() };
 
@@ -29,11 +29,11 @@ pub(crate) fn replay(terminal: &Terminal, arguments: Replay) -> Result<Status, S
     let outputs = outputs.map_err(|reason| super::refused(&arguments.file, reason))?;
 
     let mut output = BufWriter::new(io::stdout().lock());
-    let ending = quaject_esp_run::replay(&outputs.ir, &settings, recording, &mut output).map_err(Stop::at)?;
+    let ending = quaject_esp_run::replay(&outputs.ir, &settings, recording, &mut output)?;
     // A reader that has gone away has seen enough.
     let _ = output.flush();
     match ending {
-        Ending::Trouble(difference) => Err(Stop::at(difference)),
+        RunOutcome::Failed(difference) => Err(CliError::from(difference)),
         ending => Ok(tell(terminal, &outputs.ir, &sources, ending)),
     }
 }

@@ -1,8 +1,8 @@
 //! `qj run`, and what it shares with `qj replay`: how a run's end is told.
 
-use super::{compile, keep_apart, refused};
+use super::{compile, refused, reject_aliased_files};
 use crate::arguments::{self, Coding, DebugTool, ModeChoice, Run, RunOptions};
-use crate::terminal::{Status, Stop, Terminal, say};
+use crate::terminal::{CliError, Status, Terminal, say};
 use clap::ValueEnum;
 use quaject_esp::{
     CodeGrowth, Compiled, Emit, Extraction, Limits, ManualPaths, Mode, Optimiser, Options, Outputs, Refusal,
@@ -11,29 +11,29 @@ use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_run::disk::open_program;
 use quaject_esp_run::files::NewFile;
-use quaject_esp_run::{DebugInfo, Ended, Ending, Engine, Header, Settings, Trouble, die_of, render_fault};
+use quaject_esp_run::{DebugInfo, Engine, Header, HostError, RunOutcome, RunReport, Settings, die_of, render_fault};
 use quaject_esp_syntax::span::SourceMap;
 use std::path::PathBuf;
 
-pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
+pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, CliError> {
     if arguments.adaptive {
         return adaptive(terminal, &arguments);
     }
     let settings = run_settings(&arguments)?;
     let (mode, why) = mode(&arguments);
     if let (Some(_), Engine::C) = (&arguments.record, settings.engine) {
-        return Err(Stop::at(
-            Trouble::usage("`--record` needs the interpreter")
+        return Err(CliError::from(
+            HostError::usage("`--record` needs the interpreter")
                 .help("leave out `--engine c`: every engine does the same"),
         ));
     }
     if arguments.record.is_some() && mode != ModeChoice::Process {
-        return Err(Stop::at(
-            Trouble::usage("`--record` needs `--mode process`: a recording counts what processes ask the world for")
+        return Err(CliError::from(
+            HostError::usage("`--record` needs `--mode process`: a recording counts what processes ask the world for")
                 .help("leave out `--mode`: what is recorded can be replayed as often as you like"),
         ));
     }
-    keep_apart(&arguments.file, arguments.record.as_deref())?;
+    reject_aliased_files(&arguments.file, arguments.record.as_deref())?;
     let manual = manual(&arguments.options.externs);
     let optimiser = match (settings.engine, mode) {
         // The reference; and what is recorded is replayed by it.
@@ -49,26 +49,26 @@ pub(crate) fn run(terminal: &Terminal, arguments: Run) -> Result<Status, Stop> {
     if arguments.report {
         say(&report(mode, why, &outputs, settings.engine));
     }
-    let ended = match &arguments.record {
-        None => quaject_esp_run::run(program, &settings).map_err(Stop::at)?,
+    let report = match &arguments.record {
+        None => quaject_esp_run::run(program, &settings)?,
         Some(path) => {
-            let mut file = NewFile::create(path).map_err(Stop::at)?;
+            let mut file = NewFile::create(path)?;
             let header = Header {
                 files: sources.files().iter().map(|file| (file.name.clone(), file.text.clone())).collect(),
                 seed: settings.seed,
                 checks: settings.checks,
             };
-            let ended = quaject_esp_run::record(program, &settings, &header, &mut file).map_err(Stop::at)?;
-            file.finish().map_err(Stop::at)?;
-            ended
+            let report = quaject_esp_run::record(program, &settings, &header, &mut file)?;
+            file.finish()?;
+            report
         }
     };
-    tell_notes(&ended);
+    tell_notes(&report);
     if arguments.report {
         let made = outputs.extractions.iter().filter(|extraction| extraction.result.is_ok());
-        made.zip(&ended.paths).for_each(|(extraction, runs)| say(&format!("{}\n", extraction.run_summary(runs))));
+        made.zip(&report.paths).for_each(|(extraction, runs)| say(&format!("{}\n", extraction.run_summary(runs))));
     }
-    Ok(tell(terminal, program, &sources, ended.ending))
+    Ok(tell(terminal, program, &sources, report.outcome))
 }
 
 /// How the processes are run, and why if nobody has asked for that: as they are written where it is about them.
@@ -129,10 +129,10 @@ fn report(mode: ModeChoice, why: Option<&str>, outputs: &Outputs, engine: Engine
 }
 
 /// A run that finds its fast paths itself.
-fn adaptive(terminal: &Terminal, arguments: &Run) -> Result<Status, Stop> {
-    only_adaptive(arguments).map_err(Stop::at)?;
+fn adaptive(terminal: &Terminal, arguments: &Run) -> Result<Status, CliError> {
+    only_adaptive(arguments)?;
     let settings = run_settings(arguments)?;
-    let (source, mut disk) = open_program(&arguments.file, &[]).map_err(Stop::at)?;
+    let (source, mut disk) = open_program(&arguments.file, &[])?;
     let options = options(Emit::Ir, ModeChoice::Process, &arguments.coding, arguments.options.checked)?;
     let Compiled { sources, diagnostics, outputs } = quaject_esp::compile(source.clone(), &mut disk, &options);
     terminal.diagnostics(&sources, &diagnostics);
@@ -142,13 +142,13 @@ fn adaptive(terminal: &Terminal, arguments: &Run) -> Result<Status, Stop> {
             say(&format!("{line}\n"));
         }
     };
-    let ended = quaject_esp_run::adapt(&program, &settings, &source, &mut disk, &mut report).map_err(Stop::at)?;
-    tell_notes(&ended);
-    Ok(tell(terminal, &program, &sources, ended.ending))
+    let report = quaject_esp_run::adapt(&program, &settings, &source, &mut disk, &mut report)?;
+    tell_notes(&report);
+    Ok(tell(terminal, &program, &sources, report.outcome))
 }
 
 /// Refuses what `--adaptive` does not go with.
-fn only_adaptive(arguments: &Run) -> Result<(), Trouble> {
+fn only_adaptive(arguments: &Run) -> Result<(), HostError> {
     let (coding, options) = (&arguments.coding, &arguments.options);
     let refusals = [
         (
@@ -178,14 +178,14 @@ fn only_adaptive(arguments: &Run) -> Result<(), Trouble> {
         ),
     ];
     match refusals.iter().find(|(is_given, ..)| *is_given) {
-        Some((_, cause, help)) => Err(Trouble::usage(*cause).help(*help)),
+        Some((_, cause, help)) => Err(HostError::usage(*cause).help(*help)),
         None => Ok(()),
     }
 }
 
-/// Says what people should know beside how a run ended.
-pub(super) fn tell_notes(ended: &Ended) {
-    for note in &ended.notes {
+/// Says what people should know beside how a run report.
+pub(super) fn tell_notes(report: &RunReport) {
+    for note in &report.notes {
         say(&format!("note: {note}\n"));
     }
 }
@@ -206,7 +206,7 @@ pub(super) fn tell_manual(mode: ModeChoice, outputs: &Outputs) {
 }
 
 /// What to compile a program to, as it was asked for.
-pub(crate) fn options(emit: Emit, mode: ModeChoice, coding: &Coding, checked: bool) -> Result<Options, Stop> {
+pub(crate) fn options(emit: Emit, mode: ModeChoice, coding: &Coding, checked: bool) -> Result<Options, CliError> {
     let mode = match mode {
         ModeChoice::Process => Mode::Process,
         ModeChoice::Direct => Mode::Direct,
@@ -220,8 +220,8 @@ pub(crate) fn options(emit: Emit, mode: ModeChoice, coding: &Coding, checked: bo
         (None, Mode::Process | Mode::Direct | Mode::FastPath | Mode::Automata) => {}
         (Some(times), Mode::Automata | Mode::Auto) => limits.growth = CodeGrowth::Factor(times),
         (Some(_), Mode::Process | Mode::Direct | Mode::FastPath) => {
-            let trouble = Trouble::usage("`--growth` has no meaning here");
-            return Err(Stop::at(trouble.help("it is for `--mode automata` and `--mode auto`")));
+            let error = HostError::usage("`--growth` has no meaning here");
+            return Err(CliError::from(error.help("it is for `--mode automata` and `--mode auto`")));
         }
     }
     Ok(Options { mode, checked, limits, ..Options::new(emit) })
@@ -232,14 +232,14 @@ pub(crate) fn checks(checked: bool) -> Checks {
 }
 
 /// What is decided about a run.
-fn run_settings(arguments: &Run) -> Result<Settings, Stop> {
+fn run_settings(arguments: &Run) -> Result<Settings, CliError> {
     let settings = settings(&arguments.options, arguments.engine);
     let debug_info = match (arguments.debug_info, settings.engine) {
         (None, _) => return Ok(settings),
         (Some(_), Engine::Interpreter | Engine::C) => {
-            let trouble = Trouble::usage("`--debug-info` has no meaning here");
+            let error = HostError::usage("`--debug-info` has no meaning here");
             let help = "it is for machine code in memory: leave out `--engine`; generated C names lines by itself";
-            return Err(Stop::at(trouble.help(help)));
+            return Err(CliError::from(error.help(help)));
         }
         (Some(DebugTool::Gdb), Engine::Jit | Engine::Best) => DebugInfo::Gdb,
         (Some(DebugTool::Perf), Engine::Jit | Engine::Best) => DebugInfo::Perf,
@@ -267,11 +267,11 @@ pub(super) fn settings(options: &RunOptions, engine: Option<arguments::Engine>) 
     }
 }
 
-/// Says how a run ended, if that needs words, and what the status is.
-pub(crate) fn tell(terminal: &Terminal, program: &Program, sources: &SourceMap, ending: Ending) -> Status {
+/// Says how a run report, if that needs words, and what the status is.
+pub(crate) fn tell(terminal: &Terminal, program: &Program, sources: &SourceMap, ending: RunOutcome) -> Status {
     match ending {
-        Ending::Exit(status) => Status::Said(status),
-        Ending::Fault(fault) => {
+        RunOutcome::Exit(status) => Status::Exit(status),
+        RunOutcome::Fault(fault) => {
             let line_of = |place: Location| {
                 let text = &sources.files().get(place.file as usize)?.text;
                 text.lines().nth(place.line.checked_sub(1)? as usize).map(str::to_string)
@@ -279,11 +279,11 @@ pub(crate) fn tell(terminal: &Terminal, program: &Program, sources: &SourceMap, 
             say(&render_fault(&fault, program, &line_of, &|word| terminal.bold_red(word)));
             Status::Fault
         }
-        Ending::Trouble(trouble) => {
-            terminal.trouble(&trouble);
+        RunOutcome::Failed(error) => {
+            terminal.print_error(&error);
             Status::Fault
         }
-        Ending::Signal(signal) => die_of(signal),
-        Ending::Unread => Status::Done,
+        RunOutcome::Signal(signal) => die_of(signal),
+        RunOutcome::OutputClosed => Status::Done,
     }
 }

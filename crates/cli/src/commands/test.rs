@@ -2,8 +2,8 @@
 //! user would run it.
 
 use crate::arguments::{Engine, Test};
-use crate::terminal::{Status, Stop, Terminal, print_verdict};
-use quaject_esp_run::Trouble;
+use crate::terminal::{CliError, Status, Terminal, print_verdict};
+use quaject_esp_run::HostError;
 use quaject_esp_run::files::{read_bytes, write_file};
 use rustix::process::{Pid, Signal, kill_process};
 use similar::TextDiff;
@@ -32,7 +32,7 @@ struct Case {
 }
 
 /// The lines that tell what is wrong, or why the test could not be made.
-type Outcome = Result<Vec<String>, Trouble>;
+type Outcome = Result<Vec<String>, HostError>;
 
 /// What a run produced.
 struct Produced {
@@ -42,20 +42,21 @@ struct Produced {
     channels: Vec<(PathBuf, Vec<u8>)>,
 }
 
-pub(crate) fn test(terminal: &Terminal, arguments: Test) -> Result<Status, Stop> {
+pub(crate) fn test(terminal: &Terminal, arguments: Test) -> Result<Status, CliError> {
     let mut cases = Vec::new();
     for path in &arguments.paths {
-        let metadata = path.metadata().map_err(|error| Stop::at(Trouble::file("read", path.display(), &error)))?;
+        let metadata =
+            path.metadata().map_err(|error| CliError::from(HostError::file("read", path.display(), &error)))?;
         if metadata.is_dir() {
-            search(path, &mut cases).map_err(Stop::at)?;
+            search(path, &mut cases)?;
         } else {
-            match Case::of(path.clone()).map_err(Stop::at)? {
+            match Case::of(path.clone())? {
                 Some(case) => cases.push(case),
                 None => {
                     let expected = path.with_extension("out");
                     if !arguments.bless {
-                        return Err(Stop::at(
-                            Trouble::usage(format!(
+                        return Err(CliError::from(
+                            HostError::usage(format!(
                                 "`{}` is no test: there is no `{}`",
                                 path.display(),
                                 expected.display()
@@ -73,13 +74,13 @@ pub(crate) fn test(terminal: &Terminal, arguments: Test) -> Result<Status, Stop>
     let jobs: Vec<(&Case, Engine)> =
         cases.iter().flat_map(|case| engines.iter().map(move |engine| (case, *engine))).collect();
     if jobs.is_empty() {
-        return Err(Stop::at(
-            Trouble::usage("there are no tests here")
+        return Err(CliError::from(
+            HostError::usage("there are no tests here")
                 .help("a test is a NAME.esp with a NAME.out beside it; `qj test --help` tells more"),
         ));
     }
-    let myself =
-        std::env::current_exe().map_err(|error| Stop::at(Trouble::new(format!("cannot find qj itself: {error}"))))?;
+    let myself = std::env::current_exe()
+        .map_err(|error| CliError::from(HostError::new(format!("cannot find qj itself: {error}"))))?;
     let limit = Duration::from_secs(arguments.timeout);
 
     // Each worker takes the next job; results are printed in the order of jobs.
@@ -113,7 +114,7 @@ pub(crate) fn test(terminal: &Terminal, arguments: Test) -> Result<Status, Stop>
         };
         let lines = match result.expect("the workers have done every job") {
             Ok(lines) => lines,
-            Err(trouble) => trouble.to_string().lines().map(str::to_string).collect(),
+            Err(error) => error.to_string().lines().map(str::to_string).collect(),
         };
         if lines.is_empty() {
             report.push_str(&format!("ok      {name}\n"));
@@ -128,7 +129,7 @@ pub(crate) fn test(terminal: &Terminal, arguments: Test) -> Result<Status, Stop>
     let passed = jobs.len() - failed;
     report.push_str(&format!("{passed} passed, {failed} failed\n"));
     print_verdict(report.as_bytes())?;
-    Ok(if failed == 0 { Status::Done } else { Status::Wrong })
+    Ok(if failed == 0 { Status::Done } else { Status::Failed })
 }
 
 fn engine_name(engine: Engine) -> &'static str {
@@ -140,8 +141,8 @@ fn engine_name(engine: Engine) -> &'static str {
 }
 
 /// All tests in a folder and those below it, in order of their names. Hidden folders and links are passed over.
-fn search(folder: &Path, cases: &mut Vec<Case>) -> Result<(), Trouble> {
-    let unreadable = |error| Trouble::file("read", folder.display(), &error);
+fn search(folder: &Path, cases: &mut Vec<Case>) -> Result<(), HostError> {
+    let unreadable = |error| HostError::file("read", folder.display(), &error);
     let mut entries: Vec<_> =
         fs::read_dir(folder).map_err(unreadable)?.collect::<Result<_, _>>().map_err(unreadable)?;
     entries.sort_by_key(fs::DirEntry::file_name);
@@ -160,13 +161,13 @@ fn search(folder: &Path, cases: &mut Vec<Case>) -> Result<(), Trouble> {
 
 impl Case {
     /// The test whose program this is, if it is one.
-    fn of(program: PathBuf) -> Result<Option<Case>, Trouble> {
+    fn of(program: PathBuf) -> Result<Option<Case>, HostError> {
         let stem = program.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         let folder = match program.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
             Some(_) | None => PathBuf::from("."),
         };
-        let unreadable = |error| Trouble::file("read", folder.display(), &error);
+        let unreadable = |error| HostError::file("read", folder.display(), &error);
         let mut case = Case { program: program.clone(), inputs: Vec::new(), outputs: Vec::new() };
         for entry in fs::read_dir(&folder).map_err(unreadable)? {
             let path = entry.map_err(unreadable)?.path();
@@ -190,16 +191,16 @@ impl Case {
     }
 
     /// A text beside the program, if there is one.
-    fn text_beside(&self, ending: &str) -> Result<Option<String>, Trouble> {
+    fn text_beside(&self, ending: &str) -> Result<Option<String>, HostError> {
         let path = self.beside(ending);
         let bytes = read_if_there(&path)?;
-        let not_text = |_| Trouble::new(format!("`{}` is not UTF-8", path.display())).help("write it as text");
+        let not_text = |_| HostError::new(format!("`{}` is not UTF-8", path.display())).help("write it as text");
         bytes.map(|bytes| String::from_utf8(bytes).map_err(not_text)).transpose()
     }
 
     /// Runs the program as its user would.
-    fn run(&self, myself: &Path, engine: Engine, limit: Duration) -> Result<Produced, Trouble> {
-        let failed = |error: io::Error| Trouble::new(format!("cannot run it: {error}"));
+    fn run(&self, myself: &Path, engine: Engine, limit: Duration) -> Result<Produced, HostError> {
+        let failed = |error: io::Error| HostError::new(format!("cannot run it: {error}"));
         let folder = match self.program.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             Some(_) | None => Path::new("."),
@@ -223,7 +224,7 @@ impl Case {
         command.stdin(input);
         command.stdout(File::create(&output).map_err(failed)?).stderr(File::create(&error).map_err(failed)?);
         let status = wait(command.spawn().map_err(failed)?, limit).map_err(failed)?.ok_or_else(|| {
-            Trouble::new(format!("it was stopped after {} seconds", limit.as_secs()))
+            HostError::new(format!("it was stopped after {} seconds", limit.as_secs()))
                 .help("a test has to end by itself; `--timeout SECONDS` gives it longer")
         })?;
         let mut channels = Vec::new();
@@ -279,7 +280,7 @@ impl Case {
         if produced.status != "0" {
             write_file(&status, format!("{}\n", produced.status).as_bytes())?;
         } else if status.exists() {
-            fs::remove_file(&status).map_err(|error| Trouble::file("remove", status.display(), &error))?;
+            fs::remove_file(&status).map_err(|error| HostError::file("remove", status.display(), &error))?;
         }
         if self.beside("err").exists() {
             write_file(&self.beside("err"), &produced.error)?;
@@ -292,22 +293,22 @@ impl Case {
 }
 
 /// A file that need not be there. What is there must be a file: nobody waits for the other end of a pipe.
-fn open_if_there(path: &Path) -> Result<Option<File>, Trouble> {
+fn open_if_there(path: &Path) -> Result<Option<File>, HostError> {
     match path.metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Ok(metadata) if !metadata.is_file() => {
-            Err(Trouble::new(format!("`{}` is not a file", path.display())).help("put a file there, or nothing"))
+            Err(HostError::new(format!("`{}` is not a file", path.display())).help("put a file there, or nothing"))
         }
-        Ok(_) | Err(_) => File::open(path).map(Some).map_err(|error| Trouble::file("read", path.display(), &error)),
+        Ok(_) | Err(_) => File::open(path).map(Some).map_err(|error| HostError::file("read", path.display(), &error)),
     }
 }
 
-fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, Trouble> {
+fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, HostError> {
     open_if_there(path)?.map(|_| read_bytes(path)).transpose()
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, Trouble> {
-    std::path::absolute(path).map_err(|error| Trouble::file("find", path.display(), &error))
+fn absolute(path: &Path) -> Result<PathBuf, HostError> {
+    std::path::absolute(path).map_err(|error| HostError::file("find", path.display(), &error))
 }
 
 /// An exit status in words: the number, or the signal.

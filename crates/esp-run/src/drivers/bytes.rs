@@ -2,7 +2,7 @@
 //! there are no more.
 
 use crate::drivers::type_name;
-use crate::trouble::Trouble;
+use crate::error::HostError;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, IntType, Program, Type, TypeId};
 
@@ -31,14 +31,14 @@ pub(crate) enum Payload {
 
 impl Shape {
     /// How a channel carries bytes.
-    pub(crate) fn of(program: &Program, channel: &Channel, driver: &str) -> Result<Shape, Trouble> {
+    pub(crate) fn of(program: &Program, channel: &Channel, driver: &str) -> Result<Shape, HostError> {
         let shape = match channel.payload.as_slice() {
             [ty] => shape(program, *ty),
             _ => None,
         };
         shape.ok_or_else(|| {
             let types: Vec<String> = channel.payload.iter().map(|ty| type_name(program, *ty)).collect();
-            Trouble::usage(format!(
+            HostError::usage(format!(
                 "driver `{driver}` cannot serve channel `{}`: its messages, `({})`, are not bytes",
                 channel.name,
                 types.join(", ")

@@ -2,7 +2,7 @@
 //! for people.
 
 use super::form::Value;
-use crate::trouble::reason;
+use crate::error::reason;
 use std::io::{Error, ErrorKind};
 
 /// Why something could not be done.

@@ -3,7 +3,7 @@
 //! one record of all three are the same to a device, and a program groups them as it likes. Knows no device.
 
 use super::type_name;
-use crate::trouble::Trouble;
+use crate::error::HostError;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, IntType, Program, Type, TypeId};
 
@@ -99,7 +99,7 @@ impl Form {
         driver: &str,
         wants: &[Want<'_>],
         example: &str,
-    ) -> Result<Form, Trouble> {
+    ) -> Result<Form, HostError> {
         let mut wanted = wants;
         let parts: Result<Vec<Part>, Misfit> =
             channel.payload.iter().map(|ty| part(program, *ty, &mut wanted)).collect();
@@ -111,7 +111,7 @@ impl Form {
             Ok(parts) => Ok(Form { parts }),
             Err(misfit) => {
                 let types: Vec<String> = channel.payload.iter().map(|ty| type_name(program, *ty)).collect();
-                Err(Trouble::usage(format!(
+                Err(HostError::usage(format!(
                     "driver `{driver}` cannot serve channel `{}`, whose messages are `({})`: {misfit}",
                     channel.name,
                     types.join(", ")

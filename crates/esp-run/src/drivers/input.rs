@@ -1,17 +1,17 @@
 //! Drivers of channels that the world writes: each has at most one message on offer.
 
 use super::bytes::Shape;
-use super::places::{Places, Use};
+use super::endpoints::{Directions, OpenEndpoints};
 use super::stream::{Filled, Reader};
 use crate::binding::Driver;
 use crate::drivers::type_name;
-use crate::trouble::Trouble;
+use crate::error::HostError;
 use quaject_esp_exec::datum::{self, Datum};
 use quaject_esp_ir::ir::{Channel, Program, Type};
 use std::os::fd::BorrowedFd;
 
 /// Longest line of a `text` input. Without a limit, a file without line ends would be read into memory whole.
-const LONGEST_LINE: usize = 16 << 20;
+const MAX_LINE_BYTES: usize = 16 << 20;
 
 /// The driver of one channel.
 pub(crate) struct Input {
@@ -64,19 +64,24 @@ impl Input {
         program: &Program,
         channel: &Channel,
         driver: &Driver,
-        used: Use,
-        places: &mut Places,
-    ) -> Result<Input, Trouble> {
+        directions: Directions,
+        endpoints: &mut OpenEndpoints,
+    ) -> Result<Input, HostError> {
         let source = match driver {
-            Driver::Text(place) => {
+            Driver::Text(endpoint) => {
                 let types: Vec<String> =
                     channel.payload.iter().map(|ty| format!("`{}`", type_name(program, *ty))).collect();
                 let expected = types.join(" ");
-                Source::Text(Text { reader: Reader::open(place, used, places)?, line: 0, scanned: 0, expected })
+                Source::Text(Text {
+                    reader: Reader::open(endpoint, directions, endpoints)?,
+                    line: 0,
+                    scanned: 0,
+                    expected,
+                })
             }
-            Driver::Bytes(place) => {
+            Driver::Bytes(endpoint) => {
                 let shape = Shape::of(program, channel, "bytes")?;
-                Source::Bytes { reader: Reader::open(place, used, places)?, shape, end_told: false }
+                Source::Bytes { reader: Reader::open(endpoint, directions, endpoints)?, shape, end_told: false }
             }
             Driver::Timer { period, limit } => Source::Timer(Timer {
                 period_ns: period.as_nanos().min(i64::MAX as u128) as i64,
@@ -90,7 +95,7 @@ impl Input {
     }
 
     /// Looks for a message, without waiting.
-    pub(crate) fn peek(&mut self, program: &Program, channel: &Channel, now_ns: i64) -> Result<State, Trouble> {
+    pub(crate) fn peek(&mut self, program: &Program, channel: &Channel, now_ns: i64) -> Result<State, HostError> {
         if self.state == State::Pending {
             self.state = match &mut self.source {
                 Source::Text(text) => text.next(program, channel, &mut self.message)?,
@@ -143,7 +148,7 @@ impl Input {
 }
 
 impl Text {
-    fn next(&mut self, program: &Program, channel: &Channel, message: &mut Vec<Datum>) -> Result<State, Trouble> {
+    fn next(&mut self, program: &Program, channel: &Channel, message: &mut Vec<Datum>) -> Result<State, HostError> {
         loop {
             let pending = self.reader.pending();
             let end = pending[self.scanned..].iter().position(|byte| *byte == b'\n').map(|at| self.scanned + at);
@@ -151,10 +156,10 @@ impl Text {
                 Some(end) => (&pending[..end], end + 1),
                 None => {
                     self.scanned = pending.len();
-                    if pending.len() > LONGEST_LINE {
+                    if pending.len() > MAX_LINE_BYTES {
                         self.line += 1;
-                        let trouble = self.trouble(1, format!("the line is longer than {LONGEST_LINE} bytes"));
-                        return Err(trouble.help("end each message with a line end, or read the data with `bytes:`"));
+                        let error = self.error(1, format!("the line is longer than {MAX_LINE_BYTES} bytes"));
+                        return Err(error.help("end each message with a line end, or read the data with `bytes:`"));
                     }
                     match self.reader.fill()? {
                         Filled::More => continue,
@@ -183,7 +188,7 @@ impl Text {
                 }
                 Err((column, cause)) => {
                     let wanted = if self.expected.is_empty() { "nothing" } else { &self.expected };
-                    return Err(self.trouble(column, cause).help(format!(
+                    return Err(self.error(column, cause).help(format!(
                         "a line is one message of channel `{}`: {wanted}; values are written as in ESP, separated by \
                          blanks",
                         channel.name
@@ -193,8 +198,8 @@ impl Text {
         }
     }
 
-    fn trouble(&self, column: u32, cause: String) -> Trouble {
-        Trouble::new(format!("{}:{}:{column}: {cause}", self.reader.name, self.line))
+    fn error(&self, column: u32, cause: String) -> HostError {
+        HostError::new(format!("{}:{}:{column}: {cause}", self.reader.name, self.line))
     }
 }
 
@@ -223,7 +228,7 @@ fn next_bytes(
     shape: Shape,
     end_told: &mut bool,
     message: &mut Vec<Datum>,
-) -> Result<State, Trouble> {
+) -> Result<State, HostError> {
     loop {
         let pending = reader.pending().len();
         // What is there is joined to one chunk; nobody waits for the rest of it.
@@ -269,11 +274,11 @@ impl Timer {
 }
 
 /// A timer sends nothing, or the number of the tick.
-fn counter(program: &Program, channel: &Channel) -> Result<Option<quaject_esp_ir::ir::IntType>, Trouble> {
+fn counter(program: &Program, channel: &Channel) -> Result<Option<quaject_esp_ir::ir::IntType>, HostError> {
     match channel.payload.as_slice() {
         [] => Ok(None),
         [ty] if let Type::Int(int) = program.types.get(*ty) => Ok(Some(*int)),
-        _ => Err(Trouble::usage(format!("driver `timer` cannot serve channel `{}`", channel.name))
+        _ => Err(HostError::usage(format!("driver `timer` cannot serve channel `{}`", channel.name))
             .help("a timer's channel carries nothing, `()`, or one integer, the number of the tick")),
     }
 }

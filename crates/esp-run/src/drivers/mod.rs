@@ -3,11 +3,11 @@
 
 pub(crate) mod bytes;
 pub(crate) mod devices;
+pub(crate) mod endpoints;
 pub(crate) mod failure;
 pub(crate) mod form;
 pub(crate) mod input;
 pub(crate) mod output;
-pub(crate) mod places;
 pub(crate) mod stream;
 
 use quaject_esp_ir::ir::{ProcessId, Program, TypeId};

@@ -1,10 +1,10 @@
 //! Drivers of channels that the world reads: messages become text or bytes in a writer, which channels may share.
 
 use super::bytes::{Outcome, Shape};
-use super::places::{Places, Use};
+use super::endpoints::{Directions, OpenEndpoints};
 use super::stream::Writer;
-use crate::binding::{Driver, Place};
-use crate::trouble::Trouble;
+use crate::binding::{Driver, StreamEndpoint};
+use crate::error::HostError;
 use quaject_esp_exec::datum::{self, Datum};
 use quaject_esp_ir::ir::{Channel, Program};
 
@@ -27,22 +27,22 @@ impl Output {
         program: &Program,
         channel: &Channel,
         driver: &Driver,
-        used: Use,
-        places: &mut Places,
+        directions: Directions,
+        endpoints: &mut OpenEndpoints,
         writers: &mut Vec<Writer>,
-    ) -> Result<Output, Trouble> {
-        let (place, format) = match driver {
-            Driver::Text(place) => (place, Format::Text),
-            Driver::Bytes(place) => {
-                (place, Format::Bytes { shape: Shape::of(program, channel, "bytes")?, ended: false })
+    ) -> Result<Output, HostError> {
+        let (endpoint, format) = match driver {
+            Driver::Text(endpoint) => (endpoint, Format::Text),
+            Driver::Bytes(endpoint) => {
+                (endpoint, Format::Bytes { shape: Shape::of(program, channel, "bytes")?, ended: false })
             }
             Driver::Timer { .. } => unreachable!("`binding::resolve` refuses timers here"),
             Driver::Device(_) => unreachable!("`Ports::open` opens devices"),
         };
-        let writer = match writers.iter().position(|writer| same(&writer.place, place)) {
+        let writer = match writers.iter().position(|writer| same(&writer.endpoint, endpoint)) {
             Some(writer) => writer,
             None => {
-                writers.push(Writer::open(place, used, places)?);
+                writers.push(Writer::open(endpoint, directions, endpoints)?);
                 writers.len() - 1
             }
         };
@@ -56,7 +56,7 @@ impl Output {
         channel: &Channel,
         message: &[Datum],
         writer: &mut Writer,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), HostError> {
         match &mut self.format {
             Format::Text => {
                 // The buffer is bytes that are all text.
@@ -82,7 +82,7 @@ impl Output {
                     Outcome::NotBytes => {
                         let text = datum::print_message(program, &channel.payload, message);
                         let cause = if *ended { "comes after the end of its bytes" } else { "is not a byte" };
-                        Err(Trouble::new(format!("`{text}` on channel `{}` {cause}", channel.name)).help(
+                        Err(HostError::new(format!("`{text}` on channel `{}` {cause}", channel.name)).help(
                             "the `bytes` driver writes 0 to 255, then once -1 or `eos`, as it reads them; \
                              `text:` writes any message",
                         ))
@@ -93,21 +93,22 @@ impl Output {
     }
 }
 
-/// Whether two places are one file.
-fn same(one: &Place, other: &Place) -> bool {
+/// Whether two endpoints are one file.
+fn same(one: &StreamEndpoint, other: &StreamEndpoint) -> bool {
     match (one, other) {
-        (Place::Standard, Place::Standard) => true,
-        (Place::Path(one), Place::Path(other)) => {
+        (StreamEndpoint::Standard, StreamEndpoint::Standard) => true,
+        (StreamEndpoint::Path(one), StreamEndpoint::Path(other)) => {
             one == other
                 || match (one.canonicalize(), other.canonicalize()) {
                     (Ok(one), Ok(other)) => one == other,
                     (Ok(_) | Err(_), Err(_)) | (Err(_), Ok(_)) => false,
                 }
         }
-        (Place::Standard, Place::Path(path)) | (Place::Path(path), Place::Standard) => {
+        (StreamEndpoint::Standard, StreamEndpoint::Path(path))
+        | (StreamEndpoint::Path(path), StreamEndpoint::Standard) => {
             path.as_os_str() == "/dev/stdout" || path.as_os_str() == "/dev/fd/1"
         }
-        (Place::Command(_) | Place::Serial(..) | Place::Pty(_), _)
-        | (_, Place::Command(_) | Place::Serial(..) | Place::Pty(_)) => one == other,
+        (StreamEndpoint::Command(_) | StreamEndpoint::Serial(..) | StreamEndpoint::Pty(_), _)
+        | (_, StreamEndpoint::Command(_) | StreamEndpoint::Serial(..) | StreamEndpoint::Pty(_)) => one == other,
     }
 }

@@ -1,9 +1,9 @@
 //! Files, pipes and terminals read and written without waiting and without touching their flags: a descriptor is
 //! asked with `poll` first, because `O_NONBLOCK` would be seen by every program that shares the terminal.
 
-use super::places::{Places, Use};
-use crate::binding::Place;
-use crate::trouble::Trouble;
+use super::endpoints::{Directions, OpenEndpoints};
+use crate::binding::StreamEndpoint;
+use crate::error::HostError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -46,9 +46,13 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Opens a place for reading.
-    pub(crate) fn open(place: &Place, used: Use, places: &mut Places) -> Result<Reader, Trouble> {
-        let (file, name) = places.reader(place, used)?;
+    /// Opens a endpoint for reading.
+    pub(crate) fn open(
+        endpoint: &StreamEndpoint,
+        directions: Directions,
+        endpoints: &mut OpenEndpoints,
+    ) -> Result<Reader, HostError> {
+        let (file, name) = endpoints.reader(endpoint, directions)?;
         let kind = kind(&file, "read", &name)?;
         Ok(Reader { file, kind, name, buffer: Vec::new(), start: 0, ended: false })
     }
@@ -64,7 +68,7 @@ impl Reader {
     }
 
     /// Adds to the pending bytes what can be had without waiting.
-    pub(crate) fn fill(&mut self) -> Result<Filled, Trouble> {
+    pub(crate) fn fill(&mut self) -> Result<Filled, HostError> {
         if self.ended {
             return Ok(Filled::Ended);
         }
@@ -86,7 +90,7 @@ impl Reader {
             Err(error) if matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock) => {
                 Ok(Filled::Pending)
             }
-            Err(error) => Err(Trouble::file("read", &self.name, &error)),
+            Err(error) => Err(HostError::file("read", &self.name, &error)),
         }
     }
 
@@ -103,7 +107,7 @@ pub(crate) struct Writer {
     /// What messages call it.
     pub(crate) name: String,
     /// Where it leads, to find out whether two channels share it.
-    pub(crate) place: Place,
+    pub(crate) endpoint: StreamEndpoint,
     buffer: Vec<u8>,
     start: usize,
 }
@@ -116,15 +120,19 @@ pub(crate) enum Written {
     /// The other side does not read now.
     Pending,
     /// The other side will never read again.
-    Gone,
+    Closed,
 }
 
 impl Writer {
-    /// Opens a place for writing; a file is made anew.
-    pub(crate) fn open(place: &Place, used: Use, places: &mut Places) -> Result<Writer, Trouble> {
-        let (file, name) = places.writer(place, used)?;
+    /// Opens a endpoint for writing; a file is made anew.
+    pub(crate) fn open(
+        endpoint: &StreamEndpoint,
+        directions: Directions,
+        endpoints: &mut OpenEndpoints,
+    ) -> Result<Writer, HostError> {
+        let (file, name) = endpoints.writer(endpoint, directions)?;
         let kind = kind(&file, "write", &name)?;
-        Ok(Writer { file, kind, name, place: place.clone(), buffer: Vec::new(), start: 0 })
+        Ok(Writer { file, kind, name, endpoint: endpoint.clone(), buffer: Vec::new(), start: 0 })
     }
 
     /// Where to put bytes that shall go out.
@@ -143,7 +151,7 @@ impl Writer {
     }
 
     /// Writes what the other side takes without waiting.
-    pub(crate) fn flush(&mut self) -> Result<Written, Trouble> {
+    pub(crate) fn flush(&mut self) -> Result<Written, HostError> {
         while !self.is_empty() {
             let pending = &self.buffer[self.start..];
             let piece = match self.kind {
@@ -158,9 +166,9 @@ impl Writer {
                     io::ErrorKind::BrokenPipe => {
                         self.buffer.clear();
                         self.start = 0;
-                        return Ok(Written::Gone);
+                        return Ok(Written::Closed);
                     }
-                    _ => return Err(Trouble::file("write", &self.name, &error)),
+                    _ => return Err(HostError::file("write", &self.name, &error)),
                 },
             }
         }
@@ -176,10 +184,10 @@ impl Writer {
 }
 
 /// A directory can be opened for reading but not read: say so now, not at the first message.
-fn kind(file: &File, doing: &str, name: &str) -> Result<Kind, Trouble> {
-    let metadata = file.metadata().map_err(|error| Trouble::file(doing, name, &error))?;
+fn kind(file: &File, doing: &str, name: &str) -> Result<Kind, HostError> {
+    let metadata = file.metadata().map_err(|error| HostError::file(doing, name, &error))?;
     if metadata.is_dir() {
-        return Err(Trouble::new(format!("cannot {doing} `{name}`: it is a directory")).help("name a file in it"));
+        return Err(HostError::new(format!("cannot {doing} `{name}`: it is a directory")).help("name a file in it"));
     }
     Ok(if metadata.is_file() { Kind::File } else { Kind::Stream })
 }

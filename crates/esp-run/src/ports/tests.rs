@@ -1,6 +1,6 @@
 //! Sleeping, where what would end the sleep comes between the last look and the sleep.
 
-use super::{Ports, Wake};
+use super::{Ports, WakeReason};
 use crate::clock::Time;
 use crate::externs::Externs;
 use crate::signals::Signals;
@@ -64,7 +64,7 @@ fn does_not_sleep(ports: &mut Ports<'_>) {
     let signals = Signals::listen().expect("signals can be listened to");
     let started = Instant::now();
     let deadline_ns = ports.now_ns() + i64::try_from(LONG.as_nanos()).expect("seconds are few");
-    assert_eq!(ports.sleep(Some(deadline_ns), &signals), Wake::Event);
+    assert_eq!(ports.sleep(Some(deadline_ns), &signals), WakeReason::Event);
     assert!(started.elapsed() < LONG / 2, "it slept for {:?}", started.elapsed());
 }
 

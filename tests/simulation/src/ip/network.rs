@@ -7,7 +7,7 @@ use super::wire::{Carried, Wire};
 use crate::node::Node;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::ChannelId;
-use quaject_esp_run::Faults;
+use quaject_esp_run::FaultPlan;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
 
@@ -36,7 +36,7 @@ pub(crate) struct Network<'p> {
 
 impl<'p> Network<'p> {
     /// With hosts on links; a link is the names of the channels to and from the program.
-    pub(crate) fn new(node: Node<'p>, links: Vec<((&str, &str), Vec<Host>)>, faults: &Faults) -> Network<'p> {
+    pub(crate) fn new(node: Node<'p>, links: Vec<((&str, &str), Vec<Host>)>, faults: &FaultPlan) -> Network<'p> {
         let mut stations = Vec::new();
         let links = links.into_iter().map(|((to, from), hosts)| {
             let numbers = stations.len()..stations.len() + hosts.len();

@@ -2,14 +2,14 @@
 //! what is in the frames.
 
 use quaject_esp_exec::datum::Datum;
-use quaject_esp_run::{Faults, Medium, Suffered};
+use quaject_esp_run::{FaultCounts, FaultInjector, FaultPlan};
 
 /// Without faults; frames take as long as in a house.
 const GOOD: &str = "tap:delay=2ms";
 
 pub(crate) struct Wire {
-    faulty: Medium,
-    good: Medium,
+    faulty: FaultInjector,
+    good: FaultInjector,
     mended: bool,
     /// How many frames have entered, and the latest of them that has left.
     number: i128,
@@ -22,13 +22,13 @@ pub(crate) struct Wire {
 pub(crate) struct Carried {
     pub(crate) frames: u64,
     pub(crate) overtaken: u64,
-    pub(crate) suffered: Suffered,
+    pub(crate) suffered: FaultCounts,
 }
 
 impl Wire {
-    pub(crate) fn new(faults: &Faults, name: &str) -> Wire {
-        let good: Faults = GOOD.parse().expect("it is a fault");
-        let (faulty, good) = (Medium::new(faults, name), Medium::new(&good, name));
+    pub(crate) fn new(faults: &FaultPlan, name: &str) -> Wire {
+        let good: FaultPlan = GOOD.parse().expect("it is a fault");
+        let (faulty, good) = (FaultInjector::new(faults, name), FaultInjector::new(&good, name));
         Wire { faulty, good, mended: false, number: 0, latest: 0, overtaken: 0 }
     }
 
@@ -58,7 +58,7 @@ impl Wire {
     }
 
     pub(crate) fn count(&self, carried: &mut Carried) {
-        let suffered = self.faulty.suffered();
+        let suffered = self.faulty.counts();
         carried.frames += self.number as u64;
         carried.overtaken += self.overtaken;
         carried.suffered.lost += suffered.lost;

@@ -12,7 +12,7 @@ mod unit;
 use crate::node::{Node, compile};
 use crate::{MILLISECOND_NS, SECOND_NS, Trace, wanted_ns};
 use quaject_esp_exec::datum::Datum;
-use quaject_esp_run::{Faults, Medium};
+use quaject_esp_run::{FaultInjector, FaultPlan};
 use quaject_test_support::random::Random;
 use std::collections::{BTreeSet, VecDeque};
 use transport::{Event, Transport};
@@ -33,7 +33,7 @@ const REST_NS: i64 = 25 * SECOND_NS;
 
 /// One direction of the bus.
 struct Bus {
-    medium: Medium,
+    medium: FaultInjector,
     /// The most that a frame is late.
     late_ns: i64,
     overtakes: bool,
@@ -44,8 +44,8 @@ struct Bus {
 
 impl Bus {
     fn new(plan: &Plan, way: &str, seed: u64) -> Bus {
-        let faults: Faults = plan.faults.parse().expect("they are faults");
-        let (medium, random) = (Medium::new(&faults, way), Random(seed));
+        let faults: FaultPlan = plan.faults.parse().expect("they are faults");
+        let (medium, random) = (FaultInjector::new(&faults, way), Random(seed));
         Bus { medium, late_ns: plan.late_ns, overtakes: plan.overtakes, frames: VecDeque::new(), random }
     }
 

@@ -1,7 +1,7 @@
 //! Packets of pcap and pcapng files, and pcap files of packets. Knows no filter.
 
 use pcap_parser::{Block, PcapBlockOwned, PcapError, create_reader};
-use quaject_esp_run::Trouble;
+use quaject_esp_run::HostError;
 use quaject_esp_run::files::NewFile;
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -10,7 +10,7 @@ use std::path::Path;
 /// The least that is read at once; a packet that is longer makes it more.
 const CAPACITY: usize = 1 << 20;
 /// The most: what pcap files allow for a packet, and some.
-const MOST_CAPACITY: usize = 1 << 28;
+const MAX_BUFFER_BYTES: usize = 1 << 28;
 
 /// A packet and what its file says of it.
 pub(crate) struct Recorded<'p> {
@@ -71,8 +71,8 @@ impl<'p> OldPacket<'p> {
     }
 }
 
-/// Gives every packet of a capture to `take`. A capture that is cut short gives what there is, and then a trouble.
-pub(crate) fn each(path: &Path, mut take: impl FnMut(Recorded<'_>) -> Result<(), Trouble>) -> Result<(), Trouble> {
+/// Gives every packet of a capture to `take`. A capture that is cut short gives what there is, and then a error.
+pub(crate) fn each(path: &Path, mut take: impl FnMut(Recorded<'_>) -> Result<(), HostError>) -> Result<(), HostError> {
     let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
     let file: Box<dyn Read + Send> = if path.as_os_str() == "-" {
         Box::new(io::stdin())
@@ -80,10 +80,10 @@ pub(crate) fn each(path: &Path, mut take: impl FnMut(Recorded<'_>) -> Result<(),
         let opened = File::open(path).and_then(|file| {
             if file.metadata()?.is_dir() { Err(io::Error::from(io::ErrorKind::IsADirectory)) } else { Ok(file) }
         });
-        Box::new(opened.map_err(|error| Trouble::file("read", &name, &error))?)
+        Box::new(opened.map_err(|error| HostError::file("read", &name, &error))?)
     };
     let strange = || {
-        Trouble::new(format!("`{name}` is no capture: it does not begin as pcap and pcapng files do"))
+        HostError::new(format!("`{name}` is no capture: it does not begin as pcap and pcapng files do"))
             .help("`tcpdump -w FILE` and Wireshark write such files")
     };
     let mut reader = create_reader(CAPACITY, file).map_err(|_| strange())?;
@@ -95,7 +95,7 @@ pub(crate) fn each(path: &Path, mut take: impl FnMut(Recorded<'_>) -> Result<(),
     let mut big_endian = false;
     loop {
         let broken = |why: &str| {
-            Trouble::new(format!("`{name}` {why} after packet {number}"))
+            HostError::new(format!("`{name}` {why} after packet {number}"))
                 .help("the packets before were read; `editcap` and `pcapfix` repair captures")
         };
         let undescribed = || broken("has a packet of an interface that it does not describe");
@@ -180,7 +180,7 @@ pub(crate) fn each(path: &Path, mut take: impl FnMut(Recorded<'_>) -> Result<(),
                 }
                 reader.refill().map_err(|_| broken("cannot be read on"))?;
             }
-            Err(PcapError::BufferTooSmall) if capacity < MOST_CAPACITY => {
+            Err(PcapError::BufferTooSmall) if capacity < MAX_BUFFER_BYTES => {
                 capacity *= 4;
                 if !reader.grow(capacity) {
                     return Err(broken("has a block that is too long"));
@@ -223,18 +223,18 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Begins a file; it has its name once it is finished.
-    pub(crate) fn create(path: &Path, link_type: i32) -> Result<Writer, Trouble> {
+    pub(crate) fn create(path: &Path, link_type: i32) -> Result<Writer, HostError> {
         let mut file = NewFile::create(path)?;
         let mut header = Vec::new();
         for word in [0xa1b2_3c4d_u32, 4 << 16 | 2, 0, 0, 262_144, link_type as u32] {
             header.extend(word.to_le_bytes());
         }
-        file.write_all(&header).map_err(|error| Trouble::file("write", path.display(), &error))?;
+        file.write_all(&header).map_err(|error| HostError::file("write", path.display(), &error))?;
         Ok(Writer { file, link_type, packets: 0 })
     }
 
     /// Adds a packet.
-    pub(crate) fn write(&mut self, packet: &Recorded<'_>) -> Result<(), Trouble> {
+    pub(crate) fn write(&mut self, packet: &Recorded<'_>) -> Result<(), HostError> {
         let words = [packet.seconds, packet.nanoseconds, packet.data.len() as u32, packet.wire_length];
         let mut outcome = Ok(());
         for word in words {
@@ -242,16 +242,16 @@ impl Writer {
         }
         outcome = outcome.and_then(|()| self.file.write_all(packet.data));
         self.packets += 1;
-        outcome.map_err(|error| Trouble::file("write", self.file.path().display(), &error))
+        outcome.map_err(|error| HostError::file("write", self.file.path().display(), &error))
     }
 
     /// Writes what has not been written yet.
-    pub(crate) fn flush(&mut self) -> Result<(), Trouble> {
-        self.file.flush().map_err(|error| Trouble::file("write", self.file.path().display(), &error))
+    pub(crate) fn flush(&mut self) -> Result<(), HostError> {
+        self.file.flush().map_err(|error| HostError::file("write", self.file.path().display(), &error))
     }
 
     /// Gives the file its name.
-    pub(crate) fn finish(self) -> Result<(), Trouble> {
+    pub(crate) fn finish(self) -> Result<(), HostError> {
         self.file.finish()
     }
 }

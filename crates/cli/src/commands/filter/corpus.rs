@@ -5,8 +5,8 @@ use super::capture::{data_link, each};
 use super::words::candidates;
 use super::{guard, load};
 use crate::arguments::FilterCorpus;
-use crate::terminal::{Status, Stop, Terminal, print_verdict, say};
-use quaject_esp_run::Trouble;
+use crate::terminal::{CliError, Status, Terminal, print_verdict, say};
+use quaject_esp_run::HostError;
 use quaject_filter::Packet;
 use quaject_filter::bpf::Program;
 use quaject_filter::fuzz::{self, Captured, Counts, Kernel, Oracle, Random, Written};
@@ -27,22 +27,22 @@ const MAGIC: [[u8; 4]; 5] = [
     [0x0a, 0x0d, 0x0d, 0x0a],
 ];
 /// About so many packets are sent through the kernel for each filter: that takes twenty times as long as the others.
-const MOST_FOR_THE_KERNEL: usize = 500;
+const MAX_KERNEL_PACKETS: usize = 500;
 /// Text files that are longer are not looked at.
-const LONGEST_TEXT: u64 = 1 << 24;
+const MAX_TEXT_BYTES: u64 = 1 << 24;
 
 /// What a folder holds.
 #[derive(Default)]
 struct Found {
     captures: usize,
-    /// Captures that ended with a trouble; what came before it counts.
+    /// Captures that report with a error; what came before it counts.
     broken: usize,
     /// By link type, as libpcap numbers them.
     packets: BTreeMap<i32, Vec<Captured>>,
     expressions: BTreeSet<String>,
 }
 
-pub(super) fn corpus(terminal: &Terminal, arguments: &FilterCorpus) -> Result<Status, Stop> {
+pub(super) fn corpus(terminal: &Terminal, arguments: &FilterCorpus) -> Result<Status, CliError> {
     let pcap = load()?;
     let mut guard = guard()?;
     let mut found = Found::default();
@@ -51,8 +51,8 @@ pub(super) fn corpus(terminal: &Terminal, arguments: &FilterCorpus) -> Result<St
     }
     if found.packets.is_empty() || found.expressions.is_empty() {
         let missing = if found.packets.is_empty() { "packet" } else { "expression" };
-        let trouble = Trouble::new(format!("no file in `{}` has a {missing}", arguments.folder.display()));
-        return Err(Stop::at(trouble.help("captures are pcap or pcapng files; `qj help filter corpus` says more")));
+        let error = HostError::new(format!("no file in `{}` has a {missing}", arguments.folder.display()));
+        return Err(CliError::from(error.help("captures are pcap or pcapng files; `qj help filter corpus` says more")));
     }
     let Found { captures, broken, packets, expressions } = found;
     say(&format!("{captures} captures ({broken} end early), {} expressions; {}\n", expressions.len(), pcap.version()));
@@ -72,7 +72,7 @@ pub(super) fn corpus(terminal: &Terminal, arguments: &FilterCorpus) -> Result<St
     let mut total = Counts::default();
     for (link_type, packets) in &packets {
         let filters = compile(&pcap, &expressions, *link_type);
-        every.set(packets.len().div_ceil(MOST_FOR_THE_KERNEL));
+        every.set(packets.len().div_ceil(MAX_KERNEL_PACKETS));
         match fuzz::corpus(&filters, packets, arguments.sets, &mut guard, &mut random, &oracles) {
             Ok(counts) => {
                 let Counts { filters, packets, evaluations, .. } = counts;
@@ -82,7 +82,7 @@ pub(super) fn corpus(terminal: &Terminal, arguments: &FilterCorpus) -> Result<St
                 total += counts;
             }
             Err(disagreement) => {
-                terminal.trouble(&Trouble::new(format!("engines disagree on packets of link type {link_type}")));
+                terminal.print_error(&HostError::new(format!("engines disagree on packets of link type {link_type}")));
                 print_verdict(disagreement.to_string().as_bytes())?;
                 return Ok(Status::Fault);
             }
@@ -99,12 +99,12 @@ pub(super) fn corpus(terminal: &Terminal, arguments: &FilterCorpus) -> Result<St
 }
 
 /// The files of a folder and of those in it, in order. Links to folders are not followed: they may lead around.
-fn files(folder: &Path) -> Result<Vec<PathBuf>, Stop> {
-    let trouble = |error: std::io::Error| Stop::at(Trouble::file("read", folder.display(), &error));
+fn files(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
+    let error = |error: std::io::Error| CliError::from(HostError::file("read", folder.display(), &error));
     let mut entries = Vec::new();
-    for entry in fs::read_dir(folder).map_err(trouble)? {
-        let entry = entry.map_err(trouble)?;
-        entries.push((entry.path(), entry.file_type().map_err(trouble)?));
+    for entry in fs::read_dir(folder).map_err(error)? {
+        let entry = entry.map_err(error)?;
+        entries.push((entry.path(), entry.file_type().map_err(error)?));
     }
     entries.sort_by(|one, other| one.0.cmp(&other.0));
     let mut all = Vec::new();
@@ -131,17 +131,17 @@ fn compile(pcap: &Pcap, expressions: &BTreeSet<String>, link_type: i32) -> Vec<W
 
 impl Found {
     /// Takes what a file has.
-    fn take(&mut self, path: &Path) -> Result<(), Stop> {
-        let trouble = |error: std::io::Error| Stop::at(Trouble::file("read", path.display(), &error));
-        let mut file = fs::File::open(path).map_err(trouble)?;
+    fn take(&mut self, path: &Path) -> Result<(), CliError> {
+        let error = |error: std::io::Error| CliError::from(HostError::file("read", path.display(), &error));
+        let mut file = fs::File::open(path).map_err(error)?;
         let mut first = Vec::new();
-        file.by_ref().take(4).read_to_end(&mut first).map_err(trouble)?;
+        file.by_ref().take(4).read_to_end(&mut first).map_err(error)?;
         if MAGIC.iter().any(|magic| first == magic) {
             self.capture(path);
             return Ok(());
         }
         let mut text = first;
-        file.take(LONGEST_TEXT).read_to_end(&mut text).map_err(trouble)?;
+        file.take(MAX_TEXT_BYTES).read_to_end(&mut text).map_err(error)?;
         let Ok(text) = String::from_utf8(text) else { return Ok(()) };
         if path.extension().is_some_and(|ending| ending == "rules") {
             self.expressions.extend(read(&text).0.into_iter().map(|rule| rule.expression));

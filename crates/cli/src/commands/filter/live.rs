@@ -2,7 +2,7 @@
 
 use super::capture::{Recorded, link_type};
 use crate::terminal::say;
-use quaject_esp_run::{Signals, Trouble};
+use quaject_esp_run::{HostError, Signals};
 use quaject_filter::af_xdp::AfXdp;
 use quaject_filter::pcap::{Live, Pcap, PcapError};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -79,12 +79,12 @@ pub(crate) struct Source<'p> {
 
 impl<'p> Source<'p> {
     /// Listens.
-    pub(crate) fn open(pcap: &'p Pcap, name: &str, way: Way, most: Option<u64>) -> Result<Source<'p>, Trouble> {
+    pub(crate) fn open(pcap: &'p Pcap, name: &str, way: Way, most: Option<u64>) -> Result<Source<'p>, HostError> {
         let signals = Signals::listen()?;
         let (listener, link_type, how) = match way {
             Way::Overhear => {
                 let live = pcap.listen(name).map_err(|why: PcapError| {
-                    Trouble::new(format!("cannot listen to `{name}`: {why}")).help(
+                    HostError::new(format!("cannot listen to `{name}`: {why}")).help(
                         "`ip link` lists the interfaces; it takes root, or a `qj` after `setcap cap_net_raw+ep`, to listen to them",
                     )
                 })?;
@@ -93,7 +93,7 @@ impl<'p> Source<'p> {
             }
             Way::Take => {
                 let own = AfXdp::open(name).map_err(|why| {
-                    Trouble::new(format!("cannot take the packets of `{name}`: {why}")).help(why.help())
+                    HostError::new(format!("cannot take the packets of `{name}`: {why}")).help(why.help())
                 })?;
                 let how = if own.is_in_driver() { "taking, in the driver, all of" } else { "taking all of" };
                 (Listener::Takes(own), ETHERNET, how)
@@ -110,12 +110,15 @@ impl<'p> Source<'p> {
 
     /// Gives every packet to `take` until there were as many as wanted, or SIGINT or SIGTERM comes. What was lost is said
     /// in the end: how many.
-    pub(crate) fn each(&mut self, mut take: impl FnMut(Recorded<'_>) -> Result<(), Trouble>) -> Result<u64, Trouble> {
+    pub(crate) fn each(
+        &mut self,
+        mut take: impl FnMut(Recorded<'_>) -> Result<(), HostError>,
+    ) -> Result<u64, HostError> {
         let mut number = 0;
         while self.most.is_none_or(|most| number < most) && self.signals.pending().is_none() {
             let next = self.listener.next_packet(number, self.link_type);
             match next.map_err(|why| {
-                Trouble::new(format!("`{}` after packet {number}: {why}", self.name))
+                HostError::new(format!("`{}` after packet {number}: {why}", self.name))
                     .help("the packets before were looked at; `ip link` tells which interfaces there are, and whether they are up")
             })? {
                 Some(packet) => {
@@ -129,7 +132,7 @@ impl<'p> Source<'p> {
                     ];
                     match poll(&mut ready, None) {
                         Ok(_) | Err(Errno::INTR) => {}
-                        Err(error) => return Err(Trouble::new(format!("cannot wait for `{}`: {error}", self.name))),
+                        Err(error) => return Err(HostError::new(format!("cannot wait for `{}`: {error}", self.name))),
                     }
                 }
             }

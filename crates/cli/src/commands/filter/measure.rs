@@ -2,8 +2,8 @@
 
 use super::capture::Recorded;
 use super::{Source, Wanted};
-use crate::terminal::{Status, Stop, print};
-use quaject_esp_run::Trouble;
+use crate::terminal::{CliError, Status, print};
+use quaject_esp_run::HostError;
 use quaject_filter::{Match, Packet};
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -12,21 +12,21 @@ use std::time::Instant;
 /// Passes over the packets; the median of them counts.
 const PASSES: usize = 11;
 /// Packets that are kept in memory.
-const MOST_PACKETS: usize = 1 << 20;
+const MAX_PACKETS: usize = 1 << 20;
 /// The least verdicts in a pass.
 const LEAST: usize = 1 << 16;
 
-pub(super) fn measure(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, Stop> {
+pub(super) fn measure(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, CliError> {
     let mut kept: Vec<(Vec<u8>, u32)> = Vec::new();
     let mut link_type = None;
     wanted.packets(source, |_, packet: &Recorded<'_>| {
-        if *link_type.get_or_insert(packet.link_type) == packet.link_type && kept.len() < MOST_PACKETS {
+        if *link_type.get_or_insert(packet.link_type) == packet.link_type && kept.len() < MAX_PACKETS {
             kept.push((packet.data.to_vec(), packet.wire_length));
         }
         Ok(())
     })?;
     let Some(link_type) = link_type else {
-        return Err(Stop::at(Trouble::new("there is no packet")));
+        return Err(CliError::from(HostError::new("there is no packet")));
     };
     let packets: Vec<Packet<'_>> = kept.iter().map(|(data, wire)| Packet::captured(data, *wire)).collect();
     let pcap = wanted.pcap;

@@ -8,9 +8,9 @@ mod measure;
 mod words;
 
 use crate::arguments::{Emit, Filter as Arguments, FilterCommand, FilterFuzz};
-use crate::terminal::{Status, Stop, Terminal, print, print_verdict, say};
+use crate::terminal::{CliError, Status, Terminal, print, print_verdict, say};
 use capture::{Recorded, Writer, data_link, each};
-use quaject_esp_run::Trouble;
+use quaject_esp_run::HostError;
 use quaject_esp_run::files::read_text;
 use quaject_filter::bpf::Program;
 use quaject_filter::fuzz::{Counts, Guard, Kernel, Oracle, fingerprints, one_program, round};
@@ -23,14 +23,14 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-pub(crate) fn filter(terminal: &Terminal, arguments: Arguments) -> Result<Status, Stop> {
+pub(crate) fn filter(terminal: &Terminal, arguments: Arguments) -> Result<Status, CliError> {
     match arguments.command {
         Some(FilterCommand::Fuzz(arguments)) => return fuzz(&arguments),
         Some(FilterCommand::Corpus(arguments)) => return corpus::corpus(terminal, &arguments),
         None => {}
     }
     let file = arguments.rules.as_deref().expect("clap asks for the rules where there is no subcommand");
-    let text = read_text(file).map_err(Stop::at)?;
+    let text = read_text(file)?;
     let pcap = load()?;
     let (rules, mistakes) = read(&text);
     let mut wanted = Wanted { terminal, file, text: &text, pcap: &pcap, rules: &rules, sets: BTreeMap::new() };
@@ -39,7 +39,7 @@ pub(crate) fn filter(terminal: &Terminal, arguments: Arguments) -> Result<Status
         (Some(capture), _) => Some(Source::Capture(capture)),
         (None, Some(name)) => {
             let way = if arguments.xdp { live::Way::Take } else { live::Way::Overhear };
-            let interface = live::Source::open(&pcap, name, way, arguments.packets).map_err(Stop::at)?;
+            let interface = live::Source::open(&pcap, name, way, arguments.packets)?;
             // Wrong rules are told at once, not with the first packet.
             wanted.set(interface.link_type())?;
             Some(Source::Interface(Box::new(interface)))
@@ -58,8 +58,8 @@ pub(crate) fn filter(terminal: &Terminal, arguments: Arguments) -> Result<Status
             wanted.set(arguments.link_type)?;
             Ok(Status::Done)
         }
-        (_, Some(_)) => Err(Stop::at(
-            Trouble::usage("it does not say what to do with the packets")
+        (_, Some(_)) => Err(CliError::from(
+            HostError::usage("it does not say what to do with the packets")
                 .help("add --count, --split DIR, --check or --bench"),
         )),
     }
@@ -98,7 +98,7 @@ struct Wanted<'w> {
 
 impl Wanted<'_> {
     /// Says what is wrong, with the place; stops if that makes rules unusable.
-    fn say(&self, mistakes: &[Mistake]) -> Result<(), Stop> {
+    fn say(&self, mistakes: &[Mistake]) -> Result<(), CliError> {
         let mut wrong = false;
         for mistake in mistakes {
             let word = match mistake.severity {
@@ -118,11 +118,11 @@ impl Wanted<'_> {
                 mistake.message, mistake.help
             ));
         }
-        if wrong { Err(Stop::silent(Status::Wrong)) } else { Ok(()) }
+        if wrong { Err(CliError::reported(Status::Failed)) } else { Ok(()) }
     }
 
     /// The rules for a link type.
-    fn set(&mut self, link_type: i32) -> Result<&Set, Stop> {
+    fn set(&mut self, link_type: i32) -> Result<&Set, CliError> {
         if !self.sets.contains_key(&link_type) {
             let (compiled, mistakes) = compile(self.pcap, self.rules, data_link(link_type));
             self.say(&mistakes)?;
@@ -137,8 +137,8 @@ impl Wanted<'_> {
     fn packets(
         &mut self,
         source: Source<'_>,
-        mut take: impl FnMut(&Set, &Recorded<'_>) -> Result<(), Trouble>,
-    ) -> Result<(), Stop> {
+        mut take: impl FnMut(&Set, &Recorded<'_>) -> Result<(), HostError>,
+    ) -> Result<(), CliError> {
         let mut stop = None;
         let take = |packet: Recorded<'_>| {
             match self.set(packet.link_type) {
@@ -146,7 +146,7 @@ impl Wanted<'_> {
                 Err(other) => {
                     // Anything ends the reading; what was to be said has been said.
                     stop = Some(other);
-                    Err(Trouble::new("the rules are wrong"))
+                    Err(HostError::new("the rules are wrong"))
                 }
             }
         };
@@ -160,18 +160,18 @@ impl Wanted<'_> {
         };
         match (stop, outcome) {
             (Some(stop), _) => Err(stop),
-            (None, outcome) => outcome.map_err(Stop::at),
+            (None, outcome) => outcome.map_err(CliError::from),
         }
     }
 }
 
 /// Inserts rules, the first with the highest priority.
-fn insert(classifier: &Classifier, compiled: &[Compiled]) -> Result<Vec<Id>, Stop> {
+fn insert(classifier: &Classifier, compiled: &[Compiled]) -> Result<Vec<Id>, CliError> {
     let filters = compiled.iter().zip((0..=u32::MAX).rev()).map(|(own, priority)| (&own.filter, priority));
-    classifier.insert_all(filters).map_err(|error| Stop::at(Trouble::new(error.to_string()).help(error.help())))
+    classifier.insert_all(filters).map_err(|error| CliError::from(HostError::new(error.to_string()).help(error.help())))
 }
 
-fn count(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, Stop> {
+fn count(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, CliError> {
     let mut counts = vec![0_u64; wanted.rules.len()];
     let mut packets = 0_u64;
     let mut none = 0_u64;
@@ -186,9 +186,9 @@ fn count(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, Stop> {
         }
         Ok(())
     });
-    // What was counted before a capture ended early is worth telling; nothing is not.
+    // What was counted before a capture report early is worth telling; nothing is not.
     let outcome = match outcome {
-        Err(stop) if packets == 0 || stop.trouble.is_none() => return Err(stop),
+        Err(stop) if packets == 0 || stop.error.is_none() => return Err(stop),
         outcome => outcome,
     };
     let mut text = String::new();
@@ -201,9 +201,9 @@ fn count(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, Stop> {
     outcome.map(|()| Status::Done)
 }
 
-fn split(wanted: &mut Wanted<'_>, source: Source<'_>, folder: &Path) -> Result<Status, Stop> {
-    let trouble = |error: &std::io::Error| Trouble::file("make", folder.display(), error);
-    std::fs::create_dir_all(folder).map_err(|error| Stop::at(trouble(&error)))?;
+fn split(wanted: &mut Wanted<'_>, source: Source<'_>, folder: &Path) -> Result<Status, CliError> {
+    let failed = |error: &std::io::Error| HostError::file("make", folder.display(), error);
+    std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
     let most_open = allow_open_files();
     let names: Vec<String> = wanted.rules.iter().map(|rule| rule.name.clone()).collect();
     let mut files: BTreeMap<usize, Writer> = BTreeMap::new();
@@ -215,11 +215,11 @@ fn split(wanted: &mut Wanted<'_>, source: Source<'_>, folder: &Path) -> Result<S
         let Some(rule) = found.id().and_then(|id| set.rule(id)) else { return Ok(()) };
         let path = folder.join(format!("{}.pcap", names[rule]));
         let open = files.len() as u64;
-        let explained = |trouble: Trouble| match most_open {
-            Some(most) if open + OTHER_FILES >= most => trouble.help(format!(
+        let explained = |error: HostError| match most_open {
+            Some(most) if open + OTHER_FILES >= most => error.help(format!(
                 "each rule with packets has a file open, and a process may have {most}: raise `ulimit -Hn`, or take fewer rules"
             )),
-            Some(_) | None => trouble,
+            Some(_) | None => error,
         };
         let file = match files.entry(rule) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
@@ -229,7 +229,7 @@ fn split(wanted: &mut Wanted<'_>, source: Source<'_>, folder: &Path) -> Result<S
         };
         if file.link_type != packet.link_type {
             let number = packet.number;
-            return Err(Trouble::new(format!(
+            return Err(HostError::new(format!(
                 "packet {number} has another link type than others for `{}`",
                 names[rule]
             ))
@@ -243,12 +243,12 @@ fn split(wanted: &mut Wanted<'_>, source: Source<'_>, folder: &Path) -> Result<S
     };
     // Nothing has its name before everything was read, and is on its disk.
     for file in files.values_mut() {
-        file.flush().map_err(Stop::at)?;
+        file.flush()?;
     }
     let mut text = String::new();
     for (rule, file) in files {
         let _ = writeln!(text, "{}  {}.pcap", file.packets, names[rule]);
-        file.finish().map_err(Stop::at)?;
+        file.finish()?;
     }
     print(text.as_bytes())?;
     outcome.map(|()| Status::Done)
@@ -268,7 +268,7 @@ fn allow_open_files() -> Option<u64> {
     }
 }
 
-fn explain(wanted: &mut Wanted<'_>, link_type: i32) -> Result<Status, Stop> {
+fn explain(wanted: &mut Wanted<'_>, link_type: i32) -> Result<Status, CliError> {
     let set = wanted.set(link_type)?;
     let mut text = String::new();
     for compiled in &set.compiled {
@@ -288,7 +288,7 @@ fn explain(wanted: &mut Wanted<'_>, link_type: i32) -> Result<Status, Stop> {
     Ok(Status::Done)
 }
 
-fn check(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, Stop> {
+fn check(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, CliError> {
     let pcap = wanted.pcap;
     let terminal = wanted.terminal;
     let (mut packets, mut evaluations, mut matches, mut differences) = (0_u64, 0_u64, 0_u64, 0_u64);
@@ -315,7 +315,7 @@ fn check(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, Stop> {
             let tests = compiled.filter.matches(packet);
             if run != tests || theirs.is_some_and(|theirs| theirs != run) {
                 differences += 1;
-                terminal.trouble(&Trouble::new(format!(
+                terminal.print_error(&HostError::new(format!(
                     "packet {}, `{}`: bpf_filter {theirs:?}, program {run}, tests {tests}",
                     recorded.number, compiled.rule.name
                 )));
@@ -334,7 +334,7 @@ fn check(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, Stop> {
             let all: Vec<Id> = found.iter().filter_map(|found| found.id()).collect();
             if first != expected.first().copied() || all != expected {
                 differences += 1;
-                terminal.trouble(&Trouble::new(format!(
+                terminal.print_error(&HostError::new(format!(
                     "packet {}: {name} says {first:?} and {all:?}, filters one by one {expected:?}",
                     recorded.number
                 )));
@@ -351,16 +351,16 @@ fn check(wanted: &mut Wanted<'_>, source: Source<'_>) -> Result<Status, Stop> {
 }
 
 /// Memory whose end is the end of what may be read.
-fn guard() -> Result<Guard, Stop> {
-    Guard::new().map_err(|error| Stop::at(Trouble::new(format!("the system gives no memory: {error}"))))
+fn guard() -> Result<Guard, CliError> {
+    Guard::new().map_err(|error| CliError::from(HostError::new(format!("the system gives no memory: {error}"))))
 }
 
 /// The system's libpcap.
-fn load() -> Result<Pcap, Stop> {
-    Pcap::load().map_err(|absent| Stop::at(Trouble::new(absent.to_string()).help(absent.help())))
+fn load() -> Result<Pcap, CliError> {
+    Pcap::load().map_err(|absent| CliError::from(HostError::new(absent.to_string()).help(absent.help())))
 }
 
-fn fuzz(arguments: &FilterFuzz) -> Result<Status, Stop> {
+fn fuzz(arguments: &FilterFuzz) -> Result<Status, CliError> {
     let pcap = Pcap::load().map_err(|absent| say(&format!("warning: {absent}\nhelp: {}\n", absent.help()))).ok();
     let disagrees = |program: &Program, packet: Packet<'_>, verdict: u32| {
         Some(pcap.as_ref()?.prepare(program)?.run(packet)).filter(|other| *other != verdict)

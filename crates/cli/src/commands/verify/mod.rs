@@ -12,31 +12,31 @@ mod spin_refinement;
 mod stepper;
 
 use crate::arguments::{Verify, VerifyEngine};
-use crate::terminal::{Status, Stop, Terminal};
+use crate::terminal::{CliError, Status, Terminal};
 use models::{choose_model_help, open_models};
 use options::{refuse_options_without_effect, search_options, subject};
 use quaject_esp_check::{Engine, Options};
-use quaject_esp_run::{Interrupts, Trouble, die_of};
+use quaject_esp_run::{HostError, Interrupts, die_of};
 use report::report_verdict;
 use search::{unwrap_or_report, with_progress};
 
-pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, Stop> {
+pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, CliError> {
     refuse_options_without_effect(&arguments)?;
     if arguments.fastpath {
         return refinement::verify_refinement(terminal, &arguments);
     }
     let modelled = open_models(terminal, &arguments.file, &subject(&arguments))?;
-    let Some(models) = &modelled.models else { return Ok(Status::Wrong) };
+    let Some(models) = &modelled.models else { return Ok(Status::Failed) };
     if models.len() > 1 && (arguments.trace.is_some() || arguments.chart.is_some()) {
-        let trouble = Trouble::usage("`--trace` and `--chart` keep one run, and the program has several models");
-        return Err(Stop::at(trouble.help(choose_model_help(models))));
+        let error = HostError::usage("`--trace` and `--chart` keep one run, and the program has several models");
+        return Err(CliError::from(error.help(choose_model_help(models))));
     }
     verify_each(&arguments, models.iter(), |model, options| match arguments.engine {
         VerifyEngine::Builtin => {
             let checked = with_progress(|progress| quaject_esp_check::check(model, options, progress));
             match unwrap_or_report(terminal, &modelled, model, checked)? {
                 Some(report) => report_verdict(&modelled, model, options, &report, &arguments, Engine::Builtin),
-                None => Ok(Status::Wrong),
+                None => Ok(Status::Failed),
             }
         }
         VerifyEngine::Spin => spin::verify_model(terminal, &modelled, model, options, &arguments),
@@ -48,14 +48,14 @@ pub(crate) fn verify(terminal: &Terminal, arguments: Verify) -> Result<Status, S
 fn verify_each<T>(
     arguments: &Verify,
     models: impl Iterator<Item = T>,
-    mut verify_model: impl FnMut(T, &Options) -> Result<Status, Stop>,
-) -> Result<Status, Stop> {
-    let interrupts = Interrupts::listen().map_err(Stop::at)?;
+    mut verify_model: impl FnMut(T, &Options) -> Result<Status, CliError>,
+) -> Result<Status, CliError> {
+    let interrupts = Interrupts::listen()?;
     let options = search_options(arguments, &interrupts);
     let mut combined = Status::Done;
     for model in models {
         let status = verify_model(model, &options)?;
-        if combined != Status::Wrong && status != Status::Done {
+        if combined != Status::Failed && status != Status::Done {
             combined = status;
         }
         if let (Status::Unfinished, Some(signal)) = (status, interrupts.signal()) {

@@ -1,15 +1,19 @@
 //! Reads a program and its models; shared by `qj verify`, `qj check`, `qj replay` and `qj build --emit promela`.
 
-use crate::terminal::{Stop, Terminal};
+use crate::terminal::{CliError, Terminal};
 use quaject_esp::{LoweredModels, ModelSelection, UnknownName};
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_run::Trouble;
+use quaject_esp_run::HostError;
 use quaject_esp_run::disk::open_program;
 use std::path::Path;
 
 /// Reads a program with its models and prints its diagnostics.
-pub(crate) fn open_models(terminal: &Terminal, file: &Path, subject: &ModelSelection) -> Result<LoweredModels, Stop> {
-    let (source, mut disk) = open_program(file, &[]).map_err(Stop::at)?;
+pub(crate) fn open_models(
+    terminal: &Terminal,
+    file: &Path,
+    subject: &ModelSelection,
+) -> Result<LoweredModels, CliError> {
+    let (source, mut disk) = open_program(file, &[])?;
     let modelled = quaject_esp::models(source, &mut disk, subject).map_err(unknown_name)?;
     terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
     Ok(modelled)
@@ -23,10 +27,10 @@ pub(crate) fn choose_model_help(models: &[ModelProgram]) -> String {
 }
 
 /// The error of a model or process that the program does not have.
-pub(crate) fn unknown_name(error: UnknownName) -> Stop {
-    let trouble = Trouble::usage(format!("the program has no {} `{}`", error.what, error.name));
-    Stop::at(match &error.known[..] {
-        [] => trouble,
-        known => trouble.help(format!("there is `{}`", known.join("`, `"))),
+pub(crate) fn unknown_name(missing: UnknownName) -> CliError {
+    let error = HostError::usage(format!("the program has no {} `{}`", missing.what, missing.name));
+    CliError::from(match &missing.known[..] {
+        [] => error,
+        known => error.help(format!("there is `{}`", known.join("`, `"))),
     })
 }

@@ -1,13 +1,13 @@
 //! The options of `qj verify` as options of the checker, and the combinations that have no effect.
 
 use crate::arguments::{Verify, VerifyEngine};
-use crate::terminal::Stop;
+use crate::terminal::CliError;
 use quaject_esp::{ModelSelection, PartSelection};
 use quaject_esp_check::{Compaction, Interrupt, Limits, Liveness, Options, Reduction, Symmetry};
-use quaject_esp_run::{Interrupts, Trouble};
+use quaject_esp_run::{HostError, Interrupts};
 
 /// Rejects options that the engine or the kind of check would ignore.
-pub(super) fn refuse_options_without_effect(arguments: &Verify) -> Result<(), Stop> {
+pub(super) fn refuse_options_without_effect(arguments: &Verify) -> Result<(), CliError> {
     let max_states = ("--max-states", arguments.max_states.is_some());
     let search = [
         ("--progress", arguments.progress),
@@ -20,15 +20,15 @@ pub(super) fn refuse_options_without_effect(arguments: &Verify) -> Result<(), St
     if arguments.engine == VerifyEngine::Spin
         && let Some(option) = first(&[&search[..], &[max_states]].concat())
     {
-        let trouble = Trouble::usage(format!("`{option}` has no effect with Spin"));
-        return Err(Stop::at(trouble.help("the built-in engine supports it: leave out `--engine spin`")));
+        let error = HostError::usage(format!("`{option}` has no effect with Spin"));
+        return Err(CliError::from(error.help("the built-in engine supports it: leave out `--engine spin`")));
     }
     if arguments.fastpath
         && let Some(option) = first(&[&search[..], &output].concat())
     {
-        let trouble = Trouble::usage(format!("`{option}` has no effect with `--fastpath`"));
-        return Err(Stop::at(
-            trouble.help("leave it out; without `--fastpath` it applies to the program without fast paths"),
+        let error = HostError::usage(format!("`{option}` has no effect with `--fastpath`"));
+        return Err(CliError::from(
+            error.help("leave it out; without `--fastpath` it applies to the program without fast paths"),
         ));
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! `qj check --verify`: a search of some milliseconds in addition to the other checks.
 
 use super::models::unknown_name;
-use crate::terminal::{Stop, print_verdict, say};
+use crate::terminal::{CliError, print_verdict, say};
 use quaject_esp::ModelSelection;
 use quaject_esp_check::{Limits, Options, Verdict};
 use quaject_esp_run::disk::open_program;
@@ -14,9 +14,9 @@ const QUICK_CHECK_MS: u64 = 100;
 const QUICK_CHECK_BYTES: u64 = 256_000_000;
 
 /// Verifies a program within a short time; true if a run has a violation, which is printed.
-pub(crate) fn quick_check(file: &Path) -> Result<bool, Stop> {
+pub(crate) fn quick_check(file: &Path) -> Result<bool, CliError> {
     let started = Instant::now();
-    let (source, mut disk) = open_program(file, &[]).map_err(Stop::at)?;
+    let (source, mut disk) = open_program(file, &[])?;
     let modelled = quaject_esp::models(source, &mut disk, &ModelSelection::default()).map_err(unknown_name)?;
     let models = modelled.models.unwrap_or_default();
     let (mut is_violated, mut undecided) = (false, Vec::new());

@@ -5,24 +5,24 @@ use super::report::print_record;
 use super::search::{unwrap_or_report, with_progress};
 use super::{spin_refinement, verify_each};
 use crate::arguments::{Verify, VerifyEngine};
-use crate::terminal::{Status, Stop, Terminal, print_verdict, say};
+use crate::terminal::{CliError, Status, Terminal, print_verdict, say};
 use quaject_esp::{Limits, LoweredModels, ModelSelection, RefinementModel, refinement_models};
 use quaject_esp_check::{Options, RefinementInput, RefinementVerdict, refine};
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_run::Trouble;
+use quaject_esp_run::HostError;
 use quaject_esp_run::disk::open_program;
 
-pub(super) fn verify_refinement(terminal: &Terminal, arguments: &Verify) -> Result<Status, Stop> {
-    let (source, mut disk) = open_program(&arguments.file, &arguments.fast_paths).map_err(Stop::at)?;
+pub(super) fn verify_refinement(terminal: &Terminal, arguments: &Verify) -> Result<Status, CliError> {
+    let (source, mut disk) = open_program(&arguments.file, &arguments.fast_paths)?;
     let subject = ModelSelection { model: arguments.model.clone(), scope: None };
     let compared = refinement_models(source, &mut disk, &subject, Limits::default()).map_err(unknown_name)?;
     let modelled = &compared.modelled;
     terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
-    let (Some(models), Some(fast)) = (&modelled.models, &compared.models) else { return Ok(Status::Wrong) };
+    let (Some(models), Some(fast)) = (&modelled.models, &compared.models) else { return Ok(Status::Failed) };
     if fast.iter().all(|fast| fast.extractions.is_empty() && fast.left_out.is_empty()) {
-        let trouble = Trouble::new(format!("`{}` has no fast paths to compare", arguments.file.display()));
-        return Err(Stop::at(
-            trouble
+        let error = HostError::new(format!("`{}` has no fast paths to compare", arguments.file.display()));
+        return Err(CliError::from(
+            error
                 .help("write one, name its file with `--fast-paths FILE.fp`, or have one found: `qj fastpath suggest`"),
         ));
     }
@@ -39,7 +39,7 @@ fn verify_model(
     fast: &RefinementModel,
     options: &Options,
     arguments: &Verify,
-) -> Result<Status, Stop> {
+) -> Result<Status, CliError> {
     for extraction in fast.extractions.iter().filter(|extraction| extraction.result.is_err()) {
         say(&format!("warning: {}\n", extraction.text(&fast.implementation)));
     }
@@ -48,8 +48,8 @@ fn verify_model(
     }
     if fast.implementation.paths.is_empty() {
         let of = model.name.as_ref().map_or_else(String::new, |name| format!(" of model `{name}`"));
-        let trouble = Trouble::new(format!("no fast path{of} could be formed, so that nothing can be compared"));
-        return Err(Stop::at(trouble.help("the warnings above say why; `qj build --report` says what would help")));
+        let error = HostError::new(format!("no fast path{of} could be formed, so that nothing can be compared"));
+        return Err(CliError::from(error.help("the warnings above say why; `qj build --report` says what would help")));
     }
     let input = RefinementInput {
         specification: model,
@@ -59,7 +59,7 @@ fn verify_model(
     match arguments.engine {
         VerifyEngine::Builtin => {
             let checked = with_progress(|progress| refine(input, &options.limits, progress));
-            let Some(report) = unwrap_or_report(terminal, modelled, model, checked)? else { return Ok(Status::Wrong) };
+            let Some(report) = unwrap_or_report(terminal, modelled, model, checked)? else { return Ok(Status::Failed) };
             if arguments.json {
                 print_record(&report.record(model))?;
             } else {
@@ -69,7 +69,7 @@ fn verify_model(
                 RefinementVerdict::Holds if report.paths.iter().all(|path| path.is_entered) => Status::Done,
                 // Nothing is known of a path that is never entered.
                 RefinementVerdict::Holds | RefinementVerdict::Unfinished(_) => Status::Unfinished,
-                RefinementVerdict::Violated(_) => Status::Wrong,
+                RefinementVerdict::Violated(_) => Status::Failed,
             })
         }
         VerifyEngine::Spin => spin_refinement::verify_model(terminal, modelled, input, options, arguments),

@@ -3,19 +3,19 @@
 use super::models::unknown_name;
 use super::report::concretize;
 use super::stepper;
-use crate::terminal::{Status, Stop, Terminal, print_verdict};
+use crate::terminal::{CliError, Status, Terminal, print_verdict};
 use quaject_esp::{ModelSelection, PartSelection};
 use quaject_esp_check::Options;
 use quaject_esp_check::counterexample_file::{CounterexampleFile, ExploredPart, ParseError};
-use quaject_esp_run::Trouble;
+use quaject_esp_run::HostError;
 use quaject_esp_run::disk::open_recorded;
 use std::io::{self, IsTerminal};
 
 /// Replays a counterexample on its program.
-pub(crate) fn replay_counterexample(terminal: &Terminal, name: &str, text: &str) -> Result<Status, Stop> {
+pub(crate) fn replay_counterexample(terminal: &Terminal, name: &str, text: &str) -> Result<Status, CliError> {
     let malformed = |error: ParseError| {
-        Stop::at(
-            Trouble::new(format!("{name}:{}: {}", error.line, error.message))
+        CliError::from(
+            HostError::new(format!("{name}:{}: {}", error.line, error.message))
                 .help("counterexamples are made by `qj verify --trace FILE`; make this one again"),
         )
     };
@@ -29,14 +29,14 @@ pub(crate) fn replay_counterexample(terminal: &Terminal, name: &str, text: &str)
     let modelled = quaject_esp::models_with_variables(source, &mut disk, &subject).map_err(unknown_name)?;
     let Some(models) = &modelled.models else {
         terminal.diagnostics(&modelled.sources, &modelled.diagnostics);
-        return Ok(Status::Wrong);
+        return Ok(Status::Failed);
     };
-    let Some(model) = models.first() else { return Ok(Status::Wrong) };
-    let replayed = file.configurations(model).map_err(|error| Stop::at(Trouble::new(error.to_string())))?;
+    let Some(model) = models.first() else { return Ok(Status::Failed) };
+    let replayed = file.configurations(model).map_err(|error| CliError::from(HostError::new(error.to_string())))?;
     let (found, configurations) = replayed.map_err(malformed)?;
     if io::stdin().is_terminal() && io::stdout().is_terminal() {
         let shown = stepper::step_through(model, &found, &configurations);
-        shown.map_err(|error| Stop::at(Trouble::new(format!("the terminal cannot be used: {error}"))))?;
+        shown.map_err(|error| CliError::from(HostError::new(format!("the terminal cannot be used: {error}"))))?;
     }
     print_verdict(found.text(model).as_bytes())?;
     if let Some(concretization) = concretize(&modelled, model, &found, &Options::default()) {

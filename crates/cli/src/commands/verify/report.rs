@@ -1,7 +1,7 @@
 //! Prints a verdict, checks a counterexample of an abstract model on the program itself, and writes its files.
 
 use crate::arguments::Verify;
-use crate::terminal::{Status, Stop, print_verdict};
+use crate::terminal::{CliError, Status, print_verdict};
 use quaject_esp::LoweredModels;
 use quaject_esp_check::{
     Concretization, Counterexample, Engine, Limits, Options, Report, Verdict, VerdictRecord, counterexample_file,
@@ -22,7 +22,7 @@ pub(super) fn report_verdict(
     report: &Report,
     arguments: &Verify,
     engine: Engine,
-) -> Result<Status, Stop> {
+) -> Result<Status, CliError> {
     let concretize = || match &report.verdict {
         Verdict::Violated(found) => concretize(modelled, model, found, options),
         Verdict::Holds | Verdict::Unfinished(_) => None,
@@ -41,14 +41,14 @@ pub(super) fn report_verdict(
         Verdict::Holds => Status::Done,
         Verdict::Violated(found) => {
             write_counterexample(arguments, modelled, model, found)?;
-            Status::Wrong
+            Status::Failed
         }
         Verdict::Unfinished(_) => Status::Unfinished,
     })
 }
 
 /// Prints a verdict as one line of JSON.
-pub(super) fn print_record(record: &VerdictRecord) -> Result<(), Stop> {
+pub(super) fn print_record(record: &VerdictRecord) -> Result<(), CliError> {
     print_verdict(format!("{}\n", record.to_json()).as_bytes())
 }
 
@@ -77,14 +77,14 @@ fn write_counterexample(
     modelled: &LoweredModels,
     model: &ModelProgram,
     found: &Counterexample,
-) -> Result<(), Stop> {
+) -> Result<(), CliError> {
     if let Some(path) = &arguments.trace {
         let files: Vec<(String, String)> =
             modelled.sources.files().iter().map(|file| (file.name.clone(), file.text.clone())).collect();
-        write_file(path, counterexample_file::write(model, &files, found).as_bytes()).map_err(Stop::at)?;
+        write_file(path, counterexample_file::write(model, &files, found).as_bytes())?;
     }
     if let Some(path) = &arguments.chart {
-        write_file(path, quaject_esp_check::chart(model, found).as_bytes()).map_err(Stop::at)?;
+        write_file(path, quaject_esp_check::chart(model, found).as_bytes())?;
     }
     Ok(())
 }

@@ -1,10 +1,10 @@
 //! Runs a search with a progress line, and reports why a model cannot be checked.
 
-use crate::terminal::{Stop, Terminal, say};
+use crate::terminal::{CliError, Terminal, say};
 use quaject_esp::LoweredModels;
 use quaject_esp_check::{MAX_FAIR_INSTANCES, Progress, Refusal};
 use quaject_esp_ir::model::ModelProgram;
-use quaject_esp_run::Trouble;
+use quaject_esp_run::HostError;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
@@ -37,14 +37,14 @@ pub(super) fn unwrap_or_report<T>(
     modelled: &LoweredModels,
     model: &ModelProgram,
     checked: Result<T, Refusal>,
-) -> Result<Option<T>, Stop> {
+) -> Result<Option<T>, CliError> {
     match checked {
         Ok(report) => Ok(Some(report)),
-        Err(Refusal::TooLarge(error)) => Err(Stop::at(
-            Trouble::new(error.to_string())
+        Err(Refusal::TooLarge(error)) => Err(CliError::from(
+            HostError::new(error.to_string())
                 .help("make its arrays, messages, pools or replicas smaller in the model, or allow it: `--max-memory`"),
         )),
-        Err(Refusal::TooMany(instances)) => Err(Stop::at(too_many_instances(instances))),
+        Err(Refusal::TooMany(instances)) => Err(CliError::from(too_many_instances(instances))),
         Err(Refusal::Property(bad)) => {
             let program = modelled.program.as_ref().expect("there are models of it");
             terminal.diagnostics(&modelled.sources, &[quaject_esp::invalid_property(program, model, &bad)]);
@@ -59,8 +59,8 @@ pub(super) fn unwrap_or_report<T>(
 }
 
 /// The error of a program with more instances than a check of liveness supports.
-pub(super) fn too_many_instances(instances: u32) -> Trouble {
-    Trouble::new(format!(
+pub(super) fn too_many_instances(instances: u32) -> HostError {
+    HostError::new(format!(
         "properties and `--progress` are for {MAX_FAIR_INSTANCES} instances at most, and there are {instances}"
     ))
     .help("a `model` with fewer replicas, or with `slice`, explores a smaller part")

@@ -5,7 +5,7 @@ use super::report::{print_record, report_verdict};
 use super::search::too_many_instances;
 use crate::arguments::Verify;
 use crate::commands::promela::generate;
-use crate::terminal::{Status, Stop, Terminal, print_verdict, say};
+use crate::terminal::{CliError, Status, Terminal, print_verdict, say};
 use quaject_esp::LoweredModels;
 use quaject_esp_check::{
     Answer, Compaction, Counterexample, Deadlocks, Engine, Leaks, Limit, Options, Refusal, ReplayOutcome, Report,
@@ -15,7 +15,7 @@ use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela::{self, Reduction};
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::text::{counted, location_text};
-use quaject_esp_run::Trouble;
+use quaject_esp_run::HostError;
 use quaject_esp_run::spin::{Found, Question, Search, Short, Spin};
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,8 +38,8 @@ pub(super) fn verify_model(
     model: &ModelProgram,
     options: &Options,
     arguments: &Verify,
-) -> Result<Status, Stop> {
-    let Some(text) = &generate(terminal, modelled, model, Checks::On, None) else { return Ok(Status::Wrong) };
+) -> Result<Status, CliError> {
+    let Some(text) = &generate(terminal, modelled, model, Checks::On, None) else { return Ok(Status::Failed) };
     let spin = spin(text, options, arguments);
     let reduction = match spin.reduction {
         Reduction::Sound => quaject_esp_check::Reduction::On,
@@ -80,9 +80,9 @@ struct Answers {
 
 /// Asks for violations of safety, then of each property up to the first that does not hold. The time limit is one for
 /// all searches.
-fn ask(mut spin: Spin, text: &promela::Model, model: &ModelProgram) -> Result<Answers, Stop> {
+fn ask(mut spin: Spin, text: &promela::Model, model: &ModelProgram) -> Result<Answers, CliError> {
     let instances = model.program.instance_count();
-    let mut search = spin.search(text, instances, Question::Safety).map_err(Stop::at)?;
+    let mut search = spin.search(text, instances, Question::Safety)?;
     let mut searching = search.searching;
     let sources = text.properties.iter().map(|property| property.source.clone());
     let mut properties: Vec<(String, Answer)> = sources.map(|source| (source, Answer::Open)).collect();
@@ -91,7 +91,7 @@ fn ask(mut spin: Spin, text: &promela::Model, model: &ModelProgram) -> Result<An
     }
     for (number, (property, (_, answer))) in text.properties.iter().zip(&mut properties).enumerate() {
         spin.time = spin.time.saturating_sub(searching);
-        let next = spin.search(text, instances, Question::Property(property)).map_err(Stop::at)?;
+        let next = spin.search(text, instances, Question::Property(property))?;
         searching = next.searching;
         *answer = match next.found {
             Found::Nothing => Answer::Holds,
@@ -122,7 +122,12 @@ enum Doubt {
 }
 
 /// Replays what Spin has found.
-fn judge(model: &ModelProgram, found: &Found, violated: Option<usize>, options: &Options) -> Result<Judgement, Stop> {
+fn judge(
+    model: &ModelProgram,
+    found: &Found,
+    violated: Option<usize>,
+    options: &Options,
+) -> Result<Judgement, CliError> {
     let replayed = match found {
         Found::Nothing => return Ok(Judgement::Verdict(Verdict::Holds)),
         Found::NothingSoFar(why) => {
@@ -154,18 +159,18 @@ fn limit_of(why: &Short) -> Limit {
     }
 }
 
-fn refusal_error(refusal: Refusal) -> Stop {
+fn refusal_error(refusal: Refusal) -> CliError {
     match refusal {
-        Refusal::TooLarge(error) => Stop::at(Trouble::new(error.to_string())),
-        Refusal::TooMany(instances) => Stop::at(too_many_instances(instances)),
+        Refusal::TooLarge(error) => CliError::from(HostError::new(error.to_string())),
+        Refusal::TooMany(instances) => CliError::from(too_many_instances(instances)),
         Refusal::Property(bad) => {
-            let trouble = Trouble::new(bad.message);
-            Stop::at(match bad.help {
-                Some(help) => trouble.help(help),
-                None => trouble,
+            let error = HostError::new(bad.message);
+            CliError::from(match bad.help {
+                Some(help) => error.help(help),
+                None => error,
             })
         }
-        Refusal::Unbounded(_) => Stop::at(Trouble::new("the model lacks ranges of what its environment sends")),
+        Refusal::Unbounded(_) => CliError::from(HostError::new("the model lacks ranges of what its environment sends")),
     }
 }
 
@@ -177,7 +182,7 @@ fn report_doubt(
     report: &Report,
     doubt: Doubt,
     arguments: &Verify,
-) -> Result<Status, Stop> {
+) -> Result<Status, CliError> {
     let place = |location| location_text(&model.program, location);
     let (spuriousness, explanation) = match doubt {
         Doubt::Infeasible => ("spurious", "is spurious: the program has no such run"),

@@ -7,7 +7,7 @@ use super::search::unwrap_or_report;
 use super::spin::spin;
 use crate::arguments::Verify;
 use crate::commands::promela::generate;
-use crate::terminal::{Status, Stop, Terminal, print_verdict};
+use crate::terminal::{CliError, Status, Terminal, print_verdict};
 use quaject_esp::LoweredModels;
 use quaject_esp_check::{
     CheckKind, Engine, ObserverOutcome, Options, PathRecord, RefinementInput, VerdictRecord, build_observer,
@@ -19,7 +19,7 @@ use quaject_esp_gen::promela::{Approximation, Model};
 use quaject_esp_ir::ir::Program;
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::text::{counted, location_text};
-use quaject_esp_run::Trouble;
+use quaject_esp_run::HostError;
 use quaject_esp_run::spin::{Found, Question, Search};
 
 /// Checks one model's program.
@@ -29,18 +29,17 @@ pub(super) fn verify_model(
     input: RefinementInput<'_>,
     options: &Options,
     arguments: &Verify,
-) -> Result<Status, Stop> {
+) -> Result<Status, CliError> {
     let model = input.specification;
     let outcome = build_observer(input, &options.limits);
-    let Some(outcome) = unwrap_or_report(terminal, modelled, model, outcome)? else { return Ok(Status::Wrong) };
+    let Some(outcome) = unwrap_or_report(terminal, modelled, model, outcome)? else { return Ok(Status::Failed) };
     let Some(observer) = observer_or_report(model, outcome)? else { return Ok(Status::Unfinished) };
     let implementation =
         ModelProgram { program: input.implementation.clone(), properties: Vec::new(), ..model.clone() };
     let generated = generate(terminal, modelled, &implementation, Checks::On, Some(&observer));
-    let Some(text) = &generated else { return Ok(Status::Wrong) };
-    let search = spin(text, options, arguments)
-        .search(text, input.implementation.instance_count(), Question::Beside)
-        .map_err(Stop::at)?;
+    let Some(text) = &generated else { return Ok(Status::Failed) };
+    let search =
+        spin(text, options, arguments).search(text, input.implementation.instance_count(), Question::Beside)?;
     let result =
         SpinRefinement { model, implementation: input.implementation, text, search: &search, observer: &observer };
     if arguments.json {
@@ -52,16 +51,16 @@ pub(super) fn verify_model(
         Found::Nothing if (0..input.implementation.paths.len()).all(|path| result.is_entered(path)) => Status::Done,
         // Nothing is known of a path that is never entered.
         Found::Nothing | Found::NothingSoFar(_) => Status::Unfinished,
-        Found::Deadlock(_) | Found::Fault(_) | Found::Property(_) if result.is_exact() => Status::Wrong,
+        Found::Deadlock(_) | Found::Fault(_) | Found::Property(_) if result.is_exact() => Status::Failed,
         Found::Deadlock(_) | Found::Fault(_) | Found::Property(_) => Status::Unfinished,
     })
 }
 
 /// The observer; none if a limit was reached, which is reported.
-fn observer_or_report(model: &ModelProgram, outcome: ObserverOutcome) -> Result<Option<Observer>, Stop> {
+fn observer_or_report(model: &ModelProgram, outcome: ObserverOutcome) -> Result<Option<Observer>, CliError> {
     let subject = subject(model);
     let unsupported = |message: String| {
-        Err(Stop::at(Trouble::new(message).help("the built-in engine supports it: leave out `--engine spin`")))
+        Err(CliError::from(HostError::new(message).help("the built-in engine supports it: leave out `--engine spin`")))
     };
     match outcome {
         ObserverOutcome::Automaton(observer) => Ok(Some(observer)),

@@ -150,7 +150,7 @@ fn page_text(
 fn where_text(program: &Program, status: &InstanceStatus) -> String {
     let at = location_text(program, status.location);
     match status.control {
-        Control::Ended => "has ended".into(),
+        Control::Ended => "has report".into(),
         Control::Running { .. } if status.location.line == 0 => "runs its first local code".into(),
         Control::Running { .. } => format!("runs at {at}"),
         Control::CapturedByPath { .. } => format!("at {at} is on a fast path"),

@@ -9,8 +9,8 @@ use super::udp::dropped;
 use super::{Device, Ends, Received};
 use crate::binding::Bus as Name;
 use crate::drivers::form::{Form, Value, Want};
-use crate::trouble::{Trouble, reason};
-use crate::waiting::Watched;
+use crate::error::{HostError, reason};
+use crate::poller::Interest;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
 use rmpv::Value as Packed;
@@ -63,7 +63,7 @@ struct Frame {
 }
 
 impl Can {
-    pub(super) fn open(program: &Program, name: &Name, ends: Ends<'_>) -> Result<Can, Trouble> {
+    pub(super) fn open(program: &Program, name: &Name, ends: Ends<'_>) -> Result<Can, HostError> {
         let form = |channel: &Channel| {
             let wants = &[Want::Number(u32::MAX as u64), Want::Bytes];
             Form::fit(program, channel, "can", wants, "(u32, bytes[<=8])`: identifier, data")
@@ -71,17 +71,17 @@ impl Can {
         let input = ends.input.map(form).transpose()?;
         let output = ends.output.map(form).transpose()?;
         let bus = match name {
-            Name::Interface(interface) => open_interface(interface).map_err(|error| {
-                let trouble = Trouble::new(format!("cannot open the CAN interface `{interface}`: {}", reason(&error)));
-                match error.raw_os_error() {
-                    Some(libc::EAFNOSUPPORT) => trouble.help(
+            Name::Interface(interface) => open_interface(interface).map_err(|os_error| {
+                let error = HostError::new(format!("cannot open the CAN interface `{interface}`: {}", reason(&os_error)));
+                match os_error.raw_os_error() {
+                    Some(libc::EAFNOSUPPORT) => error.help(
                         "this system has no SocketCAN; `can:43113` is a bus of this machine that other programs can join",
                     ),
-                    _ => trouble.help("`ip link` names the interfaces; `can:43113` is a bus of this machine without one"),
+                    _ => error.help("`ip link` names the interfaces; `can:43113` is a bus of this machine without one"),
                 }
             })?,
             Name::Loopback(port) => open_loopback(*port).map_err(|error| {
-                Trouble::new(format!("cannot open the CAN bus at UDP port {port} of {GROUP}: {}", reason(&error)))
+                HostError::new(format!("cannot open the CAN bus at UDP port {port} of {GROUP}: {}", reason(&error)))
                     .help("the loopback interface must be up: `ip link set lo up`")
             })?,
         };
@@ -253,10 +253,10 @@ fn unpacked(mut bytes: &[u8]) -> Option<Frame> {
 }
 
 impl Device for Can {
-    fn receive(&mut self) -> Result<Received, Trouble> {
+    fn receive(&mut self) -> Result<Received, HostError> {
         loop {
             let frame =
-                self.next().map_err(|error| Trouble::new(format!("cannot read from the bus: {}", reason(&error))))?;
+                self.next().map_err(|error| HostError::new(format!("cannot read from the bus: {}", reason(&error))))?;
             let Some(frame) = frame else { return Ok(Received::Nothing) };
             let Some(form) = &self.input else { continue };
             match form.message(vec![Value::Number(i128::from(frame.id)), Value::Bytes(frame.data)]) {
@@ -270,7 +270,7 @@ impl Device for Can {
         self.held.len() < HELD
     }
 
-    fn send(&mut self, message: &[Datum]) -> Result<(), Trouble> {
+    fn send(&mut self, message: &[Datum]) -> Result<(), HostError> {
         let Some(form) = &self.output else { return Ok(()) };
         let mut values = form.values(message);
         let Some(data) = values.pop().map(Value::into_bytes) else { return Ok(()) };
@@ -287,7 +287,7 @@ impl Device for Can {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), Trouble> {
+    fn flush(&mut self) -> Result<(), HostError> {
         while let Some(frame) = self.held.pop_front() {
             if !self.transmit(&frame) {
                 self.held.push_front(frame);
@@ -305,7 +305,7 @@ impl Device for Can {
         false
     }
 
-    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Watched<'d>>) {
+    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Interest<'d>>) {
         let (receiver, sender) = self.descriptors();
         if reading {
             watched.push((receiver, PollFlags::IN));

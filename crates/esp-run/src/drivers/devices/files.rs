@@ -20,8 +20,8 @@ use super::{Device, Ends, Received};
 use crate::drivers::failure::Failure;
 use crate::drivers::form::Want::{Bytes, Cases, Id, Number};
 use crate::drivers::form::{Case, Form, TooLarge, Value};
-use crate::trouble::Trouble;
-use crate::waiting::Watched;
+use crate::error::HostError;
+use crate::poller::Interest;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
 use rustix::fd::{AsRawFd, OwnedFd};
@@ -97,7 +97,7 @@ enum Over {
 }
 
 impl Files {
-    pub(super) fn open(program: &Program, root: &Path, ends: Ends<'_>) -> Result<Files, Trouble> {
+    pub(super) fn open(program: &Program, root: &Path, ends: Ends<'_>) -> Result<Files, HostError> {
         let requests =
             ends.output.map(|channel| Form::fit(program, channel, "file", &[Id, Cases(REQUESTS)], REQUESTS_EXAMPLE));
         let answers =
@@ -107,7 +107,7 @@ impl Files {
             complete(requests, answers, channel)?;
         }
         let folder = rustix::fs::open(root, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(|error| Trouble::file("open", root.display(), &error.into()))?;
+            .map_err(|error| HostError::file("open", root.display(), &error.into()))?;
         let name = root.display().to_string();
         Ok(Files { folder, name, requests, answers, open: HashMap::new(), held: VecDeque::new() })
     }
@@ -229,12 +229,12 @@ const ANSWERS_EXAMPLE: &str = "(pid(P), union { done, data: bytes[<=512], size: 
      answer; without the case `failed` a failure stops the program";
 
 /// Every request that can be made has an answer that can be given.
-fn complete(requests: &Form, answers: &Form, channel: &Channel) -> Result<(), Trouble> {
+fn complete(requests: &Form, answers: &Form, channel: &Channel) -> Result<(), HostError> {
     let pairs = [(&[OPEN, EDIT, CREATE, REPLACE, WRITE, CLOSE, DISCARD][..], DONE), (&[READ], DATA), (&[SIZE], LENGTH)];
     for (asked, answer) in pairs {
         let Some(request) = asked.iter().find(|request| requests.has(**request)) else { continue };
         if !answers.has(answer) {
-            return Err(Trouble::usage(format!(
+            return Err(HostError::usage(format!(
                 "driver `file` cannot answer `{}` on channel `{}`: its union has no case `{}`",
                 REQUESTS[*request].name, channel.name, ANSWERS[answer].name
             ))
@@ -242,7 +242,7 @@ fn complete(requests: &Form, answers: &Form, channel: &Channel) -> Result<(), Tr
         }
     }
     if requests.instances() != answers.instances() {
-        return Err(Trouble::usage("the two channels of one `file` driver name different processes")
+        return Err(HostError::usage("the two channels of one `file` driver name different processes")
             .help("let both begin with the same `pid(...)`, or with integers"));
     }
     Ok(())
@@ -263,7 +263,7 @@ fn regular(file: File) -> Result<File, Failure> {
 }
 
 impl Device for Files {
-    fn receive(&mut self) -> Result<Received, Trouble> {
+    fn receive(&mut self) -> Result<Received, HostError> {
         Ok(self.held.pop_front().map_or(Received::Nothing, Received::Message))
     }
 
@@ -271,7 +271,7 @@ impl Device for Files {
         self.held.len() < HELD
     }
 
-    fn send(&mut self, message: &[Datum]) -> Result<(), Trouble> {
+    fn send(&mut self, message: &[Datum]) -> Result<(), HostError> {
         let Some(form) = &self.requests else { return Ok(()) };
         let mut values = form.values(message).into_iter();
         let (Some(id), Some(Value::Case(case, values))) = (values.next(), values.next()) else { return Ok(()) };
@@ -293,9 +293,9 @@ impl Device for Files {
         match told {
             Some(room) => match self.answer(id, FAILED, failure.values(room)) {
                 Ok(()) => Ok(()),
-                Err(TooLarge) => Err(Trouble::new("the answer `failed` does not hold its code")),
+                Err(TooLarge) => Err(HostError::new("the answer `failed` does not hold its code")),
             },
-            None => Err(Trouble::new(format!(
+            None => Err(HostError::new(format!(
                 "cannot {}{subject} in `{}`: {}",
                 REQUESTS[case].name, self.name, failure.reason
             ))
@@ -303,7 +303,7 @@ impl Device for Files {
         }
     }
 
-    fn flush(&mut self) -> Result<(), Trouble> {
+    fn flush(&mut self) -> Result<(), HostError> {
         Ok(())
     }
 
@@ -315,7 +315,7 @@ impl Device for Files {
         !self.held.is_empty()
     }
 
-    fn watch<'d>(&'d self, _reading: bool, _watched: &mut Vec<Watched<'d>>) {}
+    fn watch<'d>(&'d self, _reading: bool, _watched: &mut Vec<Interest<'d>>) {}
 
     fn losses(&self) -> Vec<(u64, &'static str)> {
         Vec::new()

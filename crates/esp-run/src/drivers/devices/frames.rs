@@ -10,14 +10,14 @@
 //!
 //! With rules, frames arrive sorted: each as the case of a union that is called like the first rule it matches.
 
+use super::link_monitor::LinkMonitor;
 use super::packet_ring::{PacketRing, read_frame};
-use super::presence::Presence;
 use super::sorting::Sorting;
 use super::{Device, Ends, Received};
 use crate::binding::Interface;
 use crate::drivers::form::{Form, Value, Want};
-use crate::trouble::{Trouble, reason};
-use crate::waiting::Watched;
+use crate::error::{HostError, reason};
+use crate::poller::Interest;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
 use rustix::event::PollFlags;
@@ -42,7 +42,7 @@ pub(super) struct Frames {
     /// Where the frames of a `packet:` socket are.
     ring: Option<PacketRing>,
     /// Where the end of its interface is told.
-    presence: Option<Presence>,
+    link: Option<LinkMonitor>,
     /// Whether a wait ended here: with a ring, that may also be because of an error, which reading tells and takes away.
     alarmed: bool,
     input: Option<Form>,
@@ -57,34 +57,34 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    pub(super) fn tap(program: &Program, interface: &Interface, ends: Ends<'_>) -> Result<Frames, Trouble> {
+    pub(super) fn tap(program: &Program, interface: &Interface, ends: Ends<'_>) -> Result<Frames, HostError> {
         let forms = Forms::of(program, "tap", interface, ends)?;
         let interface = interface.name.as_str();
         let opened = open_tap(interface).map_err(|error| {
-            Trouble::new(format!("cannot open the TAP interface `{interface}`: {}", reason(&error)))
+            HostError::new(format!("cannot open the TAP interface `{interface}`: {}", reason(&error)))
                 .help(format!("make one that you own: `ip tuntap add mode tap user $USER name {interface}`, as root"))
         })?;
         Ok(Frames::of(interface, opened, None, forms))
     }
 
-    pub(super) fn packet(program: &Program, interface: &Interface, ends: Ends<'_>) -> Result<Frames, Trouble> {
+    pub(super) fn packet(program: &Program, interface: &Interface, ends: Ends<'_>) -> Result<Frames, HostError> {
         let forms = Forms::of(program, "packet", interface, ends)?;
         let interface = interface.name.as_str();
         let (opened, shared) = open_packet(interface).map_err(|error| {
-            Trouble::new(format!("cannot open the interface `{interface}`: {}", reason(&error)))
+            HostError::new(format!("cannot open the interface `{interface}`: {}", reason(&error)))
                 .help("this needs the capability CAP_NET_RAW; `ip link` names the interfaces")
         })?;
         Ok(Frames::of(interface, opened, Some(shared), forms))
     }
 
-    fn of(name: &str, opened: OwnedFd, shared: Option<(PacketRing, Presence)>, forms: Forms) -> Frames {
-        let (ring, presence) = shared.unzip();
+    fn of(name: &str, opened: OwnedFd, shared: Option<(PacketRing, LinkMonitor)>, forms: Forms) -> Frames {
+        let (ring, link) = shared.unzip();
         let Forms { input, sorting, output } = forms;
         Frames {
             name: name.into(),
             file: File::from(opened),
             ring,
-            presence,
+            link,
             alarmed: false,
             input,
             sorting,
@@ -106,19 +106,19 @@ impl Frames {
             }
         }
         let found = read_frame(&mut self.file, &mut self.buffer)?;
-        let is_over = found.is_none() && self.presence.as_ref().is_some_and(Presence::is_over);
-        if is_over { Err(Errno::NODEV.into()) } else { Ok(found) }
+        let is_removed = found.is_none() && self.link.as_ref().is_some_and(LinkMonitor::is_removed);
+        if is_removed { Err(Errno::NODEV.into()) } else { Ok(found) }
     }
 
     /// Sends one frame; whether there was room for it.
-    fn transmit(&mut self, frame: &[u8]) -> Result<bool, Trouble> {
+    fn transmit(&mut self, frame: &[u8]) -> Result<bool, HostError> {
         loop {
             // A frame goes whole or not at all.
             match rustix::io::write(&self.file, frame) {
                 Ok(_) => return Ok(true),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(false),
-                Err(error) if GONE.contains(&error) => return Err(self.gone()),
+                Err(error) if GONE.contains(&error) => return Err(self.removed()),
                 Err(_) => {
                     self.refused += 1;
                     return Ok(true);
@@ -127,8 +127,8 @@ impl Frames {
         }
     }
 
-    fn gone(&self) -> Trouble {
-        Trouble::new(format!("the interface `{}` is gone", self.name)).help(
+    fn removed(&self) -> HostError {
+        HostError::new(format!("the interface `{}` is gone", self.name)).help(
             "somebody has removed it, or moved it to another network, while the program had it; `ip link` names those there are",
         )
     }
@@ -142,7 +142,7 @@ struct Forms {
 }
 
 impl Forms {
-    fn of(program: &Program, driver: &str, interface: &Interface, ends: Ends<'_>) -> Result<Forms, Trouble> {
+    fn of(program: &Program, driver: &str, interface: &Interface, ends: Ends<'_>) -> Result<Forms, HostError> {
         let plain =
             |channel: &Channel| Form::fit(program, channel, driver, &[Want::Bytes], ": bytes[<=1514]`: one frame");
         let output = ends.output.map(plain).transpose()?;
@@ -174,8 +174,8 @@ fn open_tap(interface: &str) -> Result<OwnedFd, Error> {
 
 /// A socket that sees what passes through an interface, its ring, and where the interface's end is told. Until the socket
 /// is bound nothing comes.
-fn open_packet(interface: &str) -> Result<(OwnedFd, (PacketRing, Presence)), Error> {
-    let presence = Presence::of(interface)?;
+fn open_packet(interface: &str) -> Result<(OwnedFd, (PacketRing, LinkMonitor)), Error> {
+    let link = LinkMonitor::of(interface)?;
     // SAFETY: No pointers are passed.
     let socket = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0) };
     if socket < 0 {
@@ -203,11 +203,11 @@ fn open_packet(interface: &str) -> Result<(OwnedFd, (PacketRing, Presence)), Err
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
-    address.sll_ifindex = presence.index() as i32;
+    address.sll_ifindex = link.index() as i32;
     let length = size_of_val(&address) as libc::socklen_t;
     // SAFETY: The address is one of `length` bytes and outlives the call.
     let status = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), length) };
-    if status < 0 { Err(Error::last_os_error()) } else { Ok((socket, (ring, presence))) }
+    if status < 0 { Err(Error::last_os_error()) } else { Ok((socket, (ring, link))) }
 }
 
 /// Writes a name that ends with a zero byte.
@@ -222,12 +222,12 @@ fn put_name(name: &str, to: &mut [libc::c_char]) -> Result<(), Error> {
 }
 
 impl Device for Frames {
-    fn receive(&mut self) -> Result<Received, Trouble> {
+    fn receive(&mut self) -> Result<Received, HostError> {
         loop {
             let read = self.next().map_err(|error| match Errno::from_io_error(&error) {
-                Some(errno) if GONE.contains(&errno) => self.gone(),
+                Some(errno) if GONE.contains(&errno) => self.removed(),
                 Some(_) | None => {
-                    Trouble::new(format!("cannot read from the interface `{}`: {}", self.name, reason(&error)))
+                    HostError::new(format!("cannot read from the interface `{}`: {}", self.name, reason(&error)))
                 }
             })?;
             let (Some(length), Some(form)) = (read, &self.input) else { return Ok(Received::Nothing) };
@@ -255,7 +255,7 @@ impl Device for Frames {
         self.held.len() < HELD
     }
 
-    fn send(&mut self, message: &[Datum]) -> Result<(), Trouble> {
+    fn send(&mut self, message: &[Datum]) -> Result<(), HostError> {
         let Some(form) = &self.output else { return Ok(()) };
         let Some(frame) = form.values(message).pop().map(Value::into_bytes) else { return Ok(()) };
         if !self.held.is_empty() || !self.transmit(&frame)? {
@@ -264,7 +264,7 @@ impl Device for Frames {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), Trouble> {
+    fn flush(&mut self) -> Result<(), HostError> {
         while let Some(frame) = self.held.pop_front() {
             if !self.transmit(&frame)? {
                 self.held.push_front(frame);
@@ -282,7 +282,7 @@ impl Device for Frames {
         false
     }
 
-    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Watched<'d>>) {
+    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Interest<'d>>) {
         let mut flags = PollFlags::empty();
         if reading {
             flags |= PollFlags::IN;
@@ -293,8 +293,8 @@ impl Device for Frames {
         if !flags.is_empty() {
             watched.push((self.file.as_fd(), flags));
         }
-        if let (true, Some(presence)) = (reading, &self.presence) {
-            watched.push((presence.as_fd(), PollFlags::IN));
+        if let (true, Some(link)) = (reading, &self.link) {
+            watched.push((link.as_fd(), PollFlags::IN));
         }
     }
 

@@ -3,21 +3,21 @@
 //!
 //! A device never waits. What it cannot do as asked, it tells in one of three ways, in this order: as a message, if the
 //! type of the channel has a case for it; as a loss that is counted, if the medium may lose (a datagram, a frame); by
-//! stopping the program with a [`Trouble`].
+//! stopping the program with a [`HostError`].
 
 mod can;
 mod files;
 mod frames;
+mod link_monitor;
 mod packet_ring;
-mod presence;
 mod ring;
 mod sorting;
 mod tcp;
 mod udp;
 
 use crate::binding::Device as Name;
-use crate::trouble::Trouble;
-use crate::waiting::{Lifetime, Watched};
+use crate::error::HostError;
+use crate::poller::{Interest, Lifetime};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -46,16 +46,16 @@ pub(crate) enum Received {
 /// One thing outside, as the channels of a program see it.
 pub(crate) trait Device {
     /// The next message, without waiting.
-    fn receive(&mut self) -> Result<Received, Trouble>;
+    fn receive(&mut self) -> Result<Received, HostError>;
 
     /// Whether it takes a message now. One that it does not take now waits in the program.
     fn is_ready(&self) -> bool;
 
     /// Takes a message.
-    fn send(&mut self, message: &[Datum]) -> Result<(), Trouble>;
+    fn send(&mut self, message: &[Datum]) -> Result<(), HostError>;
 
     /// Hands on what it has taken and not yet handed on, as far as that goes without waiting.
-    fn flush(&mut self) -> Result<(), Trouble>;
+    fn flush(&mut self) -> Result<(), HostError>;
 
     /// Whether it holds something to be handed on.
     fn holds_output(&self) -> bool;
@@ -65,12 +65,12 @@ pub(crate) trait Device {
 
     /// Before a sleep: asks for a sign those who give one only when asked; for messages if `reading`, and for room for
     /// what is held. Whether what is waited for has come meanwhile.
-    fn arm(&mut self, _reading: bool) -> Result<bool, Trouble> {
+    fn arm(&mut self, _reading: bool) -> Result<bool, HostError> {
         Ok(false)
     }
 
     /// What to wait for: for messages if `reading`, and for room for what is held.
-    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Watched<'d>>);
+    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Interest<'d>>);
 
     /// What a wait has found: for each descriptor that [`Device::watch`] named, in order, whether something has happened
     /// there. Only after a wait for messages; a device that asks the system anyway need not listen.
@@ -87,26 +87,26 @@ pub(crate) trait Device {
 
 /// How long it is believed that nothing has come, once the system has said so: an engine looks at its inputs at every
 /// turn, and each look would be a system call. A program that waits hears of news at once, since the wait asks for itself.
-const BELIEVED: Duration = Duration::from_micros(20);
+const EMPTY_POLL_VALIDITY: Duration = Duration::from_micros(20);
 
 /// When the system was last asked for news.
 #[derive(Default)]
-pub(crate) struct Glance(Option<Instant>);
+pub(crate) struct PollThrottle(Option<Instant>);
 
-impl Glance {
+impl PollThrottle {
     /// It has just been asked.
     pub(crate) fn renew(&mut self) {
         self.0 = Some(Instant::now());
     }
 
     /// Whether what it said is still believed.
-    pub(crate) fn is_fresh(&self) -> bool {
-        self.0.is_some_and(|asked| asked.elapsed() < BELIEVED)
+    pub(crate) fn is_recent(&self) -> bool {
+        self.0.is_some_and(|asked| asked.elapsed() < EMPTY_POLL_VALIDITY)
     }
 }
 
 /// Opens a device for its channels.
-pub(crate) fn open(program: &Program, name: &Name, ends: Ends<'_>) -> Result<Box<dyn Device>, Trouble> {
+pub(crate) fn open(program: &Program, name: &Name, ends: Ends<'_>) -> Result<Box<dyn Device>, HostError> {
     Ok(match name {
         Name::Udp(place) => Box::new(udp::Udp::open(program, *place, ends)?),
         Name::Tcp(place) => Box::new(tcp::Tcp::open(program, *place, ends)?),

@@ -11,8 +11,8 @@
 //! such frames. A channel of `bytes` has those that any rule matches.
 
 use crate::drivers::form::{Case, Form, Value, Want};
+use crate::error::HostError;
 use crate::files::read_text;
-use crate::trouble::Trouble;
 use quaject_esp_ir::ir::{Channel, Program, Type};
 use quaject_filter::pcap::Pcap;
 use quaject_filter::rules::{Compiled, Mistake, compile, read};
@@ -49,14 +49,14 @@ impl Sorting {
         channel: &Channel,
         driver: &str,
         rules: &Path,
-    ) -> Result<(Sorting, Form), Trouble> {
+    ) -> Result<(Sorting, Form), HostError> {
         let compiled = compiled(rules)?;
         let (form, kind) = carried(program, channel, driver, rules, &compiled)?;
         let classifier = Classifier::new();
         let filters = compiled.iter().zip((0..=u32::MAX).rev()).map(|(own, priority)| (&own.filter, priority));
-        let ids = classifier
-            .insert_all(filters)
-            .map_err(|error| Trouble::new(format!("`{}`: {error}", rules.display())).help(error.help().to_string()))?;
+        let ids = classifier.insert_all(filters).map_err(|error| {
+            HostError::new(format!("`{}`: {error}", rules.display())).help(error.help().to_string())
+        })?;
         let cases = ids.into_iter().enumerate().map(|(case, id)| (id, case)).collect();
         Ok((Sorting { reader: classifier.reader(), cases, kind }, form))
     }
@@ -80,7 +80,7 @@ fn carried(
     driver: &str,
     rules: &Path,
     compiled: &[Compiled],
-) -> Result<(Form, Kind), Trouble> {
+) -> Result<(Form, Kind), HostError> {
     if !begins_with_union(program, channel) {
         let form = Form::fit(program, channel, driver, &[Want::Bytes], ": bytes[<=1514]`: one frame")?;
         return Ok((form, Kind::Plain));
@@ -92,8 +92,11 @@ fn carried(
     let form = Form::fit(program, channel, driver, &[Want::Cases(&cases)], &example)?;
     if let Some(missing) = (0..other).find(|case| !form.has(*case)) {
         let (name, line, path) = (cases[missing].name, compiled[missing].rule.line, rules.display());
-        return Err(Trouble::usage(format!("channel `{}` has no case for rule `{name}`, {path}:{line}", channel.name))
-            .help(format!("add `{name}: bytes[<=1514]` to its union, or give the rule the name of one of its cases")));
+        return Err(HostError::usage(format!(
+            "channel `{}` has no case for rule `{name}`, {path}:{line}",
+            channel.name
+        ))
+        .help(format!("add `{name}: bytes[<=1514]` to its union, or give the rule the name of one of its cases")));
     }
     let kind = Kind::Union { other: form.has(other).then_some(other) };
     Ok((form, kind))
@@ -108,16 +111,20 @@ fn begins_with_union(program: &Program, channel: &Channel) -> bool {
 }
 
 /// The rules of a file, none of them wrong.
-fn compiled(path: &Path) -> Result<Vec<Compiled>, Trouble> {
+fn compiled(path: &Path) -> Result<Vec<Compiled>, HostError> {
     let text = read_text(path)?;
-    let pcap = Pcap::load().map_err(|absent| Trouble::new(absent.to_string()).help(absent.help()))?;
+    let pcap = Pcap::load().map_err(|absent| HostError::new(absent.to_string()).help(absent.help()))?;
     let (rules, mut mistakes) = read(&text);
     if mistakes.is_empty() {
         let (compiled, more) = compile(&pcap, &rules, ETHERNET);
         mistakes = more;
         if let Some(own) = compiled.iter().find(|own| own.rule.name == OTHER) {
-            return Err(Trouble::new(format!("`{}`, line {}: a rule called `{OTHER}`", path.display(), own.rule.line))
-                .help("that is the case of frames that no rule matches; give the rule another name"));
+            return Err(HostError::new(format!(
+                "`{}`, line {}: a rule called `{OTHER}`",
+                path.display(),
+                own.rule.line
+            ))
+            .help("that is the case of frames that no rule matches; give the rule another name"));
         }
         if mistakes.is_empty() && !compiled.is_empty() {
             return Ok(compiled);
@@ -126,18 +133,18 @@ fn compiled(path: &Path) -> Result<Vec<Compiled>, Trouble> {
     // A rule that can never match is a mistake here: its port would wait for ever.
     match mistakes.first() {
         Some(mistake) => Err(shown(path, &text, mistake)),
-        None => Err(Trouble::new(format!("`{}` has no rule", path.display()))
+        None => Err(HostError::new(format!("`{}` has no rule", path.display()))
             .help("write a rule in a line, as in `web: tcp port 80`")),
     }
 }
 
 /// A mistake with the line it is in and a caret below the place.
-fn shown(path: &Path, text: &str, mistake: &Mistake) -> Trouble {
+fn shown(path: &Path, text: &str, mistake: &Mistake) -> HostError {
     let Mistake { line, column, message, .. } = mistake;
     let content = text.lines().nth(line - 1).unwrap_or_default();
     // Tabulators stay, so that the caret is below what it means.
     let blank = |character: char| if character == '\t' { '\t' } else { ' ' };
     let indent: String = content.chars().take(column - 1).map(blank).collect();
     let place = format!("{}:{line}:{column}", path.display());
-    Trouble::new(format!("{place}: {message}\n  {content}\n  {indent}^")).help(mistake.help)
+    HostError::new(format!("{place}: {message}\n  {content}\n  {indent}^")).help(mistake.help)
 }

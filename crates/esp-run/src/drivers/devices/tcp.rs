@@ -14,12 +14,12 @@
 //! told; without `failed`, a broken connection is one that has `closed`.
 
 use super::{Device, Ends, Received, readable};
-use crate::binding::Endpoint;
+use crate::binding::SocketEndpoint;
 use crate::drivers::failure::Failure;
 use crate::drivers::form::Want::{Bytes, Cases, Id, Number};
 use crate::drivers::form::{Case, Form, Value};
-use crate::trouble::{Trouble, reason};
-use crate::waiting::{Lifetime, Watched};
+use crate::error::{HostError, reason};
+use crate::poller::{Interest, Lifetime};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::Program;
 use rustix::event::{PollFd, PollFlags};
@@ -99,7 +99,7 @@ enum State {
 }
 
 impl Tcp {
-    pub(super) fn open(program: &Program, place: Option<Endpoint>, ends: Ends<'_>) -> Result<Tcp, Trouble> {
+    pub(super) fn open(program: &Program, place: Option<SocketEndpoint>, ends: Ends<'_>) -> Result<Tcp, HostError> {
         let events = ends
             .input
             .map(|channel| Form::fit(program, channel, "tcp", &[Id, Cases(EVENTS)], EVENTS_EXAMPLE))
@@ -109,11 +109,11 @@ impl Tcp {
             .map(|channel| Form::fit(program, channel, "tcp", &[Id, Cases(REQUESTS)], REQUESTS_EXAMPLE))
             .transpose()?;
         let (Some(events), Some(requests)) = (events, requests) else {
-            return Err(Trouble::usage("driver `tcp` serves two channels, and only one is bound to it")
+            return Err(HostError::usage("driver `tcp` serves two channels, and only one is bound to it")
                 .help("bind the channel of events and the channel of requests to the same `tcp:ADDRESS`"));
         };
         if events.instances() != requests.instances() {
-            return Err(Trouble::usage("the two channels of one `tcp` driver name different processes")
+            return Err(HostError::usage("the two channels of one `tcp` driver name different processes")
                 .help("let both begin with the same `pid(...)`, or with integers"));
         }
         let listener = place.map(listen).transpose()?;
@@ -159,7 +159,7 @@ impl Tcp {
         }
     }
 
-    fn accept(&mut self) -> Result<(), Trouble> {
+    fn accept(&mut self) -> Result<(), HostError> {
         while let (Some(listener), Some(id)) = (&self.listener, self.free()) {
             let (stream, peer) = match listener.accept() {
                 Ok((stream, SocketAddr::V4(peer))) => (stream, peer),
@@ -167,7 +167,7 @@ impl Tcp {
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => return Ok(()),
                     ErrorKind::Interrupted | ErrorKind::ConnectionAborted => continue,
-                    _ => return Err(Trouble::new(format!("cannot accept a connection: {}", reason(&error)))),
+                    _ => return Err(HostError::new(format!("cannot accept a connection: {}", reason(&error)))),
                 },
             };
             let prepared = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
@@ -203,7 +203,7 @@ impl Tcp {
     }
 
     /// Looks at every connection once, those that come after the last one first.
-    fn look(&mut self) -> Result<(), Trouble> {
+    fn look(&mut self) -> Result<(), HostError> {
         self.accept()?;
         let after = self.connections.range(self.last + 1..).map(|(id, _)| *id);
         let ids: Vec<i128> = after.chain(self.connections.range(..=self.last).map(|(id, _)| *id)).collect();
@@ -300,11 +300,11 @@ fn address(peer: SocketAddrV4) -> Vec<Value> {
     vec![Value::Number(i128::from(u32::from(*peer.ip()))), Value::Number(i128::from(peer.port()))]
 }
 
-fn listen(place: Endpoint) -> Result<TcpListener, Trouble> {
+fn listen(place: SocketEndpoint) -> Result<TcpListener, HostError> {
     let listener = TcpListener::bind(SocketAddrV4::new(place.address, place.port));
     let listener = listener.and_then(|listener| listener.set_nonblocking(true).map(|()| listener));
     listener.map_err(|error| {
-        Trouble::new(format!("cannot listen at TCP port {} of {}: {}", place.port, place.address, reason(&error)))
+        HostError::new(format!("cannot listen at TCP port {} of {}: {}", place.port, place.address, reason(&error)))
     })
 }
 
@@ -322,7 +322,7 @@ fn connected(stream: &TcpStream) -> Option<Result<(), std::io::Error>> {
 }
 
 impl Device for Tcp {
-    fn receive(&mut self) -> Result<Received, Trouble> {
+    fn receive(&mut self) -> Result<Received, HostError> {
         if self.told.is_empty() {
             self.flush()?;
         }
@@ -343,7 +343,7 @@ impl Device for Tcp {
         self.connections.values().all(|connection| connection.unsent.len() < HELD)
     }
 
-    fn send(&mut self, message: &[Datum]) -> Result<(), Trouble> {
+    fn send(&mut self, message: &[Datum]) -> Result<(), HostError> {
         let Some(form) = &self.requests else { return Ok(()) };
         let mut values = form.values(message).into_iter();
         let (Some(id), Some(Value::Case(case, values))) = (values.next(), values.next()) else { return Ok(()) };
@@ -357,7 +357,7 @@ impl Device for Tcp {
                 self.connect(id, SocketAddrV4::new(Ipv4Addr::from(address), port));
             }
             (CONNECT, Some(_)) => {
-                return Err(Trouble::new(format!("connection {id} is made while there is one of this number"))
+                return Err(HostError::new(format!("connection {id} is made while there is one of this number"))
                     .help("`close` it first"));
             }
             // A number that is free may have failed to become one: its data goes where a broken connection's goes.
@@ -388,7 +388,7 @@ impl Device for Tcp {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), Trouble> {
+    fn flush(&mut self) -> Result<(), HostError> {
         let waiting = |connection: &Connection| {
             connection.state == State::Connecting || !connection.unsent.is_empty() || connection.owes_sent
         };
@@ -408,7 +408,7 @@ impl Device for Tcp {
         !self.told.is_empty()
     }
 
-    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Watched<'d>>) {
+    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Interest<'d>>) {
         if let (true, Some(listener), Some(_)) = (reading, &self.listener, self.free()) {
             watched.push((listener.as_fd(), PollFlags::IN));
         }

@@ -4,11 +4,11 @@
 //! Datagrams may be lost, so nothing that happens to one stops the program: one that the socket's buffer has no room
 //! for, that is longer than the channel's type holds, or that the system refuses to send is counted.
 
-use super::{Device, Ends, Glance, Received, readable};
-use crate::binding::Endpoint;
+use super::{Device, Ends, PollThrottle, Received, readable};
+use crate::binding::SocketEndpoint;
 use crate::drivers::form::{Form, Value, begins_with_pid};
-use crate::trouble::{Trouble, reason};
-use crate::waiting::Watched;
+use crate::error::{HostError, reason};
+use crate::poller::Interest;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
 use rustix::event::PollFlags;
@@ -40,7 +40,7 @@ pub(super) struct Udp {
     /// Sockets that had something when they were last asked.
     ready: VecDeque<usize>,
     /// When that was.
-    asked: Glance,
+    asked: PollThrottle,
     /// Whether datagrams come faster than the program waits for them: then a socket is read until it is empty.
     dense: bool,
     /// Datagrams that did not go out at once.
@@ -51,7 +51,7 @@ pub(super) struct Udp {
 }
 
 impl Udp {
-    pub(super) fn open(program: &Program, place: Endpoint, ends: Ends<'_>) -> Result<Udp, Trouble> {
+    pub(super) fn open(program: &Program, place: SocketEndpoint, ends: Ends<'_>) -> Result<Udp, HostError> {
         let form = |channel: &Channel| {
             let (wants, example) = if begins_with_pid(program, channel) {
                 (OWNED, "(pid(P), u32, u16, bytes[<=1472])`: whose socket, address, port, content")
@@ -65,20 +65,20 @@ impl Udp {
         let owners = |form: &Option<Form>| form.as_ref().map(|form| form.instances().map(<[u32]>::to_vec));
         let owners = match (owners(&input), owners(&output)) {
             (Some(one), Some(other)) if one != other => {
-                return Err(Trouble::usage("the two channels of one `udp` driver name different processes")
+                return Err(HostError::usage("the two channels of one `udp` driver name different processes")
                     .help("let both begin with the same `pid(...)`, or neither"));
             }
             (Some(owners), _) | (None, Some(owners)) => owners,
             (None, None) => None,
         };
         let count = owners.map_or(1, |owners| owners.len());
-        let sockets: Result<Vec<UdpSocket>, Trouble> = (0..count).map(|number| bind(place, number)).collect();
+        let sockets: Result<Vec<UdpSocket>, HostError> = (0..count).map(|number| bind(place, number)).collect();
         Ok(Udp {
             input,
             output,
             sockets: sockets?,
             ready: VecDeque::new(),
-            asked: Glance::default(),
+            asked: PollThrottle::default(),
             dense: false,
             held: VecDeque::new(),
             buffer: vec![0; LARGEST],
@@ -106,7 +106,7 @@ impl Udp {
 
     /// The next datagram: its socket, its length in `buffer`, and who has sent it.
     fn next(&mut self) -> Option<(usize, usize, SocketAddrV4)> {
-        if self.ready.is_empty() && !self.asked.is_fresh() {
+        if self.ready.is_empty() && !self.asked.is_recent() {
             match self.sockets.as_slice() {
                 // Reading asks, too.
                 [_] => self.ready.push_back(0),
@@ -140,23 +140,24 @@ impl Udp {
     }
 }
 
-fn bind(place: Endpoint, number: usize) -> Result<UdpSocket, Trouble> {
+fn bind(place: SocketEndpoint, number: usize) -> Result<UdpSocket, HostError> {
     let port = match place.port {
         0 => Some(0),
         first => u16::try_from(number).ok().and_then(|number| first.checked_add(number)),
     };
     let Some(port) = port else {
-        return Err(Trouble::usage(format!("driver `udp:{place}` needs more ports than there are"))
+        return Err(HostError::usage(format!("driver `udp:{place}` needs more ports than there are"))
             .help("write `udp:0`: the system then chooses them"));
     };
     let address = SocketAddrV4::new(place.address, port);
     let opened = UdpSocket::bind(address).and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
-    opened
-        .map_err(|error| Trouble::new(format!("cannot open UDP port {port} of {}: {}", place.address, reason(&error))))
+    opened.map_err(|error| {
+        HostError::new(format!("cannot open UDP port {port} of {}: {}", place.address, reason(&error)))
+    })
 }
 
 impl Device for Udp {
-    fn receive(&mut self) -> Result<Received, Trouble> {
+    fn receive(&mut self) -> Result<Received, HostError> {
         while let Some((socket, length, from)) = self.next() {
             let Some(form) = &self.input else { continue };
             // One more byte than the type holds would be cut off unseen: the whole datagram goes.
@@ -183,7 +184,7 @@ impl Device for Udp {
         self.held.len() < HELD
     }
 
-    fn send(&mut self, message: &[Datum]) -> Result<(), Trouble> {
+    fn send(&mut self, message: &[Datum]) -> Result<(), HostError> {
         let Some(form) = &self.output else { return Ok(()) };
         let mut values = form.values(message);
         let Some(content) = values.pop().map(Value::into_bytes) else { return Ok(()) };
@@ -197,7 +198,7 @@ impl Device for Udp {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), Trouble> {
+    fn flush(&mut self) -> Result<(), HostError> {
         while let Some((socket, to, content)) = self.held.pop_front() {
             if !self.transmit(socket, to, &content) {
                 self.held.push_front((socket, to, content));
@@ -215,7 +216,7 @@ impl Device for Udp {
         !self.ready.is_empty()
     }
 
-    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Watched<'d>>) {
+    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Interest<'d>>) {
         if reading {
             watched.extend(self.sockets.iter().map(|socket| (socket.as_fd(), PollFlags::IN)));
         }
@@ -227,7 +228,7 @@ impl Device for Udp {
     fn woken(&mut self, happened: &[bool]) {
         // The sockets come first, if they were watched at all.
         if let Some(ready) = happened.get(..self.sockets.len()) {
-            self.dense = self.asked.is_fresh();
+            self.dense = self.asked.is_recent();
             self.find(ready);
             self.asked.renew();
         }

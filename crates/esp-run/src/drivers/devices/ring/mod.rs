@@ -1,7 +1,7 @@
 //! `ring:`: messages of bytes, each whole, from one process to another over a queue in shared memory. The same streams as
 //! those of the C header `quaject/ring_stream.h`.
 //!
-//! A stream has one writer and one reader, which meet at a name (`meeting`). What travels in the slots of the ring is in
+//! A stream has one writer and one reader, which meet at a name (`link`). What travels in the slots of the ring is in
 //! `frames`. The memory carries every message; the socket at which the two have met carries what makes them wait well:
 //! a byte wakes whoever sleeps, and the kernel closes it however its process ends. The event loop polls it like any
 //! other descriptor, which a futex is not, so an idle program sleeps and needs no thread for it.
@@ -11,7 +11,7 @@
 //! size and what no peer writes are refused by name.
 
 mod frames;
-mod meeting;
+mod link;
 mod reader;
 mod writer;
 
@@ -21,17 +21,17 @@ pub(super) use writer::Writer;
 use super::{Device, Ends};
 use crate::binding::Ring as Name;
 use crate::drivers::bytes::Shape;
-use crate::trouble::Trouble;
+use crate::error::HostError;
 use quaject_esp_ir::ir::Program;
 
 /// Opens the end of a stream that a program has.
-pub(super) fn open(program: &Program, name: &Name, ends: Ends<'_>) -> Result<Box<dyn Device>, Trouble> {
+pub(super) fn open(program: &Program, name: &Name, ends: Ends<'_>) -> Result<Box<dyn Device>, HostError> {
     match (ends.input, ends.output) {
         (Some(input), None) => {
             Ok(Box::new(Reader::open(name, &input.name, Shape::of(program, input, "ring")?)?) as Box<dyn Device>)
         }
         (None, Some(output)) => Ok(Box::new(Writer::open(name, &output.name, Shape::of(program, output, "ring")?)?)),
-        (Some(input), Some(output)) => Err(Trouble::usage(format!(
+        (Some(input), Some(output)) => Err(HostError::usage(format!(
             "channels `{}` and `{}` share one ring, which has one direction",
             input.name, output.name
         ))
@@ -41,7 +41,7 @@ pub(super) fn open(program: &Program, name: &Name, ends: Ends<'_>) -> Result<Box
 }
 
 /// What was found is the work of no peer that keeps to the rules.
-fn broken(path: &str) -> Trouble {
-    Trouble::new(format!("ring `{path}` holds what no peer writes"))
+fn broken(path: &str) -> HostError {
+    HostError::new(format!("ring `{path}` holds what no peer writes"))
         .help("its other side must be a driver `ring:` or keep to `quaject/ring_stream.h`")
 }

@@ -3,11 +3,11 @@
 use super::super::{Device, Received};
 use super::broken;
 use super::frames::{Assembly, Frame, Wrong};
-use super::meeting::{Meeting, Role, Shared};
+use super::link::{RingLink, Role, Shared};
 use crate::binding::Ring as Name;
 use crate::drivers::bytes::Shape;
-use crate::trouble::Trouble;
-use crate::waiting::{Lifetime, Watched};
+use crate::error::HostError;
+use crate::poller::{Interest, Lifetime};
 use quaject_esp_exec::datum::Datum;
 use quaject_queue::shared::Ring;
 use quaject_queue::{Consumer, TryError};
@@ -18,7 +18,7 @@ pub(in super::super) struct Reader {
     path: String,
     channel: String,
     shape: Shape,
-    meeting: Meeting,
+    link: RingLink,
     consumer: Option<Consumer<Arc<Shared>>>,
     assembly: Assembly,
     /// Found before a sleep.
@@ -38,13 +38,13 @@ enum End {
 }
 
 impl Reader {
-    pub(in super::super) fn open(name: &Name, channel: &str, shape: Shape) -> Result<Reader, Trouble> {
-        let (meeting, ring) = Meeting::open(name, Role::Reader)?;
+    pub(in super::super) fn open(name: &Name, channel: &str, shape: Shape) -> Result<Reader, HostError> {
+        let (link, ring) = RingLink::open(name, Role::Reader)?;
         let mut reader = Reader {
             path: name.path.display().to_string(),
             channel: channel.to_string(),
             shape,
-            meeting,
+            link,
             consumer: None,
             assembly: Assembly::default(),
             next: None,
@@ -54,7 +54,7 @@ impl Reader {
         Ok(reader)
     }
 
-    fn use_ring(&mut self, ring: Option<Arc<Shared>>) -> Result<(), Trouble> {
+    fn use_ring(&mut self, ring: Option<Arc<Shared>>) -> Result<(), HostError> {
         if let Some(ring) = ring {
             self.consumer = Some(Ring::consumer(ring).map_err(|_| broken(&self.path))?);
         }
@@ -62,7 +62,7 @@ impl Reader {
     }
 
     /// The next frame in the ring. Ends: whoever writes as we read fills a message of bounded length.
-    fn frame(&mut self) -> Result<Option<Frame>, Trouble> {
+    fn frame(&mut self) -> Result<Option<Frame>, HostError> {
         let Some(consumer) = &mut self.consumer else { return Ok(None) };
         let (mut taken, bound) = (false, self.shape.wanted());
         let found = loop {
@@ -74,7 +74,7 @@ impl Reader {
                         Ok(Some(frame)) => break Ok(Some(frame)),
                         Err(Wrong::NoFrame) => break Err(broken(&self.path)),
                         Err(Wrong::TooLong(length)) => {
-                            break Err(Trouble::new(format!(
+                            break Err(HostError::new(format!(
                                 "ring `{}` holds a message of {length} bytes, and channel `{}` takes at most {bound}",
                                 self.path, self.channel
                             ))
@@ -87,25 +87,25 @@ impl Reader {
             }
         };
         if taken {
-            let meeting = &self.meeting;
-            consumer.queue().producer_bell().ring(|| meeting.ring());
+            let link = &self.link;
+            consumer.queue().producer_bell().ring(|| link.ring());
         }
         found
     }
 
     /// The next frame, or the end that the writer's end is.
-    fn next_frame(&mut self) -> Result<Option<Frame>, Trouble> {
+    fn next_frame(&mut self) -> Result<Option<Frame>, HostError> {
         if let Some(frame) = self.frame()? {
             return Ok(Some(frame));
         }
-        let ring = self.meeting.step()?;
+        let ring = self.link.step()?;
         self.use_ring(ring)?;
         // In this order: what it wrote before it went is seen now.
-        let parted = self.meeting.has_parted();
+        let parted = self.link.is_peer_gone();
         let frame = self.frame()?;
         if frame.is_none() && parted {
             if self.assembly.is_open() {
-                return Err(Trouble::new(format!(
+                return Err(HostError::new(format!(
                     "the writer of ring `{}` has gone in the middle of a message",
                     self.path
                 ))
@@ -117,10 +117,10 @@ impl Reader {
     }
 
     /// What the program gets of a frame.
-    fn message(&self, content: &[u8]) -> Result<Vec<Datum>, Trouble> {
+    fn message(&self, content: &[u8]) -> Result<Vec<Datum>, HostError> {
         let mut message = Vec::new();
         if !self.shape.holds(content) {
-            return Err(Trouble::new(format!(
+            return Err(HostError::new(format!(
                 "ring `{}` holds a message of {} bytes, and those of channel `{}` are one byte each",
                 self.path,
                 content.len(),
@@ -134,7 +134,7 @@ impl Reader {
 }
 
 impl Device for Reader {
-    fn receive(&mut self) -> Result<Received, Trouble> {
+    fn receive(&mut self) -> Result<Received, HostError> {
         if let Some(message) = self.next.take() {
             return Ok(Received::Message(message));
         }
@@ -156,14 +156,14 @@ impl Device for Reader {
         false
     }
 
-    fn send(&mut self, _message: &[Datum]) -> Result<(), Trouble> {
+    fn send(&mut self, _message: &[Datum]) -> Result<(), HostError> {
         Ok(())
     }
 
-    fn flush(&mut self) -> Result<(), Trouble> {
+    fn flush(&mut self) -> Result<(), HostError> {
         // The writer waits for its memory, whether or not the program reads now.
-        if !self.meeting.has_met() {
-            let ring = self.meeting.step()?;
+        if !self.link.is_connected() {
+            let ring = self.link.step()?;
             self.use_ring(ring)?;
         }
         Ok(())
@@ -177,7 +177,7 @@ impl Device for Reader {
         self.next.is_some() || self.end != End::Open
     }
 
-    fn arm(&mut self, reading: bool) -> Result<bool, Trouble> {
+    fn arm(&mut self, reading: bool) -> Result<bool, HostError> {
         if !reading || self.holds_input() {
             return Ok(reading);
         }
@@ -194,12 +194,12 @@ impl Device for Reader {
         Ok(self.holds_input() || may_miss)
     }
 
-    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Watched<'d>>) {
-        self.meeting.watch(reading && self.end == End::Open, watched);
+    fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Interest<'d>>) {
+        self.link.watch(reading && self.end == End::Open, watched);
     }
 
     fn lifetime(&self) -> Lifetime {
-        if self.meeting.has_met() { Lifetime::Run } else { Lifetime::Passing }
+        if self.link.is_connected() { Lifetime::Run } else { Lifetime::Passing }
     }
 
     fn losses(&self) -> Vec<(u64, &'static str)> {

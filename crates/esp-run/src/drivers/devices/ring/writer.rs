@@ -3,11 +3,11 @@
 use super::super::{Device, Received};
 use super::broken;
 use super::frames::Frame;
-use super::meeting::{Meeting, Role, Shared};
+use super::link::{RingLink, Role, Shared};
 use crate::binding::Ring as Name;
 use crate::drivers::bytes::{Outcome, Shape};
-use crate::trouble::Trouble;
-use crate::waiting::{Lifetime, Watched};
+use crate::error::HostError;
+use crate::poller::{Interest, Lifetime};
 use quaject_esp_exec::datum::Datum;
 use quaject_queue::shared::{Message as Slot, Ring};
 use quaject_queue::{Producer, Queue, TryError};
@@ -19,7 +19,7 @@ pub(in super::super) struct Writer {
     path: String,
     channel: String,
     shape: Shape,
-    meeting: Meeting,
+    link: RingLink,
     producer: Option<Producer<Arc<Shared>>>,
     /// Messages that are not in the ring yet, and how much of the first one is. Generated C sends several at once, and
     /// asks only whether one is taken.
@@ -29,13 +29,13 @@ pub(in super::super) struct Writer {
 }
 
 impl Writer {
-    pub(in super::super) fn open(name: &Name, channel: &str, shape: Shape) -> Result<Writer, Trouble> {
-        let (meeting, ring) = Meeting::open(name, Role::Writer)?;
+    pub(in super::super) fn open(name: &Name, channel: &str, shape: Shape) -> Result<Writer, HostError> {
+        let (link, ring) = RingLink::open(name, Role::Writer)?;
         let mut writer = Writer {
             path: name.path.display().to_string(),
             channel: channel.to_string(),
             shape,
-            meeting,
+            link,
             producer: None,
             held: VecDeque::new(),
             pushed: 0,
@@ -45,7 +45,7 @@ impl Writer {
         Ok(writer)
     }
 
-    fn use_ring(&mut self, ring: Option<Arc<Shared>>) -> Result<(), Trouble> {
+    fn use_ring(&mut self, ring: Option<Arc<Shared>>) -> Result<(), HostError> {
         if let Some(ring) = ring {
             self.producer = Some(Ring::producer(ring).map_err(|_| broken(&self.path))?);
         }
@@ -57,7 +57,7 @@ impl Writer {
     }
 
     /// Puts into the ring what fits. A message that fits in one insert is there whole or not at all.
-    fn push(&mut self) -> Result<(), Trouble> {
+    fn push(&mut self) -> Result<(), HostError> {
         let Some(producer) = &mut self.producer else { return Ok(()) };
         let longest = producer.queue().max_insert();
         let mut news = false;
@@ -74,16 +74,16 @@ impl Writer {
             self.pushed = 0;
         }
         if news {
-            let meeting = &self.meeting;
-            producer.queue().consumer_bell().ring(|| meeting.ring());
+            let link = &self.link;
+            producer.queue().consumer_bell().ring(|| link.ring());
         }
         Ok(())
     }
 
     /// What is sent and not in the ring when the reader has gone can never be read.
-    fn check_reader(&self) -> Result<(), Trouble> {
-        if self.meeting.has_parted() && self.is_holding() {
-            return Err(Trouble::new(format!("the reader of ring `{}` has gone", self.path))
+    fn check_reader(&self) -> Result<(), HostError> {
+        if self.link.is_peer_gone() && self.is_holding() {
+            return Err(HostError::new(format!("the reader of ring `{}` has gone", self.path))
                 .help("what it has not read is lost; start both again"));
         }
         Ok(())
@@ -91,7 +91,7 @@ impl Writer {
 }
 
 impl Device for Writer {
-    fn receive(&mut self) -> Result<Received, Trouble> {
+    fn receive(&mut self) -> Result<Received, HostError> {
         Ok(Received::Nothing)
     }
 
@@ -99,7 +99,7 @@ impl Device for Writer {
         !self.is_holding()
     }
 
-    fn send(&mut self, message: &[Datum]) -> Result<(), Trouble> {
+    fn send(&mut self, message: &[Datum]) -> Result<(), HostError> {
         let mut content = Vec::new();
         let outcome = if self.ended { Outcome::NotBytes } else { self.shape.write(message, &mut content) };
         let frame = match outcome {
@@ -110,7 +110,7 @@ impl Device for Writer {
             }
             Outcome::NotBytes => {
                 let cause = if self.ended { "comes after the end of its bytes" } else { "is not a byte" };
-                return Err(Trouble::new(format!("a message on channel `{}` {cause}", self.channel))
+                return Err(HostError::new(format!("a message on channel `{}` {cause}", self.channel))
                     .help("the `ring` driver writes bytes, then once -1 or `eos`, as it reads them"));
             }
         };
@@ -119,10 +119,10 @@ impl Device for Writer {
         self.flush()
     }
 
-    fn flush(&mut self) -> Result<(), Trouble> {
-        let ring = self.meeting.step()?;
+    fn flush(&mut self) -> Result<(), HostError> {
+        let ring = self.link.step()?;
         self.use_ring(ring)?;
-        if !self.meeting.has_parted() {
+        if !self.link.is_peer_gone() {
             self.push()?;
         }
         self.check_reader()
@@ -130,14 +130,14 @@ impl Device for Writer {
 
     fn holds_output(&self) -> bool {
         // The reader that comes late finds out that there was nothing from us only, and who waits at the name is us.
-        (self.is_holding() || !self.meeting.has_met()) && !self.meeting.has_parted()
+        (self.is_holding() || !self.link.is_connected()) && !self.link.is_peer_gone()
     }
 
     fn holds_input(&self) -> bool {
         false
     }
 
-    fn arm(&mut self, _reading: bool) -> Result<bool, Trouble> {
+    fn arm(&mut self, _reading: bool) -> Result<bool, HostError> {
         if !self.is_holding() {
             return Ok(false);
         }
@@ -148,12 +148,12 @@ impl Device for Writer {
         Ok(!self.is_holding())
     }
 
-    fn watch<'d>(&'d self, _reading: bool, watched: &mut Vec<Watched<'d>>) {
-        self.meeting.watch(self.is_holding(), watched);
+    fn watch<'d>(&'d self, _reading: bool, watched: &mut Vec<Interest<'d>>) {
+        self.link.watch(self.is_holding(), watched);
     }
 
     fn lifetime(&self) -> Lifetime {
-        if self.meeting.has_met() { Lifetime::Run } else { Lifetime::Passing }
+        if self.link.is_connected() { Lifetime::Run } else { Lifetime::Passing }
     }
 
     fn losses(&self) -> Vec<(u64, &'static str)> {

@@ -24,7 +24,7 @@ const SHORT_IN_A_ROW: u32 = 4;
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// A descriptor and what to wait for.
-pub(crate) type Watched<'d> = (BorrowedFd<'d>, PollFlags);
+pub(crate) type Interest<'d> = (BorrowedFd<'d>, PollFlags);
 
 /// Whether the descriptors of a list may be closed before the run ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(crate) enum Lifetime {
 
 /// The way to wait, and what is known of earlier waits.
 #[derive(Default)]
-pub(crate) struct Waiter {
+pub(crate) struct Poller {
     /// What was asked for last, and how often in a row.
     last: Vec<(RawFd, PollFlags)>,
     times: u32,
@@ -73,12 +73,12 @@ impl Expectation {
     }
 }
 
-impl Waiter {
+impl Poller {
     /// Waits until something happens or the time is over. Tells how much has happened, and writes down for each of the
     /// descriptors whether it was there.
     pub(crate) fn wait(
         &mut self,
-        watched: &[Watched<'_>],
+        watched: &[Interest<'_>],
         lifetime: Lifetime,
         timeout: Option<&Timespec>,
         happened: &mut Vec<bool>,
@@ -108,10 +108,10 @@ impl Waiter {
         ended
     }
 
-    /// Waits as [`Waiter::wait`] does, asleep.
+    /// Waits as [`Poller::wait`] does, asleep.
     fn look(
         &self,
-        watched: &[Watched<'_>],
+        watched: &[Interest<'_>],
         timeout: Option<&Timespec>,
         happened: &mut Vec<bool>,
     ) -> Result<usize, Errno> {
@@ -126,7 +126,7 @@ impl Waiter {
         count
     }
 
-    fn remember(&mut self, watched: &[Watched<'_>]) {
+    fn remember(&mut self, watched: &[Interest<'_>]) {
         let same = self.last.len() == watched.len()
             && self.last.iter().zip(watched).all(|(last, (fd, flags))| *last == (fd.as_raw_fd(), *flags));
         if !same {
@@ -148,7 +148,7 @@ impl Waiter {
 }
 
 /// A set of these descriptors; an error if one is in the list twice, or is a file that never waits.
-fn make(watched: &[Watched<'_>]) -> Result<OwnedFd, Errno> {
+fn make(watched: &[Interest<'_>]) -> Result<OwnedFd, Errno> {
     let set = epoll::create(CreateFlags::CLOEXEC)?;
     for (place, (descriptor, flags)) in watched.iter().enumerate() {
         let mut wanted = EventFlags::empty();
@@ -161,7 +161,7 @@ fn make(watched: &[Watched<'_>]) -> Result<OwnedFd, Errno> {
 
 fn in_set(
     set: &OwnedFd,
-    watched: &[Watched<'_>],
+    watched: &[Interest<'_>],
     timeout: Option<&Timespec>,
     happened: &mut Vec<bool>,
 ) -> Result<usize, Errno> {
@@ -177,7 +177,7 @@ fn in_set(
 
 #[cfg(test)]
 mod tests {
-    use super::{HABIT, Lifetime, MOMENT, NOW, SHORT_IN_A_ROW, Waiter};
+    use super::{HABIT, Lifetime, MOMENT, NOW, Poller, SHORT_IN_A_ROW};
     use rustix::event::{PollFlags, Timespec};
     use std::os::fd::AsFd;
     use std::os::unix::net::UnixDatagram;
@@ -186,7 +186,7 @@ mod tests {
     fn a_set_tells_what_a_list_tells() {
         let pairs: Vec<_> = (0..5).map(|_| UnixDatagram::pair().expect("sockets are there")).collect();
         let list: Vec<_> = pairs.iter().map(|(here, _)| (here.as_fd(), PollFlags::IN)).collect();
-        let (mut by_set, mut by_list) = (Waiter::default(), Waiter::default());
+        let (mut by_set, mut by_list) = (Poller::default(), Poller::default());
         let (mut one, mut other) = (Vec::new(), Vec::new());
         for round in 0..4 * HABIT as usize {
             for (number, (here, there)) in pairs.iter().enumerate() {
@@ -214,12 +214,12 @@ mod tests {
     fn a_wait_ends_in_time() {
         let (here, _there) = UnixDatagram::pair().expect("sockets are there");
         let list = [(here.as_fd(), PollFlags::IN)];
-        let mut waiter = Waiter::default();
+        let mut poller = Poller::default();
         // Not a whole number of milliseconds.
         let short = Timespec { tv_sec: 0, tv_nsec: 1_500_000 };
         for _ in 0..2 * HABIT {
             let started = std::time::Instant::now();
-            assert_eq!(waiter.wait(&list, Lifetime::Run, Some(&short), &mut Vec::new()), Ok(0));
+            assert_eq!(poller.wait(&list, Lifetime::Run, Some(&short), &mut Vec::new()), Ok(0));
             assert!(started.elapsed() >= std::time::Duration::from_nanos(1_500_000));
         }
     }
@@ -228,50 +228,50 @@ mod tests {
     fn short_waits_are_expected_to_go_on_until_a_long_one() {
         let (here, there) = UnixDatagram::pair().expect("sockets are there");
         let list = [(here.as_fd(), PollFlags::IN)];
-        let mut waiter = Waiter::default();
-        waiter.expectation.company = true;
-        let wait = |waiter: &mut Waiter, timeout: Option<Timespec>| {
-            waiter.wait(&list, Lifetime::Run, timeout.as_ref(), &mut Vec::new()).expect("a socket can be waited for")
+        let mut poller = Poller::default();
+        poller.expectation.company = true;
+        let wait = |poller: &mut Poller, timeout: Option<Timespec>| {
+            poller.wait(&list, Lifetime::Run, timeout.as_ref(), &mut Vec::new()).expect("a socket can be waited for")
         };
         there.send(&[0]).expect("there is room");
         let mut short = 0;
         // On a busy machine now and then one takes long.
         while short < SHORT_IN_A_ROW {
-            assert!(!waiter.expectation.is_short());
-            assert_eq!(wait(&mut waiter, None), 1);
-            short = waiter.expectation.short;
+            assert!(!poller.expectation.is_short());
+            assert_eq!(wait(&mut poller, None), 1);
+            short = poller.expectation.short;
         }
-        assert!(waiter.expectation.is_short());
+        assert!(poller.expectation.is_short());
         here.recv(&mut [0]).expect("it has come");
 
         // A look does not take longer than the wait may, and a wait no longer than that either.
         for timeout_ns in [0, 1, 5_000, 5 * MOMENT.as_nanos() as i64] {
-            waiter.expectation.short = SHORT_IN_A_ROW;
+            poller.expectation.short = SHORT_IN_A_ROW;
             let timeout = Timespec { tv_sec: 0, tv_nsec: timeout_ns };
             let started = std::time::Instant::now();
-            assert_eq!(wait(&mut waiter, Some(timeout)), 0);
+            assert_eq!(wait(&mut poller, Some(timeout)), 0);
             assert!(started.elapsed().as_nanos() as i64 >= timeout_ns);
-            assert!(!waiter.expectation.is_short(), "{timeout_ns} ns in vain");
+            assert!(!poller.expectation.is_short(), "{timeout_ns} ns in vain");
         }
 
         // What comes during the look is found, and so is what comes during the sleep behind it.
         for delay in [MOMENT / 5, 40 * MOMENT] {
-            waiter.expectation.short = SHORT_IN_A_ROW;
+            poller.expectation.short = SHORT_IN_A_ROW;
             let started = std::time::Instant::now();
             std::thread::scope(|scope| {
                 scope.spawn(|| {
                     std::thread::sleep(delay);
                     there.send(&[0]).expect("there is room");
                 });
-                assert_eq!(wait(&mut waiter, None), 1);
+                assert_eq!(wait(&mut poller, None), 1);
             });
             here.recv(&mut [0]).expect("it has come");
             assert!(started.elapsed() >= delay);
         }
-        assert!(!waiter.expectation.is_short(), "the last one was long");
+        assert!(!poller.expectation.is_short(), "the last one was long");
 
         // Alone on a processor nobody else runs while we look.
-        waiter.expectation = super::Expectation { short: SHORT_IN_A_ROW, company: false };
-        assert!(!waiter.expectation.is_short());
+        poller.expectation = super::Expectation { short: SHORT_IN_A_ROW, company: false };
+        assert!(!poller.expectation.is_short());
     }
 }

@@ -13,20 +13,20 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 const LINK: u32 = libc::RTMGRP_LINK as u32;
 
 /// An interface whose end is waited for.
-pub(super) struct Presence {
+pub(super) struct LinkMonitor {
     changes: OwnedFd,
     index: u32,
 }
 
-impl Presence {
+impl LinkMonitor {
     /// Finds an interface by its name, and listens to what becomes of it.
-    pub(super) fn of(interface: &str) -> Result<Presence, Error> {
+    pub(super) fn of(interface: &str) -> Result<LinkMonitor, Error> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let changes = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
         // First: what happens after it is found is not missed.
         bind(&changes, &SocketAddrNetlink::new(0, LINK))?;
         let index = name_to_index(&changes, interface)?;
-        Ok(Presence { changes, index })
+        Ok(LinkMonitor { changes, index })
     }
 
     /// The number of the interface.
@@ -35,7 +35,7 @@ impl Presence {
     }
 
     /// Whether it is gone; also if it has another network now. Takes the messages that have come.
-    pub(super) fn is_over(&self) -> bool {
+    pub(super) fn is_removed(&self) -> bool {
         // What is said does not matter, nor that there was no room to say it: the question is asked afresh.
         let mut room = [0_u8; 64];
         while matches!(
@@ -46,7 +46,7 @@ impl Presence {
     }
 }
 
-impl AsFd for Presence {
+impl AsFd for LinkMonitor {
     /// Ready when an interface has changed, whichever.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.changes.as_fd()

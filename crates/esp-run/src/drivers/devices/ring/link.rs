@@ -17,8 +17,8 @@
 //! process has left, takes its place. Nothing here waits but for that lock, and not for long.
 
 use crate::binding::Ring as Name;
-use crate::trouble::{Trouble, reason};
-use crate::waiting::Watched;
+use crate::error::{HostError, reason};
+use crate::poller::Interest;
 use quaject_queue::shared::{Ring, bytes_needed};
 use quaject_queue::{Mapping, Single};
 use rustix::event::PollFlags;
@@ -68,7 +68,7 @@ pub(super) enum Role {
 }
 
 /// A stream on its way from a name to a peer.
-pub(super) struct Meeting {
+pub(super) struct RingLink {
     name: Name,
     role: Role,
     state: State,
@@ -121,19 +121,19 @@ impl Greeting {
     }
 }
 
-impl Meeting {
+impl RingLink {
     /// Goes to the name: listens there if we are the first, else says who we are. The ring, if we have made it.
-    pub(super) fn open(name: &Name, role: Role) -> Result<(Meeting, Option<Arc<Shared>>), Trouble> {
+    pub(super) fn open(name: &Name, role: Role) -> Result<(RingLink, Option<Arc<Shared>>), HostError> {
         let state = arrive(name, role)?;
         let ring = match &state {
             State::Waiting { ring, .. } => Some(Arc::clone(ring)),
             State::Asking { .. } | State::Met { .. } | State::Parted => None,
         };
-        Ok((Meeting { name: name.clone(), role, state, losses: 0 }, ring))
+        Ok((RingLink { name: name.clone(), role, state, losses: 0 }, ring))
     }
 
     /// Whether both sides have been there.
-    pub(super) fn has_met(&self) -> bool {
+    pub(super) fn is_connected(&self) -> bool {
         match &self.state {
             State::Waiting { .. } | State::Asking { .. } => false,
             State::Met { .. } | State::Parted => true,
@@ -141,7 +141,7 @@ impl Meeting {
     }
 
     /// Whether the other side has gone.
-    pub(super) fn has_parted(&self) -> bool {
+    pub(super) fn is_peer_gone(&self) -> bool {
         match &self.state {
             State::Waiting { .. } | State::Asking { .. } | State::Met { .. } => false,
             State::Parted => true,
@@ -150,7 +150,7 @@ impl Meeting {
 
     /// Does what can be done without waiting: lets the other side in, takes the memory it hands over, takes its bells,
     /// sees it go. The ring, when it has one that was not there before.
-    pub(super) fn step(&mut self) -> Result<Option<Arc<Shared>>, Trouble> {
+    pub(super) fn step(&mut self) -> Result<Option<Arc<Shared>>, HostError> {
         match &mut self.state {
             State::Waiting { door, callers, ring } => {
                 while callers.len() < CALLERS {
@@ -191,7 +191,7 @@ impl Meeting {
                     if self.losses > LOSSES {
                         return Err(self.no_ring());
                     }
-                    let (next, ring) = Meeting::open(&self.name, self.role)?;
+                    let (next, ring) = RingLink::open(&self.name, self.role)?;
                     self.state = next.state;
                     Ok(ring)
                 }
@@ -208,14 +208,14 @@ impl Meeting {
     }
 
     /// The ring that the other side has made, if it is one.
-    fn take(&self, greeting: &Greeting, memory: Option<OwnedFd>) -> Result<Arc<Shared>, Trouble> {
+    fn take(&self, greeting: &Greeting, memory: Option<OwnedFd>) -> Result<Arc<Shared>, HostError> {
         let path = self.name.path.display();
         if greeting.role == self.role as u32 {
             let who = match self.role {
                 Role::Reader => "reader",
                 Role::Writer => "writer",
             };
-            return Err(Trouble::new(format!("ring `{path}` has a {who} already"))
+            return Err(HostError::new(format!("ring `{path}` has a {who} already"))
                 .help("a ring is from one writer to one reader; choose another name for another pair"));
         }
         let memory = memory.filter(|_| greeting.slots_log2 <= Name::SLOTS_LOG2_MAX).ok_or_else(|| self.no_ring())?;
@@ -223,12 +223,12 @@ impl Meeting {
         Shared::attach(memory, greeting.slots_log2, OWNER).map(Arc::new).map_err(|_| self.no_ring())
     }
 
-    fn no_ring(&self) -> Trouble {
+    fn no_ring(&self) -> HostError {
         no_ring(&self.name.path)
     }
 
-    fn failed(&self, doing: &str, error: Error) -> Trouble {
-        Trouble::file(doing, self.name.path.display(), &error)
+    fn failed(&self, doing: &str, error: Error) -> HostError {
+        HostError::file(doing, self.name.path.display(), &error)
     }
 
     /// Wakes the other side.
@@ -240,7 +240,7 @@ impl Meeting {
     }
 
     /// What tells of the other side; once both have met, only if somebody waits for it.
-    pub(super) fn watch<'d>(&'d self, waits: bool, watched: &mut Vec<Watched<'d>>) {
+    pub(super) fn watch<'d>(&'d self, waits: bool, watched: &mut Vec<Interest<'d>>) {
         match &self.state {
             State::Waiting { door, callers, .. } => {
                 if callers.len() < CALLERS {
@@ -255,18 +255,18 @@ impl Meeting {
     }
 }
 
-fn no_ring(path: &Path) -> Trouble {
-    Trouble::new(format!("`{}` is no ring", path.display())).help(
+fn no_ring(path: &Path) -> HostError {
+    HostError::new(format!("`{}` is no ring", path.display())).help(
         "a ring has a name of its own, which is there until both sides have come; remove what has it, or choose another",
     )
 }
 
 /// A socket at the name, of whichever side comes first.
-fn arrive(name: &Name, role: Role) -> Result<State, Trouble> {
+fn arrive(name: &Name, role: Role) -> Result<State, HostError> {
     let path = &name.path;
-    let failed = |error: Errno| Trouble::file("meet at", path.display(), &error.into());
+    let failed = |error: Errno| HostError::file("meet at", path.display(), &error.into());
     let address = SocketAddrUnix::new(path.as_path()).map_err(|_| {
-        Trouble::new(format!("cannot meet at `{}`: the name is too long", path.display()))
+        HostError::new(format!("cannot meet at `{}`: the name is too long", path.display()))
             .help("names of sockets have at most 107 bytes; a relative one is shorter")
     })?;
     let _lock = lock(path)?;
@@ -282,19 +282,19 @@ fn arrive(name: &Name, role: Role) -> Result<State, Trouble> {
         Err(Errno::NOENT) => {}
         Err(Errno::CONNREFUSED) => match std::fs::symlink_metadata(path) {
             Ok(found) if found.file_type().is_socket() => {
-                std::fs::remove_file(path).map_err(|error| Trouble::file("remove", path.display(), &error))?;
+                std::fs::remove_file(path).map_err(|error| HostError::file("remove", path.display(), &error))?;
             }
             Ok(_) | Err(_) => return Err(no_ring(path)),
         },
         Err(Errno::PROTOTYPE) => return Err(no_ring(path)),
         Err(Errno::AGAIN) => {
-            return Err(Trouble::new(format!("too many others wait at ring `{}`", path.display()))
+            return Err(HostError::new(format!("too many others wait at ring `{}`", path.display()))
                 .help("a ring is from one writer to one reader; choose another name for another pair"));
         }
         Err(error) => return Err(failed(error)),
     }
     let memory = Mapping::new(bytes_needed(name.slots_log2));
-    let memory = memory.map_err(|error| Trouble::new(format!("cannot make a ring: {}", reason(&error))))?;
+    let memory = memory.map_err(|error| HostError::new(format!("cannot make a ring: {}", reason(&error))))?;
     let ring = Shared::create(memory, name.slots_log2, OWNER).expect("the memory was made for it");
     bind(&socket, &address).map_err(failed)?;
     let door = Door { socket, path: path.clone() };
@@ -303,12 +303,12 @@ fn arrive(name: &Name, role: Role) -> Result<State, Trouble> {
 }
 
 /// The lock of the folder that holds the name; it ends with the value.
-fn lock(path: &Path) -> Result<File, Trouble> {
+fn lock(path: &Path) -> Result<File, HostError> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         Some(_) | None => Path::new("."),
     };
-    let failed = |error: Error| Trouble::file("meet at", path.display(), &error);
+    let failed = |error: Error| HostError::file("meet at", path.display(), &error);
     let file = File::open(folder).map_err(failed)?;
     for _ in 0..TRIES {
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -317,7 +317,7 @@ fn lock(path: &Path) -> Result<File, Trouble> {
             Err(error) => return Err(failed(error.into())),
         }
     }
-    Err(Trouble::new(format!("cannot meet at `{}`: somebody else has locked its folder", path.display()))
+    Err(HostError::new(format!("cannot meet at `{}`: somebody else has locked its folder", path.display()))
         .help("choose a name in another folder"))
 }
 

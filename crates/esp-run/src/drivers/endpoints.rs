@@ -1,9 +1,9 @@
 //! Opens what channels read and write: files, and what has two directions at once: commands, serial lines, terminals of
 //! one's own. Those are opened once, for the channels of both directions.
 
-use crate::binding::{Driver, Place};
-use crate::files::are_one;
-use crate::trouble::Trouble;
+use crate::binding::{Driver, StreamEndpoint};
+use crate::error::HostError;
+use crate::files::is_same_file;
 use quaject_esp_ir::ir::{Boundary, Program};
 use rustix::fs::OFlags;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -20,42 +20,45 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long a command to whom nobody listens may take to end by itself.
-const MERCY: Duration = Duration::from_millis(100);
+const CHILD_GRACE: Duration = Duration::from_millis(100);
 
-/// Which directions of a place channels use.
+/// Which directions of a endpoint channels use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Use {
+pub(crate) struct Directions {
     pub(crate) reads: bool,
     pub(crate) writes: bool,
 }
 
 /// Refuses to write a file that is read, or that the program was read from: a file that is written is emptied at once.
-pub(crate) fn keep_apart(program: &Program, drivers: &[Option<Driver>]) -> Result<(), Trouble> {
-    let file = |driver: &Option<Driver>| match driver.as_ref().and_then(Driver::place) {
-        Some(Place::Path(path)) => Some(path.clone()),
-        Some(Place::Standard | Place::Command(_) | Place::Serial(..) | Place::Pty(_)) | None => None,
+pub(crate) fn reject_aliased_files(program: &Program, drivers: &[Option<Driver>]) -> Result<(), HostError> {
+    let file = |driver: &Option<Driver>| match driver.as_ref().and_then(Driver::endpoint) {
+        Some(StreamEndpoint::Path(path)) => Some(path.clone()),
+        Some(
+            StreamEndpoint::Standard | StreamEndpoint::Command(_) | StreamEndpoint::Serial(..) | StreamEndpoint::Pty(_),
+        )
+        | None => None,
     };
     let at = |boundary| {
         let channels = program.channels.iter().zip(drivers).filter(move |(channel, _)| channel.boundary == boundary);
         channels.filter_map(|(channel, driver)| Some((&channel.name, file(driver)?)))
     };
     for (written, output) in at(Boundary::ToEnvironment) {
-        let reader = at(Boundary::FromEnvironment).find(|(_, input)| are_one(&output, input));
+        let reader = at(Boundary::FromEnvironment).find(|(_, input)| is_same_file(&output, input));
         let cause = if let Some((read, _)) = reader {
             format!("channel `{written}` would overwrite `{}`, which channel `{read}` reads", output.display())
-        } else if program.files.iter().any(|source| are_one(&output, Path::new(source))) {
+        } else if program.files.iter().any(|source| is_same_file(&output, Path::new(source))) {
             format!("channel `{written}` would overwrite `{}`, which is the program", output.display())
         } else {
             continue;
         };
-        return Err(Trouble::usage(cause).help(format!("bind it to another file with `--bind {written}=DRIVER`")));
+        return Err(HostError::usage(cause).help(format!("bind it to another file with `--bind {written}=DRIVER`")));
     }
     Ok(())
 }
 
 /// Everything that was opened for a program and must be put away behind it.
 #[derive(Default)]
-pub(crate) struct Places {
+pub(crate) struct OpenEndpoints {
     opened: Vec<Opened>,
     commands: Vec<Started>,
     /// Names made for terminals.
@@ -68,55 +71,63 @@ pub(crate) struct Places {
 struct Started {
     command: String,
     child: Child,
-    used: Use,
+    directions: Directions,
 }
 
 struct Opened {
-    place: Place,
+    endpoint: StreamEndpoint,
     read: Option<File>,
     write: Option<File>,
 }
 
-impl Places {
-    /// The way to read a place, and what messages call it.
-    pub(crate) fn reader(&mut self, place: &Place, used: Use) -> Result<(File, String), Trouble> {
-        let name = name_of(place, "standard input");
-        let failed = |error: io::Error| Trouble::file("read", &name, &error);
-        let file = match place {
-            Place::Standard => io::stdin().as_fd().try_clone_to_owned().map(File::from),
-            Place::Path(path) => File::open(path),
-            Place::Command(_) | Place::Serial(..) | Place::Pty(_) => {
-                self.once(place, used).and_then(|opened| opened.read.take().ok_or_else(taken))
+impl OpenEndpoints {
+    /// The way to read a endpoint, and what messages call it.
+    pub(crate) fn reader(
+        &mut self,
+        endpoint: &StreamEndpoint,
+        directions: Directions,
+    ) -> Result<(File, String), HostError> {
+        let name = name_of(endpoint, "standard input");
+        let failed = |error: io::Error| HostError::file("read", &name, &error);
+        let file = match endpoint {
+            StreamEndpoint::Standard => io::stdin().as_fd().try_clone_to_owned().map(File::from),
+            StreamEndpoint::Path(path) => File::open(path),
+            StreamEndpoint::Command(_) | StreamEndpoint::Serial(..) | StreamEndpoint::Pty(_) => {
+                self.open_once(endpoint, directions).and_then(|opened| opened.read.take().ok_or_else(taken))
             }
         };
         Ok((file.map_err(failed)?, name))
     }
 
-    /// The way to write a place; a file is made anew.
-    pub(crate) fn writer(&mut self, place: &Place, used: Use) -> Result<(File, String), Trouble> {
-        let name = name_of(place, "standard output");
-        let failed = |error: io::Error| Trouble::file("write", &name, &error);
-        let file = match place {
-            Place::Standard => io::stdout().as_fd().try_clone_to_owned().map(File::from),
-            Place::Path(path) => File::create(path),
-            Place::Command(_) | Place::Serial(..) | Place::Pty(_) => {
-                self.once(place, used).and_then(|opened| opened.write.take().ok_or_else(taken))
+    /// The way to write a endpoint; a file is made anew.
+    pub(crate) fn writer(
+        &mut self,
+        endpoint: &StreamEndpoint,
+        directions: Directions,
+    ) -> Result<(File, String), HostError> {
+        let name = name_of(endpoint, "standard output");
+        let failed = |error: io::Error| HostError::file("write", &name, &error);
+        let file = match endpoint {
+            StreamEndpoint::Standard => io::stdout().as_fd().try_clone_to_owned().map(File::from),
+            StreamEndpoint::Path(path) => File::create(path),
+            StreamEndpoint::Command(_) | StreamEndpoint::Serial(..) | StreamEndpoint::Pty(_) => {
+                self.open_once(endpoint, directions).and_then(|opened| opened.write.take().ok_or_else(taken))
             }
         };
         Ok((file.map_err(failed)?, name))
     }
 
-    fn once(&mut self, place: &Place, used: Use) -> io::Result<&mut Opened> {
-        let at = match self.opened.iter().position(|opened| opened.place == *place) {
+    fn open_once(&mut self, endpoint: &StreamEndpoint, directions: Directions) -> io::Result<&mut Opened> {
+        let at = match self.opened.iter().position(|opened| opened.endpoint == *endpoint) {
             Some(at) => at,
             None => {
-                let (read, write) = match place {
-                    Place::Command(command) => self.start(command, used)?,
-                    Place::Serial(path, speed) => both(serial(path, *speed)?)?,
-                    Place::Pty(name) => both(self.terminal(name)?)?,
-                    Place::Standard | Place::Path(_) => (None, None),
+                let (read, write) = match endpoint {
+                    StreamEndpoint::Command(command) => self.start(command, directions)?,
+                    StreamEndpoint::Serial(path, speed) => both(serial(path, *speed)?)?,
+                    StreamEndpoint::Pty(name) => both(self.terminal(name)?)?,
+                    StreamEndpoint::Standard | StreamEndpoint::Path(_) => (None, None),
                 };
-                self.opened.push(Opened { place: place.clone(), read, write });
+                self.opened.push(Opened { endpoint: endpoint.clone(), read, write });
                 self.opened.len() - 1
             }
         };
@@ -124,17 +135,17 @@ impl Places {
     }
 
     /// Starts a command. What no channel reads of it goes where the program's own output goes.
-    fn start(&mut self, command: &str, used: Use) -> io::Result<(Option<File>, Option<File>)> {
+    fn start(&mut self, command: &str, directions: Directions) -> io::Result<(Option<File>, Option<File>)> {
         let mut child = Command::new("sh")
             .args(["-c", command])
-            .stdin(if used.writes { Stdio::piped() } else { Stdio::null() })
-            .stdout(if used.reads { Stdio::piped() } else { Stdio::inherit() })
+            .stdin(if directions.writes { Stdio::piped() } else { Stdio::null() })
+            .stdout(if directions.reads { Stdio::piped() } else { Stdio::inherit() })
             // A group of its own, so that whoever the shell starts can be ended with it.
             .process_group(0)
             .spawn()?;
         let read = child.stdout.take().map(|pipe| File::from(OwnedFd::from(pipe)));
         let write = child.stdin.take().map(|pipe| File::from(OwnedFd::from(pipe)));
-        self.commands.push(Started { command: command.to_string(), child, used });
+        self.commands.push(Started { command: command.to_string(), child, directions });
         for file in read.iter().chain(&write) {
             unblock(file)?;
         }
@@ -158,15 +169,15 @@ impl Places {
         Ok(control)
     }
 
-    /// Ends what still runs, after its pipes have been closed: `patiently` waits for commands that the program wrote to,
+    /// Ends what still runs, after its pipes have been closed: `graceful` waits for commands that the program wrote to,
     /// which see the end of their input. One that was only read has nobody left to write to.
     /// Tells of those that failed.
-    pub(crate) fn put_away(&mut self, patiently: bool) -> Vec<String> {
+    pub(crate) fn close(&mut self, graceful: bool) -> Vec<String> {
         self.opened.clear();
         let mut notes = Vec::new();
-        for Started { command, mut child, used } in self.commands.drain(..) {
-            match wait(&mut child, patiently && used.writes) {
-                Ok(Some(status)) if patiently && !status.success() => {
+        for Started { command, mut child, directions } in self.commands.drain(..) {
+            match wait(&mut child, graceful && directions.writes) {
+                Ok(Some(status)) if graceful && !status.success() => {
                     notes.push(format!("command `{command}` ended with {status}"));
                 }
                 Ok(_) => {}
@@ -177,7 +188,7 @@ impl Places {
     }
 }
 
-impl Drop for Places {
+impl Drop for OpenEndpoints {
     fn drop(&mut self) {
         for link in &self.links {
             // Somebody else may have removed it.
@@ -187,12 +198,12 @@ impl Drop for Places {
 }
 
 /// How a command ends, if it does by itself. One that has closed its pipe, and ends next, is given the time to do so.
-fn wait(child: &mut Child, patiently: bool) -> io::Result<Option<ExitStatus>> {
-    if patiently {
+fn wait(child: &mut Child, graceful: bool) -> io::Result<Option<ExitStatus>> {
+    if graceful {
         return child.wait().map(Some);
     }
     let started = Instant::now();
-    while started.elapsed() < MERCY {
+    while started.elapsed() < CHILD_GRACE {
         let ended = child.try_wait()?;
         if ended.is_some() {
             return Ok(ended);
@@ -208,11 +219,13 @@ fn taken() -> io::Error {
     io::Error::other("two channels would share it")
 }
 
-fn name_of(place: &Place, standard: &str) -> String {
-    match place {
-        Place::Standard => standard.to_string(),
-        Place::Path(path) | Place::Serial(path, _) | Place::Pty(path) => path.display().to_string(),
-        Place::Command(command) => command.clone(),
+fn name_of(endpoint: &StreamEndpoint, standard: &str) -> String {
+    match endpoint {
+        StreamEndpoint::Standard => standard.to_string(),
+        StreamEndpoint::Path(path) | StreamEndpoint::Serial(path, _) | StreamEndpoint::Pty(path) => {
+            path.display().to_string()
+        }
+        StreamEndpoint::Command(command) => command.clone(),
     }
 }
 

@@ -1,21 +1,21 @@
-//! Faults of a medium, made on purpose: messages of a channel are lost, doubled, delayed, overtaken or damaged, the same
+//! FaultPlan of a medium, made on purpose: messages of a channel are lost, doubled, delayed, overtaken or damaged, the same
 //! ones in every run with the same seed. Stands between a driver and the program and knows neither.
 
-use crate::trouble::Trouble;
+use crate::error::HostError;
 use quaject_esp_exec::datum::Datum;
 use std::collections::BTreeMap;
 
 /// Which messages suffer what.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Faults {
+pub struct FaultPlan {
     /// A driver, whose channels all suffer, or a channel.
     pub(crate) selector: String,
-    plan: Plan,
+    rates: Rates,
 }
 
 #[derive(Clone, PartialEq, Debug, Default)]
-struct Plan {
-    /// Probabilities, in parts of `SURE`.
+struct Rates {
+    /// Probabilities, in parts of `CERTAIN`.
     loss: u64,
     dup: u64,
     reorder: u64,
@@ -28,32 +28,32 @@ struct Plan {
 }
 
 /// The probability 1.
-const SURE: u64 = 1 << 32;
+const CERTAIN: u64 = 1 << 32;
 /// How long a message that others shall overtake is held back.
-const OVERTAKEN_NS: i64 = 10_000_000;
+const REORDER_DELAY_NS: i64 = 10_000_000;
 /// Messages held at once.
-pub(crate) const HELD: usize = 1024;
+pub(crate) const MAX_DELAYED: usize = 1024;
 
 const FORM: &str = "write a driver or a channel and what its messages suffer: \
                     `udp:loss=5%,dup=1%,reorder=2%,flip=1%,delay=1ms..20ms,cut=1s/10s,seed=7`";
 
-impl std::str::FromStr for Faults {
-    type Err = Trouble;
+impl std::str::FromStr for FaultPlan {
+    type Err = HostError;
 
-    fn from_str(text: &str) -> Result<Faults, Trouble> {
-        let wrong = |cause: String| Trouble::usage(cause).help(FORM);
+    fn from_str(text: &str) -> Result<FaultPlan, HostError> {
+        let wrong = |cause: String| HostError::usage(cause).help(FORM);
         let (selector, settings) =
             text.split_once(':').ok_or_else(|| wrong(format!("`{text}` does not say what messages suffer")))?;
-        let mut plan = Plan::default();
+        let mut rates = Rates::default();
         for setting in settings.split(',') {
-            let parsed = setting.split_once('=').and_then(|(name, value)| plan.set(name, value));
+            let parsed = setting.split_once('=').and_then(|(name, value)| rates.set(name, value));
             parsed.ok_or_else(|| wrong(format!("`{setting}` is no fault")))?;
         }
-        Ok(Faults { selector: selector.to_string(), plan })
+        Ok(FaultPlan { selector: selector.to_string(), rates })
     }
 }
 
-impl Plan {
+impl Rates {
     fn set(&mut self, name: &str, value: &str) -> Option<()> {
         match name {
             "loss" => self.loss = share(value)?,
@@ -80,10 +80,10 @@ impl Plan {
     }
 }
 
-/// `5%` or `0.5%`, in parts of `SURE`.
+/// `5%` or `0.5%`, in parts of `CERTAIN`.
 fn share(text: &str) -> Option<u64> {
     let percent: f64 = text.strip_suffix('%')?.parse().ok()?;
-    (0.0..=100.0).contains(&percent).then(|| (percent / 100.0 * SURE as f64) as u64)
+    (0.0..=100.0).contains(&percent).then(|| (percent / 100.0 * CERTAIN as f64) as u64)
 }
 
 /// `10ms`, in nanoseconds.
@@ -101,8 +101,8 @@ pub(crate) fn time_ns(text: &str) -> Option<i64> {
 }
 
 /// The faulty medium of one channel; or, for who simulates a network around programs, of one direction of a link.
-pub struct Medium {
-    plan: Plan,
+pub struct FaultInjector {
+    rates: Rates,
     random: u64,
     /// By the time they arrive, and among equals by their order.
     held: BTreeMap<(i64, u64), Vec<Datum>>,
@@ -111,12 +111,12 @@ pub struct Medium {
     pub(crate) offered: Option<Vec<Datum>>,
     /// Whether no more come from beyond it.
     pub(crate) closed: bool,
-    suffered: Suffered,
+    counts: FaultCounts,
 }
 
-/// What messages have suffered in a [`Medium`].
+/// What messages have suffered in a [`FaultInjector`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Suffered {
+pub struct FaultCounts {
     /// Those that never arrive, also because of a cut.
     pub lost: u64,
     /// Those that arrive twice.
@@ -127,20 +127,20 @@ pub struct Suffered {
     pub damaged: u64,
 }
 
-impl Medium {
+impl FaultInjector {
     /// The medium of a channel: those of different channels fail at different times. What the faults are for does not matter.
-    pub fn new(faults: &Faults, channel: &str) -> Medium {
+    pub fn new(faults: &FaultPlan, channel: &str) -> FaultInjector {
         let salt = channel
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-        Medium {
-            plan: faults.plan.clone(),
-            random: faults.plan.seed ^ salt,
+        FaultInjector {
+            rates: faults.rates.clone(),
+            random: faults.rates.seed ^ salt,
             held: BTreeMap::new(),
             number: 0,
             offered: None,
             closed: false,
-            suffered: Suffered::default(),
+            counts: FaultCounts::default(),
         }
     }
 
@@ -149,23 +149,23 @@ impl Medium {
         // Always the same number of draws, so that one fault more does not move all the others.
         let (loss, dup, reorder, flip) = (self.draw(), self.draw(), self.draw(), self.draw());
         let (first, second, place) = (self.delay_ns(), self.delay_ns(), self.draw());
-        let cut = self.plan.cut_ns.is_some_and(|(period, length)| now_ns % period >= period - length);
-        if cut || loss < self.plan.loss {
-            self.suffered.lost += 1;
+        let cut = self.rates.cut_ns.is_some_and(|(period, length)| now_ns % period >= period - length);
+        if cut || loss < self.rates.loss {
+            self.counts.lost += 1;
             return;
         }
-        if flip < self.plan.flip && damage(message.iter_mut(), place) {
-            self.suffered.damaged += 1;
+        if flip < self.rates.flip && damage(message.iter_mut(), place) {
+            self.counts.damaged += 1;
         }
         let mut due_ns = now_ns.saturating_add(first);
-        if reorder < self.plan.reorder {
-            due_ns = due_ns.saturating_add(OVERTAKEN_NS);
+        if reorder < self.rates.reorder {
+            due_ns = due_ns.saturating_add(REORDER_DELAY_NS);
         }
         if due_ns > now_ns {
-            self.suffered.delayed += 1;
+            self.counts.delayed += 1;
         }
-        if dup < self.plan.dup {
-            self.suffered.doubled += 1;
+        if dup < self.rates.dup {
+            self.counts.doubled += 1;
             self.hold(message.clone(), now_ns.saturating_add(second));
         }
         self.hold(message, due_ns);
@@ -193,13 +193,13 @@ impl Medium {
     }
 
     /// How many messages have suffered what.
-    pub fn suffered(&self) -> Suffered {
-        self.suffered
+    pub fn counts(&self) -> FaultCounts {
+        self.counts
     }
 
     /// The same in words, if anything has happened.
     pub fn note(&self, channel: &str) -> Option<String> {
-        let Suffered { lost, doubled, delayed, damaged } = self.suffered;
+        let FaultCounts { lost, doubled, delayed, damaged } = self.counts;
         let counts = [(lost, "lost"), (doubled, "doubled"), (delayed, "delayed"), (damaged, "damaged")];
         let parts: Vec<String> =
             counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
@@ -207,12 +207,12 @@ impl Medium {
     }
 
     fn delay_ns(&mut self) -> i64 {
-        let (least, most) = self.plan.delay_ns;
+        let (least, most) = self.rates.delay_ns;
         let spread = (most - least) as u64 + 1;
         least + ((u128::from(self.next()) * u128::from(spread)) >> 64) as i64
     }
 
-    /// A number below `SURE`.
+    /// A number below `CERTAIN`.
     fn draw(&mut self) -> u64 {
         self.next() >> 32
     }
@@ -247,13 +247,13 @@ fn damage<'d>(mut data: impl Iterator<Item = &'d mut Datum>, place: u64) -> bool
 
 #[cfg(test)]
 mod tests {
-    use super::{Faults, Medium};
+    use super::{FaultInjector, FaultPlan};
     use quaject_esp_exec::datum::Datum;
 
     /// What leaves the medium, with the time, when messages 0..count enter one each millisecond.
     fn passed(faults: &str, count: i128) -> Vec<(i64, i128)> {
-        let faults: Faults = faults.parse().expect("a fault");
-        let mut medium = Medium::new(&faults, "c");
+        let faults: FaultPlan = faults.parse().expect("a fault");
+        let mut medium = FaultInjector::new(&faults, "c");
         let mut passed = Vec::new();
         for time in 0..i64::try_from(count).expect("few") + 100 {
             let now_ns = time * 1_000_000;
@@ -307,8 +307,8 @@ mod tests {
 
     #[test]
     fn one_bit_of_the_bytes_is_turned() {
-        let faults: Faults = "c:flip=100%".parse().expect("a fault");
-        let mut medium = Medium::new(&faults, "c");
+        let faults: FaultPlan = "c:flip=100%".parse().expect("a fault");
+        let mut medium = FaultInjector::new(&faults, "c");
         medium.enter(vec![Datum::Int(1), Datum::Record(vec![Datum::Bytes(vec![0; 8])])], 0);
         let message = medium.leave(0).expect("it passes");
         let [Datum::Int(1), Datum::Record(fields)] = message.as_slice() else { panic!("{message:?}") };
@@ -321,8 +321,8 @@ mod tests {
         for text in
             ["udp", "udp:", "udp:loss", "udp:loss=5", "udp:loss=101%", "udp:delay=5ms..1ms", "udp:cut=2s/1s", "udp:x=1"]
         {
-            let trouble = text.parse::<Faults>().expect_err(text);
-            assert!(trouble.help.is_some(), "{text}");
+            let error = text.parse::<FaultPlan>().expect_err(text);
+            assert!(error.help.is_some(), "{text}");
         }
     }
 }
