@@ -182,7 +182,7 @@ fn the_report_says_which_channels_are_handed_over() {
     let folder = Folder::with(&[("a.esp", program)]);
     let build = folder.qj("build a.esp --mode direct --emit c --report").output().expect("qj runs");
     let said = String::from_utf8_lossy(&build.stdout);
-    assert!(said.contains("  c: direct\n  g: by the ready list, as several processes write it\n"), "{said}");
+    assert!(said.contains("  c: direct\n  g: through the ready list, as several processes write it\n"), "{said}");
 }
 
 const PAIRS: &str = "channel i(int) external out;\nchannel c(int);\nchannel o(int) external in;\n\

@@ -131,7 +131,7 @@ fn programs() {
     assert!(paths.len() >= 60, "{} programs", paths.len());
 }
 
-/// While others are always ready, an event outside is seen within 64 turns.
+/// While others are always ready, an external event is seen within 64 turns.
 #[test]
 fn the_world_is_looked_at_every_64_turns() {
     let text = "channel c(int) external out; process a { while { yield; } } process b { in(c, $x); exit(x); }";

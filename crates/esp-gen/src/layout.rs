@@ -9,25 +9,25 @@
 //!   array[N] of T        { T at[N] }
 //!   record               its fields in order; one unused byte if there is none
 //!   union                { u8 tag (u16 if there are more than 256, u32 if more than 65536); union { payloads } as }
-//!   boxed T              for the world: its content, in place; inside: an index into the pool
+//!   boxed T              for the environment: its content, in place; inside: an index into the pool
 //!   message of c(A, B)   { A v0; B v1 }; one unused byte if there is none
 //! ```
 //!
-//! The world's view of a type (messages of external channels, arguments of extern functions) has boxed parts written
-//! out in place; the program's own view holds references. Types without boxed parts look the same to both.
+//! The environment's view of a type (messages of external channels, arguments of extern functions) has boxed parts in
+//! place; the program's own view holds references. Both views of a type without boxed parts are the same.
 
 use quaject_esp_ir::ir::{
     BlockId, Boundary, Branch, Channel, ChannelId, IntType, Process, Program, Terminator, Type, TypeId, TypeTable,
 };
 use smol_str::SmolStr;
 
-/// Who looks at a value.
+/// The side from which a value is seen.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum View {
     /// Generated code: a boxed part is a reference into its pool.
     Program,
     /// C code and drivers: a boxed part is its content.
-    World,
+    Environment,
 }
 
 /// Size and alignment in bytes.
@@ -98,7 +98,7 @@ pub struct Layouts {
 #[derive(Clone, Debug)]
 struct Facts {
     program: Shape,
-    world: Shape,
+    environment: Shape,
     has_boxes: bool,
     has_gaps: bool,
 }
@@ -150,15 +150,15 @@ impl Layouts {
         self.facts[ty.0 as usize].has_boxes
     }
 
-    /// Whether the memory of a value in the world's view can hold what is no value of the type: a length above the
-    /// bound, a tag or an instance that there is not.
+    /// Whether the memory of a value in the environment's view has invalid representations: a length above the bound, a
+    /// tag or an instance that does not exist.
     pub fn has_gaps(&self, ty: TypeId) -> bool {
         self.facts[ty.0 as usize].has_gaps
     }
 
     /// Extent of a channel's message as C sees it, and the offset of each value.
     pub fn message(&self, channel: &Channel) -> (Extent, Vec<u64>) {
-        let members: Vec<Extent> = channel.payload.iter().map(|ty| self.extent(*ty, View::World)).collect();
+        let members: Vec<Extent> = channel.payload.iter().map(|ty| self.extent(*ty, View::Environment)).collect();
         structure(&members)
     }
 }
@@ -167,7 +167,7 @@ impl Facts {
     fn shape(&self, view: View) -> &Shape {
         match view {
             View::Program => &self.program,
-            View::World => &self.world,
+            View::Environment => &self.environment,
         }
     }
 }
@@ -183,9 +183,9 @@ fn parts(types: &TypeTable, ty: TypeId) -> impl Iterator<Item = TypeId> {
     one.into_iter().chain(many.iter().filter_map(|(_, part)| *part))
 }
 
-/// The facts of a type whose parts' are known.
+/// The facts of a type, from those of its parts.
 fn facts(types: &TypeTable, known: &[Option<Facts>], ty: TypeId) -> Facts {
-    let of = |part: TypeId| known[part.0 as usize].as_ref().expect("parts come first");
+    let of = |part: TypeId| known[part.0 as usize].as_ref().expect("parts are computed first");
     let has_own_gap = match types.get(ty) {
         Type::Error | Type::Bool | Type::Int(_) | Type::Array { .. } | Type::Record(_) | Type::Boxed(_) => false,
         Type::Pid(_) => true,
@@ -197,7 +197,7 @@ fn facts(types: &TypeTable, known: &[Option<Facts>], ty: TypeId) -> Facts {
     };
     Facts {
         program: shape(types, ty, View::Program, &|part| of(part).program.extent),
-        world: shape(types, ty, View::World, &|part| of(part).world.extent),
+        environment: shape(types, ty, View::Environment, &|part| of(part).environment.extent),
         has_boxes: matches!(types.get(ty), Type::Boxed(_)) || parts(types, ty).any(|part| of(part).has_boxes),
         has_gaps: has_own_gap || parts(types, ty).any(|part| of(part).has_gaps),
     }
@@ -231,7 +231,7 @@ fn shape(types: &TypeTable, ty: TypeId, view: View, of: &dyn Fn(TypeId) -> Exten
         }
         Type::Boxed(pool) => match view {
             View::Program => scalar(reference_bytes(types.pool(*pool).capacity)),
-            View::World => of(types.pool(*pool).content),
+            View::Environment => of(types.pool(*pool).content),
         },
     };
     Shape { extent, offsets: Vec::new() }
@@ -279,20 +279,20 @@ pub fn int_type(types: &TypeTable, ty: TypeId) -> Option<IntType> {
 ///    `count` 0; `limit` 1 if the order of messages on different channels and of extern calls matters;
 /// 4. calls `step(state, sources, output, now_ns)`, and takes `taken[i]` messages off source i, `count` from sink i.
 ///
-/// Values lie in messages as the module's head says, in [`View::World`].
+/// Values lie in messages as the module's head says, in [`View::Environment`].
 #[derive(Clone, Debug)]
 pub struct Abi {
     /// The exported symbol.
     pub symbol: String,
-    /// Channels the world writes, in the order of `esp_input`.
+    /// Channels that the environment writes, in the order of `esp_input`.
     pub sources: Vec<ExternalChannel>,
-    /// Channels the world reads, in the order of the sinks of `esp_output`.
+    /// Channels that the environment reads, in the order of the sinks of `esp_output`.
     pub sinks: Vec<ExternalChannel>,
     /// Of the program's types.
     pub layouts: Layouts,
 }
 
-/// All branches of a process's waits, with the block each stands in, as `open` of `esp_library` numbers them.
+/// All branches of a process's waits, with the block of each, as `open` of `esp_library` numbers them.
 pub fn branches(process: &Process) -> Vec<(BlockId, &Branch)> {
     let mut branches = Vec::new();
     for (index, block) in process.body.blocks.iter().enumerate() {
@@ -315,7 +315,7 @@ pub struct ExternalChannel {
 }
 
 impl Abi {
-    /// The interface of a program generated with this prefix (`esp` if none was given).
+    /// The interface of a program generated with this prefix (`esp` by default).
     pub fn of(program: &Program, prefix: &str) -> Abi {
         let layouts = Layouts::of(&program.types);
         let external = |wanted: Boundary| {
@@ -350,10 +350,10 @@ mod tests {
         let bytes = types.intern(Type::Bytes { bound: 3 });
         let array = types.intern(Type::Array { length: 3, element: record });
         let layouts = Layouts::of(&types);
-        assert_eq!(layouts.extent(record, View::World), Extent { size: 12, align: 4 });
-        assert_eq!(layouts.field_offsets(record, View::World), [0, 4, 8]);
-        assert_eq!(layouts.extent(bytes, View::World), Extent { size: 6, align: 2 });
-        assert_eq!(layouts.extent(array, View::World), Extent { size: 36, align: 4 });
+        assert_eq!(layouts.extent(record, View::Environment), Extent { size: 12, align: 4 });
+        assert_eq!(layouts.field_offsets(record, View::Environment), [0, 4, 8]);
+        assert_eq!(layouts.extent(bytes, View::Environment), Extent { size: 6, align: 2 });
+        assert_eq!(layouts.extent(array, View::Environment), Extent { size: 36, align: 4 });
     }
 
     fn aggregate(parts: &[(&str, TypeId)]) -> Aggregate {

@@ -109,7 +109,7 @@ fn describe(program: &Program, layouts: &Layouts, ty: TypeId, parts_text: &mut S
         | Type::Record(_)
         | Type::Union(_) => ty,
     };
-    let size = layouts.extent(seen, View::World).size;
+    let size = layouts.extent(seen, View::Environment).size;
     let mut parts: Vec<(String, u64, i64)> = Vec::new();
     let (kind, count, element, width) = match types.get(seen) {
         Type::Int(int) => {
@@ -128,14 +128,14 @@ fn describe(program: &Program, layouts: &Layouts, ty: TypeId, parts_text: &mut S
         Type::Bytes { bound } => ("QJ_BYTES", u64::from(*bound), -1, layout::length_bytes(*bound)),
         Type::Array { length, element } => ("QJ_ARRAY", u64::from(*length), i64::from(element.0), 0),
         Type::Record(id) => {
-            let offsets = layouts.field_offsets(seen, View::World);
+            let offsets = layouts.field_offsets(seen, View::Environment);
             for ((name, part), offset) in types.aggregate(*id).parts.iter().zip(offsets) {
                 parts.push((name.to_string(), *offset, part.map_or(-1, |part| i64::from(part.0))));
             }
             ("QJ_RECORD", parts.len() as u64, -1, 0)
         }
         Type::Union(id) => {
-            let offset = layouts.payload_offset(seen, View::World).unwrap_or(0);
+            let offset = layouts.payload_offset(seen, View::Environment).unwrap_or(0);
             for (name, part) in &types.aggregate(*id).parts {
                 parts.push((name.to_string(), offset, part.map_or(-1, |part| i64::from(part.0))));
             }

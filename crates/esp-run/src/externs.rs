@@ -147,7 +147,7 @@ impl Externs {
 
 /// Zeroed memory for a value of a type, aligned for any type.
 fn room(layouts: &Layouts, ty: TypeId) -> Vec<u64> {
-    let size = layouts.extent(ty, View::World).size;
+    let size = layouts.extent(ty, View::Environment).size;
     vec![0; size.div_ceil(8).max(1) as usize]
 }
 

@@ -20,13 +20,13 @@ pub(crate) fn store(program: &Program, layouts: &Layouts, ty: TypeId, datum: &Da
             memory[data..data + length].copy_from_slice(&bytes[..length]);
         }
         (Type::Array { element, .. }, Datum::Array(items)) => {
-            let size = layouts.extent(*element, View::World).size as usize;
+            let size = layouts.extent(*element, View::Environment).size as usize;
             for (item, memory) in items.iter().zip(memory.chunks_exact_mut(size)) {
                 store(program, layouts, *element, item, memory);
             }
         }
         (Type::Record(id), Datum::Record(fields)) => {
-            let offsets = layouts.field_offsets(ty, View::World);
+            let offsets = layouts.field_offsets(ty, View::Environment);
             let parts = &types.aggregate(*id).parts;
             for (((_, part), field), offset) in parts.iter().zip(fields).zip(offsets) {
                 let part = part.expect("every field of a record has a type");
@@ -37,7 +37,7 @@ pub(crate) fn store(program: &Program, layouts: &Layouts, ty: TypeId, datum: &Da
             let parts = &types.aggregate(*id).parts;
             store_integer(memory, layout::tag_bytes(parts.len()), i128::from(*tag));
             let part = parts.get(*tag as usize).and_then(|(_, part)| *part);
-            let offset = layouts.payload_offset(ty, View::World);
+            let offset = layouts.payload_offset(ty, View::Environment);
             if let (Some(part), Some(payload), Some(offset)) = (part, payload, offset) {
                 store(program, layouts, part, payload, &mut memory[offset as usize..]);
             }
@@ -77,12 +77,12 @@ pub(crate) fn load(program: &Program, layouts: &Layouts, ty: TypeId, memory: &[u
             Datum::Bytes(memory[data..data + length as usize].to_vec())
         }
         Type::Array { length, element } => {
-            let size = layouts.extent(*element, View::World).size as usize;
+            let size = layouts.extent(*element, View::Environment).size as usize;
             let items = memory.chunks_exact(size).take(*length as usize);
             Datum::Array(items.map(|memory| load(program, layouts, *element, memory)).collect::<Option<_>>()?)
         }
         Type::Record(id) => {
-            let offsets = layouts.field_offsets(ty, View::World);
+            let offsets = layouts.field_offsets(ty, View::Environment);
             let parts = &types.aggregate(*id).parts;
             let fields = parts.iter().zip(offsets).map(|((_, part), offset)| {
                 load(program, layouts, part.expect("every field of a record has a type"), &memory[*offset as usize..])
@@ -92,7 +92,7 @@ pub(crate) fn load(program: &Program, layouts: &Layouts, ty: TypeId, memory: &[u
         Type::Union(id) => {
             let parts = &types.aggregate(*id).parts;
             let tag = load_unsigned(memory, layout::tag_bytes(parts.len()));
-            let offset = layouts.payload_offset(ty, View::World);
+            let offset = layouts.payload_offset(ty, View::Environment);
             let payload = match (parts.get(tag as usize)?.1, offset) {
                 (Some(part), Some(offset)) => Some(Box::new(load(program, layouts, part, &memory[offset as usize..])?)),
                 (None, _) | (Some(_), None) => None,
@@ -156,7 +156,7 @@ mod tests {
 
     fn round_trip(program: &Program, ty: TypeId, datum: &Datum) {
         let layouts = Layouts::of(&program.types);
-        let mut memory = vec![0; layouts.extent(ty, View::World).size as usize];
+        let mut memory = vec![0; layouts.extent(ty, View::Environment).size as usize];
         store(program, &layouts, ty, datum, &mut memory);
         assert_eq!(load(program, &layouts, ty, &memory).as_ref(), Some(datum));
     }

@@ -19,13 +19,13 @@ pub fn encode(types: &TypeTable, layouts: &Layouts, ty: TypeId, datum: &Datum, t
             to[data_offset(*bound) as usize..][..bytes.len()].copy_from_slice(bytes);
         }
         (Type::Array { length: _, element }, Datum::Array(elements)) => {
-            let size = layouts.extent(*element, View::World).size as usize;
+            let size = layouts.extent(*element, View::Environment).size as usize;
             for (index, datum) in elements.iter().enumerate() {
                 encode(types, layouts, *element, datum, &mut to[index * size..]);
             }
         }
         (Type::Record(id), Datum::Record(fields)) => {
-            let offsets = layouts.field_offsets(ty, View::World);
+            let offsets = layouts.field_offsets(ty, View::Environment);
             for ((part, offset), datum) in types.aggregate(*id).parts.iter().zip(offsets).zip(fields) {
                 encode(types, layouts, part.1.expect("fields have types"), datum, &mut to[*offset as usize..]);
             }
@@ -34,7 +34,7 @@ pub fn encode(types: &TypeTable, layouts: &Layouts, ty: TypeId, datum: &Datum, t
             let parts = &types.aggregate(*id).parts;
             put(to, tag_bytes(parts.len()), i128::from(*tag));
             if let (Some(payload), Some(part)) = (payload, parts[*tag as usize].1) {
-                let offset = layouts.payload_offset(ty, View::World).expect("a tag with a payload has a place for it");
+                let offset = layouts.payload_offset(ty, View::Environment).expect("a tag with a payload has a place for it");
                 encode(types, layouts, part, payload, &mut to[offset as usize..]);
             }
         }
@@ -63,12 +63,12 @@ pub fn decode(types: &TypeTable, layouts: &Layouts, ty: TypeId, from: &[u8]) -> 
             Datum::Bytes(from[data_offset(*bound) as usize..][..length].to_vec())
         }
         Type::Array { length, element } => {
-            let size = layouts.extent(*element, View::World).size as usize;
+            let size = layouts.extent(*element, View::Environment).size as usize;
             let elements = (0..*length as usize).map(|index| decode(types, layouts, *element, &from[index * size..]));
             Datum::Array(elements.collect::<Option<_>>()?)
         }
         Type::Record(id) => {
-            let offsets = layouts.field_offsets(ty, View::World);
+            let offsets = layouts.field_offsets(ty, View::Environment);
             let fields = types.aggregate(*id).parts.iter().zip(offsets);
             let fields = fields.map(|(part, offset)| decode(types, layouts, part.1?, &from[*offset as usize..]));
             Datum::Record(fields.collect::<Option<_>>()?)
@@ -79,7 +79,7 @@ pub fn decode(types: &TypeTable, layouts: &Layouts, ty: TypeId, from: &[u8]) -> 
             let payload = match parts.get(tag)?.1 {
                 None => None,
                 Some(part) => {
-                    let offset = layouts.payload_offset(ty, View::World)? as usize;
+                    let offset = layouts.payload_offset(ty, View::Environment)? as usize;
                     Some(Box::new(decode(types, layouts, part, &from[offset..])?))
                 }
             };

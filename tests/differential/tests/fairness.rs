@@ -133,7 +133,7 @@ fn cases() -> Vec<Case> {
                  process q { more(); while { yield; } }\n"
             .into(),
         script: Script { inputs: vec![("wC".into(), vec![vec![Datum::Int(1)]])], held: vec!["wC".into()] },
-        words: "an event outside is seen within",
+        words: "an external event is seen within",
         worst: turns_until_seen,
         at_least: 10,
     });

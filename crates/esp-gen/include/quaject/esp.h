@@ -19,18 +19,18 @@ extern "C" {
 /* Version of this interface; a generated program names the one it was made for. */
 #define ESP_ABI 2
 
-/* Nanoseconds since some fixed moment; never goes back. */
+/* Monotonic time in nanoseconds since some fixed moment. */
 typedef int64_t esp_time;
 #define ESP_NEVER INT64_MAX
 
 /* An instance: processes in order of text, replicas in order of number. */
 typedef uint32_t esp_pid;
 
-/* What a step says of the program. */
+/* The state of the program after a step. */
 typedef enum esp_status {
     ESP_SLEEP = 0, /* nothing can happen before an external event or the time `wake` */
-    ESP_AGAIN = 1, /* more can happen now: step again (after taking the output, if it is full). Also from time to time
-                      during a long computation, so that the caller stays in control */
+    ESP_AGAIN = 1, /* more can happen now: step again (after taking the output, if it is full). Also returned at
+                      intervals during a long computation, so that the caller stays in control */
     ESP_DONE = 2,  /* the program has ended; `exit_status` is its status */
     ESP_FAULT = 3  /* the program has stopped at a fault */
 } esp_status;
@@ -49,7 +49,7 @@ typedef enum esp_fault_code {
     ESP_FAULT_EXTERN = 10
 } esp_fault_code;
 
-/* Where something stands in the source: `file` indexes the program's file names, `line` and `column` count from 1. */
+/* A location in the source: `file` indexes the program's file names, `line` and `column` count from 1. */
 typedef struct esp_location {
     uint16_t file;
     uint16_t column;
@@ -57,21 +57,21 @@ typedef struct esp_location {
     int32_t channel; /* -1: none */
 } esp_location;
 
-/* A fault: which instance, where, what. For a deadlock the instance is the first that is stuck. */
+/* A fault: which instance, where, what. For a deadlock it is the first instance that is blocked forever. */
 typedef struct esp_fault_report {
     uint32_t code; /* esp_fault_code */
     esp_pid instance;
     esp_location place;
 } esp_fault_report;
 
-/* Messages the world offers on one channel, oldest first, and whether it closes the channel after them. */
+/* Messages that the environment offers on one channel, oldest first, and whether it closes the channel after them. */
 typedef struct esp_source {
     const void *messages;
     size_t count;
     bool closed;
 } esp_source;
 
-/* Room for messages the world reads from one channel. `closed`: it will never read again. */
+/* Room for messages that the environment reads from one channel. `closed`: it will never read again. */
 typedef struct esp_sink {
     void *messages;
     size_t capacity;
@@ -100,9 +100,9 @@ typedef struct esp_library {
     void (*init)(void *state);
     esp_status (*step)(void *state, const esp_source *sources, esp_output_head *output, esp_time now);
     esp_fault_report (*fault)(const void *state);
-    /* Where an instance waits; line 0 if it does not. */
+    /* Where an instance waits; line 0 if it does not wait. */
     esp_location (*place)(const void *state, esp_pid instance);
-    /* After a deadlock: whether the instance is one of those that are stuck. */
+    /* After a deadlock: whether the instance is blocked forever. */
     bool (*stuck)(const void *state, esp_pid instance);
     /* Whether the instance waits at this branch and the branch is open. All branches of its process are counted from
        0, in the order of the IR's blocks. */
@@ -132,9 +132,9 @@ typedef struct esp_library {
 #define ESP_MISSING(function) 0
 #endif
 
-/* With ESP_LEAVABLE, a host may leave a step in the middle, from a signal handler, and go on with what was sent until
- * then: every message is in its sink before it is counted, and counted before anything else is done; and the host is told
- * when an extern function runs, which must not be left. */
+/* With ESP_LEAVABLE, a host may leave a step in the middle, from a signal handler, and continue with what was sent until
+ * then: a message is in its sink before it is counted, and counted before anything else is done. `esp_outside` is set
+ * while an extern function runs, which must not be left. */
 #ifdef ESP_LEAVABLE
 extern volatile int esp_outside;
 void esp_inside(void);
@@ -143,14 +143,14 @@ void esp_inside(void);
 #define ESP_OUTSIDE(call) call
 #endif
 #if defined(ESP_LEAVABLE) && defined(__OPTIMIZE__) && (defined(__GNUC__) || defined(__clang__))
-#define ESP_SETTLED(x) __asm__ volatile("" : : "m"(x))
+#define ESP_STORED(x) __asm__ volatile("" : : "m"(x))
 #else
-#define ESP_SETTLED(x) ((void)0)
+#define ESP_STORED(x) ((void)0)
 #endif
 #define ESP_PUT(sink) \
-    do { ESP_SETTLED((sink).messages[(sink).count]); (sink).count++; ESP_SETTLED((sink).count); } while (0)
+    do { ESP_STORED((sink).messages[(sink).count]); (sink).count++; ESP_STORED((sink).count); } while (0)
 
-/* A `pri alt` that was to be met has sent a message out instead. */
+/* Result of a function that preempts a waiting `pri alt`: it has sent a message to the environment. */
 #define ESP_SENT 0x80000000u
 
 /* Sizes and offsets are asserted where 64-bit integers are aligned naturally. */
@@ -170,16 +170,16 @@ void esp_inside(void);
 #define ESP_INLINE static inline __attribute__((unused))
 #define ESP_OUTLINE static __attribute__((noinline, cold, unused))
 #define ESP_APART static __attribute__((noinline))
-/* A function whose ways stay in the order they are written in, and whose values go out one by one: GCC takes loops
- * within a loop for what is done most, puts what most bytes go through behind them, and carries pairs of values through
- * every turn in a vector register so that they can be stored as one where the function is left. */
+/* A function whose basic blocks stay in the order of the text, and whose values are stored one by one. GCC's static
+ * profile takes nested loops for the hottest code and moves the code that handles most bytes behind them; its SLP
+ * vectoriser keeps pairs of values in a vector register through all iterations, to store them together on exit. */
 #if __GNUC__ >= 6 && defined(__OPTIMIZE__) && !defined(__clang__) && !defined(__TINYC__)
 #define ESP_IN_ORDER \
     static __attribute__((noinline, optimize("no-tree-slp-vectorize", "reorder-blocks-algorithm=simple")))
 #else
 #define ESP_IN_ORDER ESP_APART
 #endif
-/* A variable that is to take no register from the loops around it; where size counts, it may. */
+/* A variable that takes no register from the loops in its scope; where the C is compiled for size, it may. */
 #ifdef __OPTIMIZE_SIZE__
 #define ESP_IN_MEMORY
 #else
@@ -209,7 +209,7 @@ void esp_inside(void);
 #endif
 #endif
 
-/* In line, but at one place where it is compiled for size. */
+/* Inline, but out of line where the C is compiled for size. */
 #if defined(__OPTIMIZE_SIZE__)
 #define ESP_SHARED static __attribute__((noinline, unused))
 #else
@@ -294,7 +294,7 @@ ESP_INLINE uint64_t esp_load_le(const uint8_t *p, uint32_t bytes)
     uint64_t value = 0;
     uint32_t i;
 #ifdef ESP_LITTLE_ENDIAN
-    /* Compilers that see how the value is used do not always join bytes again. */
+    /* Compilers do not always merge byte loads into one. */
     if (bytes == 8) {
         __builtin_memcpy(&value, p, 8);
         return value;

@@ -1,11 +1,12 @@
-//! Text of operators: C that computes what ESP says, where C's own operators leave it undefined or say otherwise.
+//! The C text of operators, with ESP's semantics where those of C's operators are undefined or differ.
 
-use super::code::{Code, literal};
+use super::values::literal;
+use super::writer::Writer;
 use crate::layout::int_type;
 use quaject_esp_ir::ir::*;
 
-impl Code<'_, '_> {
-    /// A checked index in brackets: without a sign, as machines address by that without widening it first.
+impl Writer<'_, '_> {
+    /// A checked index in brackets. It is unsigned, as machines address by that without a sign extension.
     pub(crate) fn subscript(&self, value: Value) -> String {
         if self.constant_of(value).is_some() { self.value(value) } else { self.index(value) }
     }
@@ -30,7 +31,7 @@ impl Code<'_, '_> {
         }
     }
 
-    /// Comparisons that are always the same, of which C compilers warn.
+    /// The result of a comparison that is constant by the types of its operands: C compilers warn about these.
     fn known_comparison(&self, op: BinaryOp, a: Value, b: Value) -> Option<bool> {
         if a == b {
             return match op {

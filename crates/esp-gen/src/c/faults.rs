@@ -1,20 +1,20 @@
-//! Numbers of fault sites: generated code names a fault by its number, a constant table says where it stands.
+//! Fault sites: generated code raises a fault by its number, a constant table has its kind and location.
 
 use quaject_esp_ir::ir::{ChannelId, Fault, InstanceId, Location};
 use std::cell::RefCell;
 use std::fmt::Write as _;
 
-/// Numbers below this are no faults: 0 is "nothing", 1 is "yes".
+/// Numbers below this are no faults: functions return 0 for false and 1 for true.
 const FIRST: usize = 2;
 
-/// Where a fault may be raised.
+/// A place at which a fault may be raised.
 type Site = (Fault, Location, Option<ChannelId>);
 
 /// The fault sites of a program.
 #[derive(Default)]
 pub(crate) struct Faults {
     sites: RefCell<Vec<Site>>,
-    /// For whom fused processes call functions, and for which channel.
+    /// Calls of pure functions by fused processes: the member, and the channel that it calls for.
     calls: RefCell<Vec<(InstanceId, Option<ChannelId>)>>,
 }
 
@@ -45,7 +45,7 @@ impl Faults {
         self.calls.borrow().len()
     }
 
-    /// Whether faults are told of members of fused processes.
+    /// Whether some fault is that of a member of a fused process.
     pub(crate) fn have_members(&self) -> bool {
         self.sites.borrow().iter().any(|(_, location, _)| location.member.is_some())
     }

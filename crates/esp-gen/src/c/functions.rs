@@ -1,5 +1,5 @@
-//! Functions beside the one that holds the processes: pure functions, and the regions of waits (guards, conditions,
-//! payloads). The search for a partner, functions as well, is in `matching`.
+//! The C functions other than the one that holds the processes. This file writes pure functions and the regions
+//! of waits (guards, conditions, payloads); search, priority arbitration and fast paths add theirs.
 //!
 //! ```text
 //!   P_w4_b0_guard(t, self)               1 open, 0 closed, else a fault's number
@@ -7,75 +7,62 @@
 //!   P_w4_b1_payload(t, self, m)          computes a message: 1 or a fault's number
 //! ```
 
-use super::code::{Code, Lvalue, Owner, Results, Scope, line, owner_line};
+use super::control::write_switch;
 use super::faults::Faults;
 use super::helpers::{Depth, Helper, Helpers};
-use super::outside::{first_body, first_head};
-use super::pattern::{Counting, Part, binds, keep, parts};
-use super::plan::{End, Plan};
+use super::owner::{Owner, owner_line};
+use super::pattern::{Counting, MessagePart, bind_part, binds, message_parts};
+use super::plan::{End, Plan, defined_values};
+use super::values::Lvalue;
+use super::writer::{RegionResult, Scope, Writer, line};
 use crate::layout::View;
 use quaject_esp_ir::cfg::region_blocks;
 use quaject_esp_ir::ir::*;
 use std::collections::BTreeSet;
 
-/// Writers of the functions share these.
+/// The functions of a program, under construction.
 pub(crate) struct Functions<'p, 'a> {
     pub(crate) plan: &'p Plan<'a>,
     pub(crate) faults: &'p Faults,
     pub(crate) helpers: &'p Helpers,
     pub(crate) declarations: String,
     pub(crate) text: String,
-    /// Functions that use the ends of external channels, which stand before them.
-    pub(crate) outside: String,
+    /// Functions that use the ends of external channels, to be written behind those.
+    pub(crate) behind_channel_ends: String,
 }
 
 impl<'p, 'a> Functions<'p, 'a> {
-    pub(crate) fn code(&self, scope: Scope) -> Code<'p, 'a> {
-        Code::new(self.plan, self.faults, self.helpers, scope)
+    pub(crate) fn code(&self, scope: Scope) -> Writer<'p, 'a> {
+        Writer::new(self.plan, self.faults, self.helpers, scope)
     }
 
     pub(crate) fn state(&self) -> String {
         format!("{}_t", self.plan.prefix)
     }
 
-    /// A function of a process, or a pure one.
-    pub(crate) fn add(&mut self, head: &str, body: Code<'_, '_>) {
-        let owner = match body.scope {
+    /// Adds a function whose owner is that of its scope.
+    pub(crate) fn add(&mut self, head: &str, body: Writer<'_, '_>) {
+        let owner = match body.scope() {
             Scope::Process(index) | Scope::Region(index) => Owner::Process(index),
             Scope::Function(index) => Owner::Function(index),
         };
         self.add_of(owner, head, body);
     }
 
-    pub(crate) fn add_of(&mut self, owner: Owner, head: &str, body: Code<'_, '_>) {
+    /// Adds a function.
+    pub(crate) fn add_of(&mut self, owner: Owner, head: &str, body: Writer<'_, '_>) {
         self.declarations.push_str(&format!("{head};\n"));
-        self.text.push_str(&owner_line(owner));
-        self.text.push_str(&format!("\n{head}\n{{\n{}}}\n", body.text));
-        self.text.push_str(&owner_line(Owner::Scheduler));
+        self.text.push_str(&definition(owner, head, &body.text));
     }
 
-    /// Writes everything.
-    pub(crate) fn write(&mut self) {
-        for index in 0..self.plan.program.functions.len() {
-            self.function(index);
-        }
-        for process in 0..self.plan.processes.len() {
-            self.paths(process);
-            for wait in 0..self.plan.processes[process].waits.len() {
-                for branch in 0..self.plan.wait(process, wait).branches.len() {
-                    self.branch(End { process, wait, branch });
-                }
-                self.first(process, wait);
-                self.held(process, wait);
-            }
-        }
-        for channel in 0..self.plan.channels.len() {
-            self.channel(channel);
-        }
-        self.preferences();
+    /// Adds a function of a process that uses the ends of external channels.
+    pub(crate) fn add_behind_channel_ends(&mut self, process: usize, head: &str, body: Writer<'_, '_>) {
+        self.behind_channel_ends.push_str(&definition(Owner::Process(process), head, &body.text));
+        self.declarations.push_str(&format!("{head};\n"));
     }
 
-    fn function(&mut self, index: usize) {
+    /// Adds a pure function.
+    pub(crate) fn function(&mut self, index: usize) {
         let function = &self.plan.program.functions[index];
         let types = &self.plan.program.types;
         let mut parameters = vec![format!("{} *t", self.state())];
@@ -95,17 +82,18 @@ impl<'p, 'a> Functions<'p, 'a> {
             }
         }
         parameters.push(format!("{} *result", code.c_type(function.result)));
-        let blocks = self.plan.functions[index].1.main.clone();
-        let values = defined(&function.body, &blocks).difference(&skip).copied().collect();
+        let blocks = self.plan.functions[index].storage.main.clone();
+        let values = defined_values(&function.body, &blocks).difference(&skip).copied().collect();
         let locals = (slots..function.body.slots.len() as u32).map(SlotId).collect::<Vec<_>>();
         declare_locals(&mut code, &values, &locals);
         code.line("(void)t;");
         body(&mut code, &blocks);
-        let head = format!("static ESP_UNUSED uint32_t {}({})", self.plan.functions[index].0, parameters.join(", "));
+        let head = format!("static ESP_UNUSED uint32_t {}({})", self.plan.functions[index].name, parameters.join(", "));
         self.add(&head, code);
     }
 
-    fn branch(&mut self, end: End) {
+    /// Adds the functions of a branch's regions.
+    pub(crate) fn branch(&mut self, end: End) {
         let data = self.plan.branch(end);
         let name = self.plan.branch_name(end);
         let state = self.state();
@@ -113,87 +101,62 @@ impl<'p, 'a> Functions<'p, 'a> {
             Operation::In { channel, .. } | Operation::Out { channel, .. } => Some(*channel),
             Operation::After { .. } => None,
         };
+        let region = Region { process: end.process, channel: at, result: RegionResult::Boolean };
         if let Guard::Region(entry) = data.guard {
-            let mut code = self.code(Scope::Region(end.process));
-            code.channel = at;
             let head = format!("static uint32_t {name}_guard({state} *t, esp_pid self)");
-            self.region_with(code, end.process, entry, &head, None);
+            self.region(region, entry, &head, |_| Vec::new());
         }
         match &data.operation {
-            Operation::In { channel, patterns, condition, .. } => {
-                let channel = channel.0 as usize;
-                let message = self.message_type(channel);
-                let view = self.view(channel);
-                if let Some(entry) = condition {
-                    let tries = view == View::World && self.plan.channel_has_boxes(channel);
-                    let test = if tries { "test" } else { "if" };
-                    let parameters = format!("({state} *t, esp_pid self, const {message} *m)");
-                    let head = format!("static uint32_t {name}_{test}{parameters}");
-                    let source = if view == View::Program { "(*m)" } else { "m" };
-                    let mut code = self.code(Scope::Region(end.process));
-                    code.channel = at;
-                    let mut message = parts(&code, channel, source, view);
-                    if tries {
-                        taken_from_world(&mut code, &mut message);
-                    }
-                    let kept = binds(&code, patterns, &message);
-                    code.line("(void)m;");
-                    self.region_with(code, end.process, *entry, &head, Some(&kept));
-                    if tries {
-                        // The condition sees the message as received: its objects are taken, and given back whatever
-                        // it says.
-                        let mut code = self.code(Scope::Region(end.process));
-                        code.line("uint32_t result;");
-                        code.line("pools_save(t);");
-                        line!(code, "result = {name}_test(t, self, m);");
-                        code.line("pools_restore(t);");
-                        code.line("return result;");
-                        self.add(&format!("static uint32_t {name}_if{parameters}"), code);
-                    }
-                }
+            Operation::In { channel, patterns, condition: Some(entry), .. } => {
+                self.condition(end, channel.0 as usize, patterns, *entry, region);
             }
             Operation::Out { channel, payload: Payload::Region(entry), .. } => {
-                let channel = channel.0 as usize;
-                let view = self.plan.channels[channel].name.clone();
+                let view = &self.plan.channels[channel.0 as usize].name;
                 let head = format!("static uint32_t {name}_payload({state} *t, esp_pid self, {view}_view *m)");
-                let mut code = self.code(Scope::Region(end.process));
-                code.channel = at;
-                code.results = Results::Message(data.location);
-                code.line("(void)m;");
-                self.region_with(code, end.process, *entry, &head, None);
+                let region = Region { result: RegionResult::Message(data.location), ..region };
+                self.region(region, *entry, &head, |code| {
+                    code.line("(void)m;");
+                    Vec::new()
+                });
             }
-            Operation::Out { payload: Payload::Ready(_), .. } | Operation::After { .. } => {}
+            Operation::In { condition: None, .. }
+            | Operation::Out { payload: Payload::Ready(_), .. }
+            | Operation::After { .. } => {}
         }
     }
 
-    /// What a `pri alt` does before it is met by one of its later branches.
-    fn first(&mut self, process: usize, wait: usize) {
-        let branches = self.plan.wait(process, wait).branches.iter().enumerate();
-        let is_met = |branch: usize, channel: ChannelId| {
-            self.plan.program.channels[channel.0 as usize].boundary == Boundary::Internal
-                && self.plan.is_outranked(End { process, wait, branch })
-        };
-        let needed = branches.into_iter().any(|(branch, data)| match &data.operation {
-            Operation::In { channel, .. } | Operation::Out { channel, .. } => is_met(branch, *channel),
-            Operation::After { .. } => false,
+    /// Adds the function of an `in`'s condition. It sees a message of the environment as received: the objects of that
+    /// are taken for the evaluation, and returned whatever the result is.
+    fn condition(&mut self, end: End, channel: usize, patterns: &[Pattern], entry: BlockId, region: Region) {
+        let (name, state, message) = (self.plan.branch_name(end), self.state(), self.message_type(channel));
+        let view = self.view(channel);
+        let takes_objects = view == View::Environment && self.plan.channels[channel].has_boxes;
+        let stem = if takes_objects { "test" } else { "if" };
+        let parameters = format!("({state} *t, esp_pid self, const {message} *m)");
+        let source = if view == View::Program { "(*m)" } else { "m" };
+        self.region(region, entry, &format!("static uint32_t {name}_{stem}{parameters}"), |code| {
+            let mut parts = message_parts(code, channel, source, view);
+            if takes_objects {
+                take_from_environment(code, &mut parts);
+            }
+            code.line("(void)m;");
+            binds(code, patterns, &parts)
         });
-        if !needed {
-            return;
+        if takes_objects {
+            let mut code = self.code(Scope::Region(end.process));
+            code.line("uint32_t result;");
+            code.line("pools_save(t);");
+            line!(code, "result = {name}_test(t, self, m);");
+            code.line("pools_restore(t);");
+            code.line("return result;");
+            self.add(&format!("static uint32_t {name}_if{parameters}"), code);
         }
-        let mut code = self.code(Scope::Region(process));
-        self.enter(&mut code, process);
-        first_body(&mut code, process, wait);
-        let head = first_head(self.plan, process, wait);
-        self.outside.push_str(&owner_line(Owner::Process(process)));
-        self.outside.push_str(&format!("\n{head}\n{{\n{}}}\n", code.text));
-        self.outside.push_str(&owner_line(Owner::Scheduler));
-        self.declarations.push_str(&format!("{head};\n"));
     }
 
     fn view(&self, channel: usize) -> View {
         match self.plan.program.channels[channel].boundary {
             Boundary::Internal | Boundary::ToEnvironment => View::Program,
-            Boundary::FromEnvironment => View::World,
+            Boundary::FromEnvironment => View::Environment,
         }
     }
 
@@ -201,43 +164,45 @@ impl<'p, 'a> Functions<'p, 'a> {
         let name = &self.plan.channels[channel].name;
         match self.view(channel) {
             View::Program => format!("{name}_view"),
-            View::World => format!("{name}_message"),
+            View::Environment => format!("{name}_message"),
         }
     }
 
-    fn region_with(
+    /// Adds the function of a region. `prologue` writes what precedes its blocks and returns the parts of a message that
+    /// the region's patterns bind.
+    fn region(
         &mut self,
-        mut code: Code<'_, '_>,
-        process: usize,
+        region: Region,
         entry: BlockId,
         head: &str,
-        kept: Option<&[(Bind, Part)]>,
+        prologue: impl FnOnce(&mut Writer<'_, '_>) -> Vec<(Bind, MessagePart)>,
     ) {
-        let data = &self.plan.program.processes[process].body;
+        let data = &self.plan.program.processes[region.process].body;
         let blocks = region_blocks(data, entry);
-        let mut out = self.code(Scope::Region(process));
-        declare_locals(&mut out, &defined(data, &blocks), &[]);
-        self.enter(&mut out, process);
-        out.text.push_str(&code.text);
-        code.text = out.text;
-        for (bind, part) in kept.unwrap_or_default() {
-            let to = match bind {
-                Bind::Parameter(index) => {
-                    let value = data.blocks[entry.0 as usize].parameters[*index as usize];
-                    Lvalue { text: code.value(value), ty: code.value_type(value) }
-                }
-                Bind::Slot(slot) => Lvalue { text: code.slot(*slot), ty: data.slots[slot.0 as usize].ty },
-            };
-            keep(&mut code, &to, part, Counting::Borrowed);
-        }
-        let mut ordered = vec![entry];
-        ordered.extend(blocks.into_iter().filter(|block| *block != entry));
-        body(&mut code, &ordered);
+        let mut code = self.code(Scope::Region(region.process));
+        code.region_result = region.result;
+        declare_locals(&mut code, &defined_values(data, &blocks), &[]);
+        self.enter(&mut code, region.process);
+        code.on_channel(region.channel, |code| {
+            for (bind, part) in prologue(code) {
+                let to = match bind {
+                    Bind::Parameter(index) => {
+                        let value = data.blocks[entry.0 as usize].parameters[index as usize];
+                        Lvalue { text: code.value(value), ty: code.value_type(value) }
+                    }
+                    Bind::Slot(slot) => Lvalue { text: code.slot(slot), ty: data.slots[slot.0 as usize].ty },
+                };
+                bind_part(code, &to, &part, Counting::Borrowed);
+            }
+            let mut ordered = vec![entry];
+            ordered.extend(blocks.into_iter().filter(|block| *block != entry));
+            body(code, &ordered);
+        });
         self.add(head, code);
     }
 
-    /// Makes the frame of the instance `self` known by the process's name.
-    pub(crate) fn enter(&self, code: &mut Code<'_, '_>, process: usize) {
+    /// Declares the frame of instance `self` by the process's name.
+    pub(crate) fn enter(&self, code: &mut Writer<'_, '_>, process: usize) {
         let plan = &self.plan.processes[process];
         if self.plan.is_array(process) {
             line!(code, "{0}_frame *const {0} = &t->{0}[self - {1}u];", plan.name, plan.base);
@@ -248,8 +213,21 @@ impl<'p, 'a> Functions<'p, 'a> {
     }
 }
 
-/// The message of the world whose conditions are asked, in the program's own form: all its objects are taken.
-fn taken_from_world(code: &mut Code<'_, '_>, message: &mut [Part]) {
+/// A region of a process.
+#[derive(Clone, Copy)]
+struct Region {
+    process: usize,
+    channel: Option<ChannelId>,
+    result: RegionResult,
+}
+
+/// A function with its owner.
+fn definition(owner: Owner, head: &str, body: &str) -> String {
+    format!("{}\n{head}\n{{\n{body}}}\n{}", owner_line(owner), owner_line(Owner::Scheduler))
+}
+
+/// Takes the objects of a message of the environment; its parts then have the program's form.
+fn take_from_environment(code: &mut Writer<'_, '_>, message: &mut [MessagePart]) {
     for (index, part) in message.iter_mut().enumerate() {
         if !code.plan.layouts.has_boxes(part.ty) {
             continue;
@@ -258,11 +236,11 @@ fn taken_from_world(code: &mut Code<'_, '_>, message: &mut [Part]) {
         line!(code, "{} {taken};", code.c_type(part.ty));
         let name = code.helpers.want(code.plan, Helper::FromEnvironment, part.ty);
         line!(code, "{name}(t, &{taken}, &{});", part.text);
-        *part = Part { text: taken, ty: part.ty, view: View::Program };
+        *part = MessagePart { text: taken, ty: part.ty, view: View::Program };
     }
 }
 
-fn passes_boxes(code: &Code<'_, '_>, part: &Passed) -> bool {
+fn passes_boxes(code: &Writer<'_, '_>, part: &Passed) -> bool {
     let ty = match &part.operand {
         Operand::Value(value) => code.value_type(*value),
         Operand::Place(place) => match place.base {
@@ -273,19 +251,8 @@ fn passes_boxes(code: &Code<'_, '_>, part: &Passed) -> bool {
     code.plan.layouts.has_boxes(ty)
 }
 
-/// The values some blocks define.
-pub(crate) fn defined(body: &Body, blocks: &[BlockId]) -> BTreeSet<Value> {
-    let mut values = BTreeSet::new();
-    for block in blocks {
-        let block = &body.blocks[block.0 as usize];
-        values.extend(&block.parameters);
-        values.extend(block.instructions.iter().filter_map(|instruction| instruction.result));
-    }
-    values
-}
-
 /// Declares the locals that hold some values and slots.
-pub(crate) fn declare_locals(code: &mut Code<'_, '_>, values: &BTreeSet<Value>, slots: &[SlotId]) {
+pub(crate) fn declare_locals(code: &mut Writer<'_, '_>, values: &BTreeSet<Value>, slots: &[SlotId]) {
     for value in values {
         if !code.has_variable(*value) {
             continue;
@@ -300,7 +267,7 @@ pub(crate) fn declare_locals(code: &mut Code<'_, '_>, values: &BTreeSet<Value>, 
 }
 
 /// The blocks of a region or function.
-fn body(code: &mut Code<'_, '_>, blocks: &[BlockId]) {
+fn body(code: &mut Writer<'_, '_>, blocks: &[BlockId]) {
     for (index, id) in blocks.iter().enumerate() {
         let block = &code.body().blocks[id.0 as usize];
         line!(code, "L{}:", id.0);
@@ -314,25 +281,24 @@ fn body(code: &mut Code<'_, '_>, blocks: &[BlockId]) {
     code.unmark();
 }
 
-fn go(code: &mut Code<'_, '_>, edge: &Edge, next: Option<BlockId>) {
+fn go(code: &mut Writer<'_, '_>, edge: &Edge, next: Option<BlockId>) {
     code.edge(edge);
     if next != Some(edge.to) {
         line!(code, "goto L{};", edge.to.0);
     }
 }
 
-fn terminator(code: &mut Code<'_, '_>, terminator: &Terminator, location: Location, next: Option<BlockId>) {
+fn terminator(code: &mut Writer<'_, '_>, terminator: &Terminator, location: Location, next: Option<BlockId>) {
     code.mark(location);
     match terminator {
         Terminator::Jump(edge) => go(code, edge, next),
         Terminator::Branch { condition, then, otherwise } => {
-            code.open(&format!("if ({}) {{", code.value(*condition)));
-            go(code, then, None);
-            code.close("}");
+            let head = format!("if ({}) {{", code.value(*condition));
+            code.block(&head, |code| go(code, then, None));
             go(code, otherwise, next);
         }
         Terminator::Switch { value, cases, default } => {
-            switch(code, *value, cases, default, &mut |code, edge| go(code, edge, None));
+            write_switch(code, *value, cases, default, &mut |code, edge| go(code, edge, None));
         }
         Terminator::Return(operand) => {
             let value = code.operand(operand, location);
@@ -340,12 +306,12 @@ fn terminator(code: &mut Code<'_, '_>, terminator: &Terminator, location: Locati
             code.copy(&to, &value, location);
             code.line("return 0;");
         }
-        Terminator::Result(parts) => match code.results {
-            Results::Truth => {
+        Terminator::Result(parts) => match code.region_result {
+            RegionResult::Boolean => {
                 let value = code.operand(&parts[0].operand, location);
                 line!(code, "return {} ? 1 : 0;", value.text);
             }
-            Results::Message(sent) => message(code, parts, location, sent),
+            RegionResult::Message(sent) => message(code, parts, location, sent),
         },
         Terminator::Fault(fault) => {
             let text = code.raise(*fault, location);
@@ -362,14 +328,14 @@ fn terminator(code: &mut Code<'_, '_>, terminator: &Terminator, location: Locati
     }
 }
 
-fn result_type(code: &Code<'_, '_>) -> TypeId {
-    match code.scope {
+fn result_type(code: &Writer<'_, '_>) -> TypeId {
+    match code.scope() {
         Scope::Function(index) => code.plan.program.functions[index].result,
         Scope::Process(_) | Scope::Region(_) => unreachable!("only functions return"),
     }
 }
 
-fn message(code: &mut Code<'_, '_>, parts: &[Passed], location: Location, sent: Location) {
+fn message(code: &mut Writer<'_, '_>, parts: &[Passed], location: Location, sent: Location) {
     let mut moved = 0u64;
     let values: Vec<Lvalue> = parts.iter().map(|part| code.operand(&part.operand, location)).collect();
     if let Some(dead) = code.dead(&values, Depth::Direct) {
@@ -379,34 +345,11 @@ fn message(code: &mut Code<'_, '_>, parts: &[Passed], location: Location, sent: 
         if part.transfer == Transfer::Move && code.plan.layouts.has_boxes(value.ty) {
             moved |= 1 << index;
         }
-        let by_value = code.types().is_scalar(value.ty) || matches!(code.types().get(value.ty), Type::Boxed(_));
+        let by_value = code.is_passed_by_value(value.ty);
         line!(code, "m->v{index} = {}{};", if by_value { "" } else { "&" }, value.text);
     }
     if parts.iter().any(|part| passes_boxes(code, part)) {
         line!(code, "m->moved = {moved}u;");
     }
     code.line("return 1;");
-}
-
-/// A `switch`.
-pub(crate) fn switch(
-    code: &mut Code<'_, '_>,
-    value: Value,
-    cases: &[(i128, Edge)],
-    default: &Edge,
-    go: &mut dyn FnMut(&mut Code<'_, '_>, &Edge),
-) {
-    code.open(&format!("switch ({}) {{", code.value(value)));
-    for (constant, edge) in cases {
-        let text = code.constant(*constant, code.value_type(value));
-        line!(code, "case {text}:");
-        code.indent += 1;
-        go(code, edge);
-        code.indent -= 1;
-    }
-    code.line("default:");
-    code.indent += 1;
-    go(code, default);
-    code.indent -= 1;
-    code.close("}");
 }

@@ -1,5 +1,5 @@
-//! Functions that follow the structure of a type: counts of boxed parts, equality, copies between the world's form
-//! and the program's. Each is written only if something asks for it. Knows types; nothing of processes.
+//! Functions that follow the structure of a type: counts of boxed parts, equality, copies between the environment's form
+//! and the program's. Each is written only if something uses it. Knows types; nothing of processes.
 
 use super::names::member;
 use super::plan::Plan;
@@ -17,30 +17,30 @@ pub(crate) enum Helper {
     Release,
     /// Compares by content; the left value has this form.
     Equal(View),
-    /// Copies the program's form to the world's.
+    /// Copies the program's form to the environment's.
     ToEnvironment,
-    /// Copies the world's form to the program's, taking objects.
+    /// Copies the environment's form to the program's, taking objects.
     FromEnvironment,
     /// Whether the pools have the objects [`Helper::FromEnvironment`] will take.
-    Fits,
+    HasObjects,
     /// Adds up the objects needed, by pool.
     Needs,
-    /// Whether a value in the world's form is one of its type: C may have given it a length or a tag that is none.
-    Proper,
+    /// Whether a value in the environment's form is one of its type: C may have given it an invalid length or tag.
+    IsValid,
     /// Whether each object has a count: in manual memory it may have none left.
     Alive(Depth),
 }
 
-/// How far a look at objects goes.
+/// How far a liveness check of objects follows references.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Depth {
     /// To those a value refers to.
     Direct,
-    /// To those they refer to in turn as well.
-    Whole,
+    /// To all objects reachable from it.
+    Transitive,
 }
 
-/// The helpers asked for so far.
+/// The helpers used so far.
 #[derive(Default)]
 pub(crate) struct Helpers {
     wanted: RefCell<BTreeSet<(TypeId, Helper)>>,
@@ -48,18 +48,18 @@ pub(crate) struct Helpers {
 }
 
 impl Helpers {
-    /// Asks for a helper, and gives its name.
+    /// Requests a helper; returns its name.
     pub(crate) fn want(&self, plan: &Plan<'_>, helper: Helper, ty: TypeId) -> String {
         self.wanted.borrow_mut().insert((ty, helper));
         name(plan, helper, ty)
     }
 
-    /// Asks for the function that takes an object.
+    /// Requests the function that takes an object from a pool.
     pub(crate) fn want_pool(&self, pool: PoolId) {
         self.pools.borrow_mut().insert(pool.0);
     }
 
-    /// Declarations and definitions of everything asked for, also by the helpers themselves.
+    /// Declarations and definitions of all requested helpers and of those that they use.
     pub(crate) fn write(&self, plan: &Plan<'_>) -> (String, String) {
         let mut written = BTreeSet::new();
         let mut bodies = BTreeSet::new();
@@ -87,7 +87,7 @@ impl Helpers {
         let types = &plan.program.types;
         let mut text = String::new();
         match helper {
-            Helper::Fits => {
+            Helper::HasObjects => {
                 let needs = self.want(plan, Helper::Needs, ty);
                 text.push_str(&format!("    uint32_t need[{}] = {{0}};\n", plan.pools.len()));
                 text.push_str(&format!("    {needs}(need, v);\n"));
@@ -100,7 +100,7 @@ impl Helpers {
                 text.push_str(&format!("    return {};\n", conditions.join(" && ")));
                 return text;
             }
-            Helper::Equal(_) | Helper::Alive(_) | Helper::Proper => {}
+            Helper::Equal(_) | Helper::Alive(_) | Helper::IsValid => {}
             Helper::Retain | Helper::Release | Helper::ToEnvironment | Helper::FromEnvironment | Helper::Needs => {
                 if matches!(helper, Helper::Retain | Helper::Release | Helper::FromEnvironment) {
                     text.push_str("    (void)t;\n");
@@ -128,13 +128,13 @@ impl Helpers {
                 match helper {
                     Helper::Equal(_) => text.push_str("    if (a->tag != b->tag) return false;\n"),
                     Helper::ToEnvironment | Helper::FromEnvironment => text.push_str("    to->tag = v->tag;\n"),
-                    Helper::Proper => {
+                    Helper::IsValid => {
                         let tags = types.aggregate(*id).parts.len();
                         if has_spare(tag_bytes(tags), tags as u64 - 1) {
                             text.push_str(&format!("    if (v->tag >= {tags}u) return false;\n"));
                         }
                     }
-                    Helper::Retain | Helper::Release | Helper::Needs | Helper::Fits | Helper::Alive(_) => {}
+                    Helper::Retain | Helper::Release | Helper::Needs | Helper::HasObjects | Helper::Alive(_) => {}
                 }
                 let subject = if let Helper::Equal(_) = helper { "a" } else { "v" };
                 text.push_str(&format!("    switch ({subject}->tag) {{\n"));
@@ -152,7 +152,7 @@ impl Helpers {
                 text.push_str(&self.part(plan, helper, ty, "", "    "));
             }
         }
-        if let Helper::Equal(_) | Helper::Alive(_) | Helper::Proper = helper {
+        if let Helper::Equal(_) | Helper::Alive(_) | Helper::IsValid = helper {
             text.push_str("    return true;\n");
         }
         text
@@ -205,11 +205,11 @@ impl Helpers {
             }
             Helper::Alive(depth) => {
                 text.push_str(&format!("    if (t->{name}.count[v] == 0) return false;\n"));
-                if depth == Depth::Whole {
+                if depth == Depth::Transitive {
                     text.push_str(&self.part(plan, helper, content, &format!("t->{name}.content[v]"), "    "));
                 }
             }
-            Helper::Equal(_) | Helper::Fits | Helper::Proper => {
+            Helper::Equal(_) | Helper::HasObjects | Helper::IsValid => {
                 unreachable!("boxed values are compared, measured and checked by their parts")
             }
         }
@@ -235,8 +235,8 @@ impl Helpers {
                 }
                 let function = self.want(plan, helper, ty);
                 let address = if matches!(types.get(ty), Type::Boxed(_)) { "" } else { "&" };
-                let whole = if path.starts_with('.') { at("v") } else { path.to_string() };
-                format!("{margin}if (!{function}(t, {address}{whole})) return false;\n")
+                let object = if path.starts_with('.') { at("v") } else { path.to_string() };
+                format!("{margin}if (!{function}(t, {address}{object})) return false;\n")
             }
             Helper::Needs => {
                 if !boxes {
@@ -253,21 +253,21 @@ impl Helpers {
             Helper::Equal(view) => {
                 format!("{margin}if (!({})) return false;\n", self.equal(plan, ty, &at("a"), &at("b"), view))
             }
-            Helper::Proper => self.proper_part(plan, ty, &at("v"), margin),
-            Helper::Fits => unreachable!("what fits is found from the needs of the parts"),
+            Helper::IsValid => self.validate_part(plan, ty, &at("v"), margin),
+            Helper::HasObjects => unreachable!("pools are compared with the needs of the parts"),
         }
     }
 
-    /// Returns `false` unless this part, in the world's form, is a value of its type.
-    fn proper_part(&self, plan: &Plan<'_>, ty: TypeId, part: &str, margin: &str) -> String {
+    /// Returns `false` unless this part, in the environment's form, is a value of its type.
+    fn validate_part(&self, plan: &Plan<'_>, ty: TypeId, part: &str, margin: &str) -> String {
         if !plan.layouts.has_gaps(ty) {
             return String::new();
         }
-        format!("{margin}if (!({})) return false;\n", self.proper(plan, ty, part))
+        format!("{margin}if (!({})) return false;\n", self.validity(plan, ty, part))
     }
 
-    /// Whether this value in the world's form is one of its type; not asked of types whose values always are.
-    pub(crate) fn proper(&self, plan: &Plan<'_>, ty: TypeId, value: &str) -> String {
+    /// Whether this value in the environment's form is one of its type; not called for types that have no invalid representation.
+    pub(crate) fn validity(&self, plan: &Plan<'_>, ty: TypeId, value: &str) -> String {
         let types = &plan.program.types;
         match types.get(ty) {
             Type::Error | Type::Bool | Type::Int(_) => "true".to_string(),
@@ -279,9 +279,9 @@ impl Helpers {
                 instances.collect::<Vec<_>>().join(" || ")
             }
             Type::Bytes { bound } => format!("{value}.length <= {bound}u"),
-            Type::Boxed(pool) => self.proper(plan, types.pool(*pool).content, value),
+            Type::Boxed(pool) => self.validity(plan, types.pool(*pool).content, value),
             Type::Array { .. } | Type::Record(_) | Type::Union(_) => {
-                format!("{}(&{value})", self.want(plan, Helper::Proper, ty))
+                format!("{}(&{value})", self.want(plan, Helper::IsValid, ty))
             }
         }
     }
@@ -297,7 +297,7 @@ impl Helpers {
                 let b = format!("t->{name}.content[{b}]");
                 match view {
                     View::Program => self.equal(plan, content, &format!("t->{name}.content[{a}]"), &b, view),
-                    View::World => self.equal(plan, content, a, &b, view),
+                    View::Environment => self.equal(plan, content, a, &b, view),
                 }
             }
             Type::Array { .. } | Type::Record(_) | Type::Union(_) => {
@@ -324,43 +324,45 @@ fn name(plan: &Plan<'_>, helper: Helper, ty: TypeId) -> String {
         Helper::Retain => format!("{stem}_retain"),
         Helper::Release => format!("{stem}_release"),
         Helper::Equal(View::Program) => format!("{stem}_equal"),
-        Helper::Equal(View::World) => format!("{stem}_equal_world"),
-        Helper::ToEnvironment => format!("{stem}_to_world"),
-        Helper::FromEnvironment => format!("{stem}_from_world"),
-        Helper::Fits => format!("{stem}_fits"),
+        Helper::Equal(View::Environment) => format!("{stem}_equal_environment"),
+        Helper::ToEnvironment => format!("{stem}_to_environment"),
+        Helper::FromEnvironment => format!("{stem}_from_environment"),
+        Helper::HasObjects => format!("{stem}_has_objects"),
         Helper::Needs => format!("{stem}_needs"),
-        Helper::Proper => format!("{stem}_proper"),
+        Helper::IsValid => format!("{stem}_is_valid"),
         Helper::Alive(Depth::Direct) => format!("{stem}_alive"),
-        Helper::Alive(Depth::Whole) => format!("{stem}_whole"),
+        Helper::Alive(Depth::Transitive) => format!("{stem}_all_alive"),
     }
 }
 
 fn signature(plan: &Plan<'_>, helper: Helper, ty: TypeId) -> String {
     let name = name(plan, helper, ty);
     let own = &plan.types[ty.0 as usize];
-    let world = plan.world_type(ty);
+    let environment = plan.environment_type(ty);
     let state = format!("{}_t", plan.prefix);
     let by_value = matches!(plan.program.types.get(ty), Type::Boxed(_));
     let subject = if by_value { format!("{own} v") } else { format!("const {own} *v") };
     match helper {
         Helper::Retain | Helper::Release => format!("static void {name}({state} *t, {subject})"),
         Helper::Equal(View::Program) => format!("static bool {name}({state} *t, const {own} *a, const {own} *b)"),
-        Helper::Equal(View::World) => format!("static bool {name}({state} *t, const {world} *a, const {own} *b)"),
-        Helper::ToEnvironment => format!("static void {name}({state} *t, {world} *to, const {own} *v)"),
-        Helper::FromEnvironment => format!("static void {name}({state} *t, {own} *to, const {world} *v)"),
-        Helper::Fits => format!("static bool {name}({state} *t, const {world} *v)"),
-        Helper::Needs => format!("static void {name}(uint32_t *need, const {world} *v)"),
-        Helper::Proper => format!("static bool {name}(const {world} *v)"),
+        Helper::Equal(View::Environment) => {
+            format!("static bool {name}({state} *t, const {environment} *a, const {own} *b)")
+        }
+        Helper::ToEnvironment => format!("static void {name}({state} *t, {environment} *to, const {own} *v)"),
+        Helper::FromEnvironment => format!("static void {name}({state} *t, {own} *to, const {environment} *v)"),
+        Helper::HasObjects => format!("static bool {name}({state} *t, const {environment} *v)"),
+        Helper::Needs => format!("static void {name}(uint32_t *need, const {environment} *v)"),
+        Helper::IsValid => format!("static bool {name}(const {environment} *v)"),
         Helper::Alive(_) => format!("static bool {name}({state} *t, {subject})"),
     }
 }
 
-/// The function that takes the first free object of a pool that has one.
+/// The function that takes the first free object of a pool; the pool is not empty.
 fn take(plan: &Plan<'_>, pool: PoolId) -> String {
     let name = &plan.pools[pool.0 as usize];
     let data = plan.program.types.pool(pool);
     let reference = if data.capacity <= 65535 { "uint16_t" } else { "uint32_t" };
-    // In manual memory a reference may outlive its object and see the next one being built.
+    // In manual memory a dangling reference may see the next object while it is built.
     let content = format!("t->{name}.content[v]");
     let clear = match (plan.program.memory, plan.program.types.get(data.content)) {
         (MemoryMode::Automatic, _) => String::new(),

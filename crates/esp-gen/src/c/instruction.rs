@@ -1,13 +1,15 @@
 //! Text of instructions: straight-line C of a process, a region or a pure function. Knows nothing of waiting and
 //! scheduling.
 
-use super::code::{Code, Lvalue, c_string, line};
 use super::helpers::Helper;
+use super::names::c_string;
+use super::values::Lvalue;
+use super::writer::{Writer, line};
 use crate::layout::View;
 use quaject_esp_ir::ir::*;
 use std::fmt::Write as _;
 
-impl Code<'_, '_> {
+impl Writer<'_, '_> {
     /// Writes one instruction.
     pub(crate) fn instruction(&mut self, instruction: &Instruction) {
         let at = instruction.location;
@@ -77,7 +79,7 @@ impl Code<'_, '_> {
                 let to = self.place(place, at);
                 line!(self, "{} = {};", to.text, self.value(*value));
             }
-            Op::Copy { .. } if self.stays_in_place(&instruction.op) => {}
+            Op::Copy { .. } if self.is_noop_copy(&instruction.op) => {}
             Op::Copy { to, from } => {
                 let from = self.place(from, at);
                 let to = self.place(to, at);
@@ -97,13 +99,13 @@ impl Code<'_, '_> {
                 let Type::Array { length, element } = self.types().get(to.ty) else {
                     unreachable!("the verifier has checked that an array is filled")
                 };
-                self.open("{");
-                self.line("uint32_t n_;");
-                self.open(&format!("for (n_ = 0; n_ < {length}u; n_++) {{"));
-                let each = Lvalue { text: format!("{}.at[n_]", to.text), ty: *element };
-                self.copy(&each, &from, at);
-                self.close("}");
-                self.close("}");
+                self.block("{", |code| {
+                    code.line("uint32_t n_;");
+                    code.block(&format!("for (n_ = 0; n_ < {length}u; n_++) {{"), |code| {
+                        let each = Lvalue { text: format!("{}.at[n_]", to.text), ty: *element };
+                        code.copy(&each, &from, at);
+                    });
+                });
             }
             Op::SetTag(place, tag) => {
                 let to = self.place(place, at);
@@ -180,7 +182,7 @@ impl Code<'_, '_> {
             }
             Op::LoadNumber { from, offset, bits, order } => {
                 let from = self.place(from, at);
-                let part = self.row(&from, *offset, bits / 8, at);
+                let part = self.check_number_range(&from, *offset, bits / 8, at);
                 let text = format!(
                     "(uint{bits}_t)esp_load_{}({}.{part} + {}, {})",
                     order_name(*order),
@@ -192,7 +194,7 @@ impl Code<'_, '_> {
             }
             Op::StoreNumber { to, offset, bits, order, value } => {
                 let to = self.place(to, at);
-                let part = self.row(&to, *offset, bits / 8, at);
+                let part = self.check_number_range(&to, *offset, bits / 8, at);
                 line!(
                     self,
                     "esp_store_{}({}.{part} + {}, {}, {});",
@@ -205,7 +207,7 @@ impl Code<'_, '_> {
             }
             Op::LoadBits { from, offset, field } => {
                 let from = self.place(from, at);
-                self.window(&from, *offset, field.layout_bytes, at);
+                self.check_bytes_range(&from, *offset, field.layout_bytes, at);
                 let result = result.expect("a load defines a value");
                 let text =
                     format!("({}){}", self.c_type(self.value_type(result)), self.bits(&from, *offset, *field, None));
@@ -213,7 +215,7 @@ impl Code<'_, '_> {
             }
             Op::StoreBits { to, offset, field, value } => {
                 let to = self.place(to, at);
-                self.window(&to, *offset, field.layout_bytes, at);
+                self.check_bytes_range(&to, *offset, field.layout_bytes, at);
                 if self.checked() && field.width_bits < 64 {
                     let bad = format!("(uint64_t){} >> {} != 0", self.value(*value), field.width_bits);
                     self.check(&bad, Fault::Overflow, at);
@@ -263,19 +265,19 @@ impl Code<'_, '_> {
             }
             Op::Retain(operand) => {
                 let value = self.operand(operand, at);
-                self.counted(operand, at);
+                self.check_counted(operand, at);
                 self.count(Helper::Retain, &value);
             }
             Op::Release(operand) => {
                 let value = self.operand(operand, at);
-                self.counted(operand, at);
+                self.check_counted(operand, at);
                 self.count(Helper::Release, &value);
             }
         }
     }
 
-    /// In manual memory, a count is added or removed only where there is one.
-    fn counted(&mut self, operand: &Operand, location: Location) {
+    /// In manual memory, checks that an object has a count before one is added or removed.
+    fn check_counted(&mut self, operand: &Operand, location: Location) {
         if let (true, Operand::Value(value)) = (self.manual(), operand)
             && let Type::Boxed(pool) = self.types().get(self.value_type(*value))
         {
@@ -346,8 +348,8 @@ impl Code<'_, '_> {
         (first, last)
     }
 
-    /// Checks that so many bytes lie inside from the offset on, of `bytes` or an array of them; the C name of its bytes.
-    fn row(&mut self, of: &Lvalue, offset: Value, bytes: u32, at: Location) -> &'static str {
+    /// Checks that so many bytes from the offset on are inside `bytes` or an array of them; returns the C name of its data.
+    fn check_number_range(&mut self, of: &Lvalue, offset: Value, bytes: u32, at: Location) -> &'static str {
         match self.types().get(of.ty) {
             Type::Array { length, .. } => {
                 let length = *length;
@@ -359,14 +361,14 @@ impl Code<'_, '_> {
                 "at"
             }
             _ => {
-                self.window(of, offset, bytes, at);
+                self.check_bytes_range(of, offset, bytes, at);
                 "data"
             }
         }
     }
 
-    /// Checks that so many bytes lie inside from the offset on.
-    fn window(&mut self, of: &Lvalue, offset: Value, bytes: u32, at: Location) {
+    /// Checks that so many bytes from the offset on are inside `bytes`.
+    fn check_bytes_range(&mut self, of: &Lvalue, offset: Value, bytes: u32, at: Location) {
         let index = self.index(offset);
         let short = format!("{}.length < {bytes}u", of.text);
         let bad = match self.constant_of(offset) {
@@ -378,11 +380,11 @@ impl Code<'_, '_> {
 
     /// Reads a layout's field, or writes it.
     fn bits(&self, of: &Lvalue, offset: Value, field: BitField, value: Option<&str>) -> String {
-        let whole = field.offset_bits.is_multiple_of(8) && [8, 16, 32, 64].contains(&field.width_bits);
+        let is_aligned = field.offset_bits.is_multiple_of(8) && [8, 16, 32, 64].contains(&field.width_bits);
         let base = format!("{}.data + {}", of.text, self.index(offset));
         let verb = if value.is_some() { "store" } else { "load" };
         let tail = value.map(|value| format!(", {value}")).unwrap_or_default();
-        if whole {
+        if is_aligned {
             let (byte, bytes) = (field.offset_bits / 8, field.width_bits / 8);
             format!("esp_{verb}_{}({base} + {byte}, {bytes}{tail})", order_name(field.order))
         } else {
@@ -401,13 +403,12 @@ impl Code<'_, '_> {
         let mut list = String::from("t");
         for argument in arguments {
             let value = self.operand(argument, at);
-            let by_value = self.types().is_scalar(value.ty) || matches!(self.types().get(value.ty), Type::Boxed(_));
-            write!(list, ", {}{}", if by_value { "" } else { "&" }, value.text)
-                .expect("writing to a string does not fail");
+            let address = if self.is_passed_by_value(value.ty) { "" } else { "&" };
+            write!(list, ", {address}{}", value.text).expect("writing to a string does not fail");
         }
-        let name = &self.plan.functions[function.0 as usize].0;
+        let name = &self.plan.functions[function.0 as usize].name;
         let result_type = self.plan.program.functions[function.0 as usize].result;
-        // The function does not know for whom and for which channel it is called.
+        // The function does not know for which member and for which channel it is called.
         let channel = self.channel_at(at);
         let call = match (at.member, channel) {
             (Some(member), _) => Some(self.plan.channels.len() + 1 + self.faults.call(member, channel)),
@@ -436,129 +437,6 @@ impl Code<'_, '_> {
             }
         }
         self.close("}");
-    }
-
-    fn call_extern(
-        &mut self,
-        function: ExternId,
-        arguments: &[Operand],
-        to: Option<&Place>,
-        result: Option<Value>,
-        at: Location,
-    ) {
-        let data = &self.plan.program.externs[function.0 as usize];
-        self.open("{");
-        let mut list = Vec::new();
-        let mut copies = Vec::new();
-        // C is trusted with what it does, but not with the range of what it gives.
-        let mut given = Vec::new();
-        for (index, (argument, (parameter, mutability))) in arguments.iter().zip(&data.parameters).enumerate() {
-            let value = self.operand(argument, at);
-            if self.types().is_scalar(*parameter) {
-                list.push(value.text);
-                continue;
-            }
-            let (content, lvalue) = match self.types().get(value.ty) {
-                Type::Boxed(pool) => (self.types().pool(*pool).content, self.object(*pool, &value.text)),
-                Type::Error
-                | Type::Int(_)
-                | Type::Bool
-                | Type::Bytes { .. }
-                | Type::Pid(_)
-                | Type::Array { .. }
-                | Type::Record(_)
-                | Type::Union(_) => (value.ty, value.text),
-            };
-            if self.plan.layouts.has_boxes(content) {
-                let name = self.helpers.want(self.plan, Helper::ToEnvironment, content);
-                line!(self, "{} a{index}_;", self.plan.world_type(content));
-                copies.push(format!("{name}(t, &a{index}_, &{lvalue});"));
-                list.push(format!("&a{index}_"));
-            } else {
-                match mutability {
-                    Mutability::Mutable => given.push((content, lvalue.clone())),
-                    Mutability::Immutable => {}
-                }
-                list.push(format!("&{lvalue}"));
-            }
-        }
-        let raise = self.raise(Fault::Extern, at);
-        for copy in copies {
-            self.line(&copy);
-        }
-        line!(self, "if (ESP_MISSING({})) {raise}", data.name);
-        let call = |list: &[String]| format!("{}({})", data.name, list.join(", "));
-        match data.result {
-            None => {
-                line!(self, "ESP_OUTSIDE({});", call(&list));
-                self.check_given(&given, at);
-            }
-            Some(ty) if self.types().is_scalar(ty) => {
-                match result {
-                    Some(result) => {
-                        let target = self.value(result);
-                        line!(self, "ESP_OUTSIDE({target} = {});", call(&list));
-                        given.push((ty, target));
-                    }
-                    None => line!(self, "ESP_OUTSIDE((void){});", call(&list)),
-                }
-                self.check_given(&given, at);
-            }
-            Some(ty) => {
-                let (content, boxed) = match self.types().get(ty) {
-                    Type::Boxed(pool) => (self.types().pool(*pool).content, Some(*pool)),
-                    Type::Error
-                    | Type::Int(_)
-                    | Type::Bool
-                    | Type::Bytes { .. }
-                    | Type::Pid(_)
-                    | Type::Array { .. }
-                    | Type::Record(_)
-                    | Type::Union(_) => (ty, None),
-                };
-                line!(self, "{} r_;", self.plan.world_type(content));
-                list.push("&r_".to_string());
-                line!(self, "ESP_OUTSIDE({});", call(&list));
-                given.push((content, "r_".to_string()));
-                self.check_given(&given, at);
-                let to = match (boxed, to, result) {
-                    (Some(pool), None, Some(result)) => {
-                        let target = self.value(result);
-                        self.allocate(pool, &target, at);
-                        Lvalue { text: self.object(pool, &target), ty: content }
-                    }
-                    (_, Some(to), _) => self.place(to, at),
-                    (None, None, _) | (Some(_), None, None) => {
-                        unreachable!("the verifier has checked that a call's result has a place")
-                    }
-                };
-                let fits = self.take_from_world(&to, "r_", at);
-                line!(self, "{fits}");
-            }
-        }
-        self.close("}");
-    }
-
-    /// Raises `range` unless these values in the world's form are values of their types.
-    fn check_given(&mut self, given: &[(TypeId, String)], at: Location) {
-        for (ty, value) in given {
-            if self.plan.layouts.has_gaps(*ty) {
-                let proper = self.helpers.proper(self.plan, *ty, value);
-                self.check(&format!("!({proper})"), Fault::Range, at);
-            }
-        }
-    }
-
-    /// A statement that copies a value of the world's form into the program's, taking objects for its boxed parts.
-    fn take_from_world(&mut self, to: &Lvalue, from: &str, at: Location) -> String {
-        if !self.plan.layouts.has_boxes(to.ty) {
-            return format!("{} = {from};", to.text);
-        }
-        let fits = self.helpers.want(self.plan, Helper::Fits, to.ty);
-        let raise = self.raise(Fault::Pool, at);
-        line!(self, "if (ESP_UNLIKELY(!{fits}(t, &{from}))) {raise}");
-        let name = self.helpers.want(self.plan, Helper::FromEnvironment, to.ty);
-        format!("{name}(t, &{}, &{from});", to.text)
     }
 }
 

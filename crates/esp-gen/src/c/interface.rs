@@ -1,12 +1,13 @@
-//! External interfaces: one C function per pattern of a channel. For a channel the world writes they build messages,
-//! for one the world reads they take them apart. Knows messages and patterns; nothing of processes.
+//! External interfaces: one C function per pattern of a channel. For a channel that the environment writes they build
+//! messages, for one that it reads they take messages apart. Knows messages and patterns; nothing of processes.
 
-use super::code::{Code, Scope, c_string, literal};
 use super::faults::Faults;
 use super::helpers::Helpers;
-use super::names::member;
-use super::pattern::{binds, conditions, parts};
+use super::names::{c_string, member};
+use super::pattern::{binds, conditions, message_parts};
 use super::plan::Plan;
+use super::values::literal;
+use super::writer::{Scope, Writer};
 use crate::layout::View;
 use quaject_esp_ir::ir::*;
 
@@ -17,7 +18,7 @@ pub(crate) fn of_channel(plan: &Plan<'_>, channel: usize) -> Vec<usize> {
         .collect()
 }
 
-fn signature(plan: &Plan<'_>, face: usize, entry: &InterfaceEntry) -> String {
+fn signature(plan: &Plan<'_>, interface: usize, entry: &InterfaceEntry) -> String {
     let parameters: Vec<String> = entry
         .parameters
         .iter()
@@ -25,35 +26,35 @@ fn signature(plan: &Plan<'_>, face: usize, entry: &InterfaceEntry) -> String {
             let by_value = plan.program.types.is_scalar(*ty);
             let form = if by_value { "" } else { "const " };
             let star = if by_value { " " } else { " *" };
-            format!("{form}{}{star}{}", plan.world_type(*ty), member(name))
+            format!("{form}{}{star}{}", plan.environment_type(*ty), member(name))
         })
         .collect();
     let parameters = if parameters.is_empty() { "void".to_string() } else { parameters.join(", ") };
-    format!("void {}{}({parameters})", plan.interfaces[face], entry.name)
+    format!("void {}{}({parameters})", plan.interfaces[interface], entry.name)
 }
 
 /// Declarations of an interface's functions.
-pub(crate) fn declare(plan: &Plan<'_>, face: usize) -> String {
-    let data = &plan.program.interfaces[face];
-    let name = &plan.interfaces[face];
+pub(crate) fn declare(plan: &Plan<'_>, interface: usize) -> String {
+    let data = &plan.program.interfaces[interface];
+    let name = &plan.interfaces[interface];
     let direction = match plan.program.channels[data.channel.0 as usize].boundary {
         Boundary::FromEnvironment => "Call an entry only while it is ready.",
-        Boundary::ToEnvironment | Boundary::Internal => "Yours to write.",
+        Boundary::ToEnvironment | Boundary::Internal => "To be defined by the user.",
     };
     let mut text = format!("/* interface {}. {direction} */\nbool {name}IsReady(void);\n", data.name);
     for entry in &data.entries {
-        text.push_str(&format!("{};\n", signature(plan, face, entry)));
+        text.push_str(&format!("{};\n", signature(plan, interface, entry)));
     }
     text
 }
 
-/// The functions that build messages of a channel the world writes, from one slot that the program empties.
-pub(crate) fn define(plan: &Plan<'_>, channel: usize, face: usize) -> String {
-    let data = &plan.program.interfaces[face];
+/// The functions that build messages of a channel that the environment writes, in one slot that the program empties.
+pub(crate) fn define(plan: &Plan<'_>, channel: usize, interface: usize) -> String {
+    let data = &plan.program.interfaces[interface];
     let name = &plan.channels[channel].name;
-    let mut text = format!("\nbool {}IsReady(void)\n{{\n    return !{name}_offered;\n}}\n", plan.interfaces[face]);
+    let mut text = format!("\nbool {}IsReady(void)\n{{\n    return !{name}_offered;\n}}\n", plan.interfaces[interface]);
     for entry in &data.entries {
-        text.push_str(&format!("\n{}\n{{\n", signature(plan, face, entry)));
+        text.push_str(&format!("\n{}\n{{\n", signature(plan, interface, entry)));
         for (index, (pattern, ty)) in entry.patterns.iter().zip(&plan.program.channels[channel].payload).enumerate() {
             build(plan, entry, pattern, *ty, &format!("{name}_offer.v{index}"), &mut text);
         }
@@ -119,12 +120,18 @@ fn build(plan: &Plan<'_>, entry: &InterfaceEntry, pattern: &Pattern, ty: TypeId,
     }
 }
 
-/// Statements that hand a message `m` of a channel the world reads to the entry it matches.
-pub(crate) fn take_apart(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers, channel: usize, face: usize) -> String {
-    let data = &plan.program.interfaces[face];
-    let mut code = Code::new(plan, faults, helpers, Scope::Function(0));
+/// Statements that pass a message `m` of a channel that the environment reads to the entry that it matches.
+pub(crate) fn take_apart(
+    plan: &Plan<'_>,
+    faults: &Faults,
+    helpers: &Helpers,
+    channel: usize,
+    interface: usize,
+) -> String {
+    let data = &plan.program.interfaces[interface];
+    let mut code = Writer::new(plan, faults, helpers, Scope::Function(0));
     for entry in &data.entries {
-        let message = parts(&code, channel, "m", View::World);
+        let message = message_parts(&code, channel, "m", View::Environment);
         let all = conditions(&mut code, &entry.patterns, &message);
         let mut arguments = vec![String::new(); entry.parameters.len()];
         for (bind, part) in binds(&code, &entry.patterns, &message) {
@@ -133,10 +140,10 @@ pub(crate) fn take_apart(plan: &Plan<'_>, faults: &Faults, helpers: &Helpers, ch
             arguments[index as usize] = format!("{address}{}", part.text);
         }
         let test = if all.is_empty() { "{".to_string() } else { format!("if ({}) {{", all.join(" && ")) };
-        code.open(&test);
-        code.line(&format!("{}{}({});", plan.interfaces[face], entry.name, arguments.join(", ")));
-        code.line("return;");
-        code.close("}");
+        code.block(&test, |code| {
+            code.line(&format!("{}{}({});", plan.interfaces[interface], entry.name, arguments.join(", ")));
+            code.line("return;");
+        });
     }
     code.text
 }

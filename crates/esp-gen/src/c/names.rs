@@ -1,6 +1,9 @@
-//! The names that generated C uses for its own. How others are chosen is said in [`crate::common::names`].
+//! The names that generated C uses for its own, and the text of C string literals. [`crate::common::names`] says how the
+//! names of a program are chosen.
 
 pub(crate) use crate::common::names::{Names, member};
+
+use std::fmt::Write as _;
 
 /// Names that the generated C uses for its own.
 pub(crate) const OWN_NAMES: &[&str] = &[
@@ -19,7 +22,7 @@ pub(crate) const OWN_NAMES: &[&str] = &[
     "dispatch",
     "enter",
     "idle",
-    "rest",
+    "quiescent",
     "poll",
     "pc",
     "ready",
@@ -39,9 +42,9 @@ pub(crate) const OWN_NAMES: &[&str] = &[
     "fault_calls",
     "prefers",
     "wakes",
-    "at_rest",
+    "quiescence",
     "reopen",
-    "come_back",
+    "requeue_members",
     "back",
     "unqueue",
     "is_waiting",
@@ -56,18 +59,18 @@ pub(crate) const OWN_NAMES: &[&str] = &[
     "program_stuck",
     "program_open",
     "program_trace",
-    "asked_again",
-    "asker",
-    "asker_pc",
-    "asker_left",
+    "retry_next",
+    "requester",
+    "requester_pc",
+    "requester_left",
     "resume",
     "poll_at",
     "poll_after",
     "poll_next",
     "put_",
-    "but",
-    "but_",
-    "passed_",
+    "excluded",
+    "excluded_",
+    "bypassed_",
     "bit_",
     "run",
     "leave",
@@ -76,11 +79,11 @@ pub(crate) const OWN_NAMES: &[&str] = &[
     "stamp",
     "stuck",
     "carry_on",
-    "go_later",
-    "await_world",
-    "GO_LATER",
-    "AWAIT_WORLD",
-    "SEND_OUT",
+    "requeue",
+    "await_environment",
+    "REQUEUE",
+    "AWAIT_ENVIRONMENT",
+    "SEND",
     "finished",
     "faulted",
     "later",
@@ -88,7 +91,7 @@ pub(crate) const OWN_NAMES: &[&str] = &[
     "exit_status",
     "fault",
     "freed",
-    "going",
+    "outgoing",
     "instance",
     "mark",
     "wakeable",
@@ -101,3 +104,27 @@ pub(crate) const OWN_NAMES: &[&str] = &[
     "READY_MASK",
     "QUAJECT_ESP_H",
 ];
+
+/// The macro that protects a header of this name from being included twice.
+pub(crate) fn include_guard(header_name: &str) -> String {
+    let letter = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    format!("QJ_{}_", header_name.chars().map(letter).collect::<String>())
+}
+
+/// A C string literal with these bytes.
+pub(crate) fn c_string(bytes: &[u8]) -> String {
+    let mut text = String::from("\"");
+    for byte in bytes {
+        match byte {
+            b'"' => text.push_str("\\\""),
+            b'\\' => text.push_str("\\\\"),
+            b'?' => text.push_str("\\?"),
+            0x20..=0x7e => text.push(char::from(*byte)),
+            0..=0x1f | 0x7f..=0xff => {
+                write!(text, "\\{byte:03o}").expect("writing to a string does not fail");
+            }
+        }
+    }
+    text.push('"');
+    text
+}

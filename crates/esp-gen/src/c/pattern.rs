@@ -1,42 +1,42 @@
-//! Patterns as C: a condition on a message, and where its parts go. A message is seen in the program's own form when
-//! another instance sends it, in the world's form when it comes from outside. Knows nothing of scheduling.
+//! Patterns as C: the condition under which a message matches, and the binding of its parts. A message has the program's
+//! form when another instance sends it, the environment's form when it comes from outside. Knows nothing of scheduling.
 
-use super::code::{Code, Lvalue, c_string};
 use super::helpers::Helper;
-use super::names::member;
+use super::names::{c_string, member};
+use super::values::Lvalue;
+use super::writer::{Scope, Writer};
 use crate::layout::View;
 use quaject_esp_ir::ir::*;
 
 /// A part of a message.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct MessagePart {
     /// A C lvalue, or the reference of a boxed value in the program's form.
     pub(crate) text: String,
     pub(crate) ty: TypeId,
     pub(crate) view: View,
 }
 
-/// The values of a message of a channel, in a variable of the channel's view type or in the world's message.
-pub(crate) fn parts(code: &Code<'_, '_>, channel: usize, message: &str, view: View) -> Vec<Part> {
-    let types = code.types();
+/// The values of a message of a channel, in a variable of the channel's view type or in a message of the environment.
+pub(crate) fn message_parts(code: &Writer<'_, '_>, channel: usize, message: &str, view: View) -> Vec<MessagePart> {
     code.plan.program.channels[channel]
         .payload
         .iter()
         .enumerate()
         .map(|(index, ty)| {
-            let by_value = types.is_scalar(*ty) || matches!(types.get(*ty), Type::Boxed(_));
+            let by_value = code.is_passed_by_value(*ty);
             let text = match view {
-                View::World => format!("{message}->v{index}"),
+                View::Environment => format!("{message}->v{index}"),
                 View::Program if by_value => format!("{message}.v{index}"),
                 View::Program => format!("(*{message}.v{index})"),
             };
-            Part { text, ty: *ty, view }
+            MessagePart { text, ty: *ty, view }
         })
         .collect()
 }
 
-/// What must hold of a message for the patterns to match, without their `if`s.
-pub(crate) fn conditions(code: &mut Code<'_, '_>, patterns: &[Pattern], message: &[Part]) -> Vec<String> {
+/// The conditions under which the patterns match a message, without their `if`s.
+pub(crate) fn conditions(code: &mut Writer<'_, '_>, patterns: &[Pattern], message: &[MessagePart]) -> Vec<String> {
     let mut all = Vec::new();
     for (pattern, part) in patterns.iter().zip(message) {
         condition(code, pattern, part, &mut all);
@@ -44,14 +44,14 @@ pub(crate) fn conditions(code: &mut Code<'_, '_>, patterns: &[Pattern], message:
     all
 }
 
-fn content(code: &Code<'_, '_>, part: &Part) -> Part {
+fn content(code: &Writer<'_, '_>, part: &MessagePart) -> MessagePart {
     match code.types().get(part.ty) {
         Type::Boxed(pool) => {
             let text = match part.view {
                 View::Program => code.object(*pool, &part.text),
-                View::World => part.text.clone(),
+                View::Environment => part.text.clone(),
             };
-            Part { text, ty: code.types().pool(*pool).content, view: part.view }
+            MessagePart { text, ty: code.types().pool(*pool).content, view: part.view }
         }
         Type::Error
         | Type::Bool
@@ -64,8 +64,8 @@ fn content(code: &Code<'_, '_>, part: &Part) -> Part {
     }
 }
 
-/// The parts of a record or array that its sub-patterns look at.
-fn sub_parts(code: &Code<'_, '_>, part: &Part, count: usize) -> Vec<Part> {
+/// The parts of a record or array that its sub-patterns are matched with.
+fn sub_parts(code: &Writer<'_, '_>, part: &MessagePart, count: usize) -> Vec<MessagePart> {
     let part = content(code, part);
     let types = code.types();
     (0..count)
@@ -73,10 +73,10 @@ fn sub_parts(code: &Code<'_, '_>, part: &Part, count: usize) -> Vec<Part> {
             Type::Record(id) => {
                 let (name, ty) = &types.aggregate(*id).parts[index];
                 let ty = ty.expect("fields have types");
-                Part { text: format!("{}.{}", part.text, member(name)), ty, view: part.view }
+                MessagePart { text: format!("{}.{}", part.text, member(name)), ty, view: part.view }
             }
             Type::Array { element, .. } => {
-                Part { text: format!("{}.at[{index}]", part.text), ty: *element, view: part.view }
+                MessagePart { text: format!("{}.at[{index}]", part.text), ty: *element, view: part.view }
             }
             Type::Error
             | Type::Bool
@@ -90,17 +90,17 @@ fn sub_parts(code: &Code<'_, '_>, part: &Part, count: usize) -> Vec<Part> {
 }
 
 /// A union's payload.
-fn payload(code: &Code<'_, '_>, part: &Part, tag: u32) -> Part {
+fn payload(code: &Writer<'_, '_>, part: &MessagePart, tag: u32) -> MessagePart {
     let part = content(code, part);
     let Type::Union(id) = code.types().get(part.ty) else {
         unreachable!("the verifier has checked that patterns fit their types")
     };
     let (name, ty) = &code.types().aggregate(*id).parts[tag as usize];
     let ty = ty.expect("a tag with a pattern for its payload has one");
-    Part { text: format!("{}.as.{}", part.text, member(name)), ty, view: part.view }
+    MessagePart { text: format!("{}.as.{}", part.text, member(name)), ty, view: part.view }
 }
 
-fn condition(code: &mut Code<'_, '_>, pattern: &Pattern, part: &Part, all: &mut Vec<String>) {
+fn condition(code: &mut Writer<'_, '_>, pattern: &Pattern, part: &MessagePart, all: &mut Vec<String>) {
     match pattern {
         Pattern::Any | Pattern::Bind(_) => {}
         Pattern::Constant(constant) => {
@@ -114,9 +114,9 @@ fn condition(code: &mut Code<'_, '_>, pattern: &Pattern, part: &Part, all: &mut 
             }
         }
         Pattern::OwnId => {
-            let own = match code.scope {
-                super::code::Scope::Process(index) | super::code::Scope::Region(index) => code.plan.own_id(index),
-                super::code::Scope::Function(_) => unreachable!("functions have no patterns"),
+            let own = match code.scope() {
+                Scope::Process(index) | Scope::Region(index) => code.plan.own_id(index),
+                Scope::Function(_) => unreachable!("functions have no patterns"),
             };
             all.push(format!("{} == {own}", part.text));
         }
@@ -134,10 +134,10 @@ fn condition(code: &mut Code<'_, '_>, pattern: &Pattern, part: &Part, all: &mut 
             all.push(text);
         }
         Pattern::Tag(tag, inner) => {
-            let whole = content(code, part);
-            all.push(format!("{}.tag == {tag}u", whole.text));
+            let union = content(code, part);
+            all.push(format!("{}.tag == {tag}u", union.text));
             if let Some(inner) = inner {
-                let payload = payload(code, &whole, *tag);
+                let payload = payload(code, &union, *tag);
                 condition(code, inner, &payload, all);
             }
         }
@@ -149,8 +149,8 @@ fn condition(code: &mut Code<'_, '_>, pattern: &Pattern, part: &Part, all: &mut 
     }
 }
 
-/// The parts that patterns keep, in order of text.
-pub(crate) fn binds(code: &Code<'_, '_>, patterns: &[Pattern], message: &[Part]) -> Vec<(Bind, Part)> {
+/// The parts that patterns bind, in order of text.
+pub(crate) fn binds(code: &Writer<'_, '_>, patterns: &[Pattern], message: &[MessagePart]) -> Vec<(Bind, MessagePart)> {
     let mut all = Vec::new();
     for (pattern, part) in patterns.iter().zip(message) {
         bind(code, pattern, part, &mut all);
@@ -158,7 +158,7 @@ pub(crate) fn binds(code: &Code<'_, '_>, patterns: &[Pattern], message: &[Part])
     all
 }
 
-fn bind(code: &Code<'_, '_>, pattern: &Pattern, part: &Part, all: &mut Vec<(Bind, Part)>) {
+fn bind(code: &Writer<'_, '_>, pattern: &Pattern, part: &MessagePart, all: &mut Vec<(Bind, MessagePart)>) {
     match pattern {
         Pattern::Any | Pattern::Constant(_) | Pattern::Bytes(_) | Pattern::OwnId | Pattern::Equal(_) => {}
         Pattern::Bind(bind) => all.push((*bind, part.clone())),
@@ -175,15 +175,15 @@ fn bind(code: &Code<'_, '_>, pattern: &Pattern, part: &Part, all: &mut Vec<(Bind
     }
 }
 
-/// Copies a part into a place of its type and, if it is to be kept, counts what it refers to.
-pub(crate) fn keep(code: &mut Code<'_, '_>, to: &Lvalue, part: &Part, counting: Counting) {
+/// Copies a part into a place of its type and, if the place owns counts, counts the objects that it refers to.
+pub(crate) fn bind_part(code: &mut Writer<'_, '_>, to: &Lvalue, part: &MessagePart, counting: Counting) {
     let boxes = code.plan.layouts.has_boxes(part.ty);
     match (part.view, boxes) {
-        (View::World, true) => {
+        (View::Environment, true) => {
             let name = code.helpers.want(code.plan, Helper::FromEnvironment, part.ty);
             code.line(&format!("{name}(t, &{}, &{});", to.text, part.text));
         }
-        (View::World, false) | (View::Program, _) => {
+        (View::Environment, false) | (View::Program, _) => {
             code.copy(to, &Lvalue { text: part.text.clone(), ty: part.ty }, Location::default());
             match counting {
                 Counting::Counted => code.count(Helper::Retain, to),
@@ -193,11 +193,11 @@ pub(crate) fn keep(code: &mut Code<'_, '_>, to: &Lvalue, part: &Part, counting: 
     }
 }
 
-/// Whether what is copied holds counts of its own.
+/// Whether a copy owns reference counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Counting {
     /// It does.
     Counted,
-    /// It is only looked at while the giver holds it.
+    /// It is used only while the sender owns them.
     Borrowed,
 }

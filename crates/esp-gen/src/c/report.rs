@@ -1,11 +1,9 @@
-//! What a program costs and promises: memory per process, and the fairness bounds of the reference, section 9, in
-//! numbers for this program.
+//! The report of a program: memory per process and pool, and the fairness bounds of the reference, section 9, as numbers.
 
-use super::header::{bits, frame_members, pc_bits, ready_capacity};
-use super::plan::Plan;
-use super::process::turns;
+use super::frame::frame_members;
+use super::plan::{Plan, unsigned_bits};
 use crate::layout::{View, reference_bytes, structure};
-use quaject_esp_ir::ir::{Boundary, Operation};
+use quaject_esp_ir::ir::Branch;
 use std::fmt;
 
 /// Memory and bounds of a program.
@@ -15,7 +13,7 @@ pub struct Report {
     pub processes: Vec<ProcessReport>,
     /// Pure functions, in order of text.
     pub functions: Vec<FunctionReport>,
-    /// How the bytes of code were found.
+    /// Whether the bytes of code are known.
     pub code: CodeBytes,
     /// Bytes of each pool, by name.
     pub pools: Vec<(String, u64)>,
@@ -26,15 +24,14 @@ pub struct Report {
     /// Longest alt, in branches.
     pub longest_alt: usize,
     /// Most instances that may wait to write on one channel.
-    pub most_writers: u32,
+    pub max_writers: u32,
     /// Whether the program has external channels or times.
-    pub looks_outside: bool,
+    pub polls_environment: bool,
     /// Most operations of one turn.
     pub turn_operations: u32,
-    /// Most turns between two looks at the world.
+    /// Most turns between two polls of the environment.
     pub turns_until_poll: u32,
-    /// Of channels between processes, if the program asks for it: whether a receiver that stops goes back to its sender,
-    /// or why not.
+    /// Channels between processes, if direct hand-off is requested: why hand-off on them is not direct.
     pub direct: Vec<(String, Option<&'static str>)>,
 }
 
@@ -60,18 +57,18 @@ pub struct FunctionReport {
     pub code_bytes: Option<u64>,
 }
 
-/// What is known of the size of the code. This crate compiles nothing: who does fills it in.
+/// What is known about the size of the code. This crate compiles nothing: its user fills it in.
 #[derive(Clone, Debug)]
 pub enum CodeBytes {
-    /// Nobody has asked.
-    Unasked,
-    /// Nothing, and why.
+    /// It was not requested.
+    NotRequested,
+    /// Nothing; the reason.
     Unknown(String),
-    /// All of it.
+    /// All.
     Measured {
-        /// Of the compiler, and its flags.
+        /// The compiler, and its flags.
         compiler: String,
-        /// Of the scheduler, the ways in and out, and what processes share.
+        /// Of the scheduler, the entry points, and code that processes share.
         scheduler_bytes: u64,
     },
 }
@@ -103,45 +100,36 @@ pub(crate) fn make(plan: &Plan<'_>) -> Report {
         })
         .collect();
     let words: u32 = plan.channels.iter().map(|channel| channel.reader_words() + channel.writer_words()).sum();
-    let scheduler_bytes = u64::from(pc_bits(plan) / 8 * plan.instances)
-        + u64::from(bits(plan.instances) / 8 * ready_capacity(plan))
+    let scheduler_bytes = u64::from(plan.pc_bits / 8 * plan.instances)
+        + u64::from(unsigned_bits(plan.instances) / 8 * plan.ready_capacity())
         + u64::from(plan.instances)
         + u64::from(4 * words);
-    let waits = || {
-        (0..plan.processes.len())
-            .flat_map(|process| (0..plan.processes[process].waits.len()).map(move |wait| plan.wait(process, wait)))
-    };
-    let looks_outside = waits().any(|wait| {
-        wait.branches.iter().any(|branch| match &branch.operation {
-            Operation::In { channel, .. } | Operation::Out { channel, .. } => {
-                plan.program.channels[channel.0 as usize].boundary != Boundary::Internal
-            }
-            Operation::After { .. } => true,
-        })
-    });
+    let waits = || plan.waits().map(|(process, wait)| plan.wait(process, wait));
+    let is_external = |branch: &Branch| !plan.is_internal(branch);
+    let polls_environment = waits().any(|wait| wait.branches.iter().any(is_external));
     let functions = plan.program.functions.iter();
     Report {
         processes,
         functions: functions
             .map(|function| FunctionReport { name: function.name.to_string(), code_bytes: None })
             .collect(),
-        code: CodeBytes::Unasked,
+        code: CodeBytes::NotRequested,
         pools,
         scheduler_bytes,
         instances: plan.instances,
         longest_alt: waits().map(|wait| wait.branches.len()).max().unwrap_or(0),
-        most_writers: plan.channels.iter().map(|channel| channel.writer_instances).max().unwrap_or(0),
-        looks_outside,
-        turn_operations: turns(plan).operations,
-        turns_until_poll: turns(plan).until_poll,
-        direct: plan.direct.channels.iter().map(|(name, why)| (name.clone(), *why)).collect(),
+        max_writers: plan.channels.iter().map(|channel| channel.writer_instances).max().unwrap_or(0),
+        polls_environment,
+        turn_operations: plan.turns.operations,
+        turns_until_poll: plan.turns.until_poll,
+        direct: plan.hand_off.channels.iter().map(|(name, why)| (name.clone(), *why)).collect(),
     }
 }
 
 impl Report {
     fn memory(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheduler_code = match &self.code {
-            CodeBytes::Unasked | CodeBytes::Unknown(_) => None,
+            CodeBytes::NotRequested | CodeBytes::Unknown(_) => None,
             CodeBytes::Measured { scheduler_bytes, .. } => Some(*scheduler_bytes),
         };
         writeln!(f, "{:<34} {:>8} {:>8}", "bytes", "RAM", "code")?;
@@ -168,8 +156,8 @@ impl Report {
         }
         row("scheduler".to_string(), Some(self.scheduler_bytes), scheduler_code, String::new())?;
         match &self.code {
-            CodeBytes::Unasked => Ok(()),
-            CodeBytes::Unknown(reason) => writeln!(f, "  code is not known: {reason}"),
+            CodeBytes::NotRequested => Ok(()),
+            CodeBytes::Unknown(reason) => writeln!(f, "  code size is unknown: {reason}"),
             CodeBytes::Measured { compiler, .. } => writeln!(f, "  code as compiled by {compiler}"),
         }
     }
@@ -184,7 +172,7 @@ impl fmt::Display for Report {
         for (channel, why) in &self.direct {
             match why {
                 None => writeln!(f, "  {channel}: direct")?,
-                Some(why) => writeln!(f, "  {channel}: by the ready list, as {why}")?,
+                Some(why) => writeln!(f, "  {channel}: through the ready list, as {why}")?,
             }
         }
         let others = self.instances.saturating_sub(1);
@@ -198,11 +186,11 @@ impl fmt::Display for Report {
                 self.longest_alt
             )?;
         }
-        if self.most_writers > 1 {
-            writeln!(f, "  a writer waits for at most {} others on its port", self.most_writers - 1)?;
+        if self.max_writers > 1 {
+            writeln!(f, "  a writer waits for at most {} others on its port", self.max_writers - 1)?;
         }
-        if self.looks_outside {
-            writeln!(f, "  an event outside is seen within {} turns", self.turns_until_poll)?;
+        if self.polls_environment {
+            writeln!(f, "  an external event is seen within {} turns", self.turns_until_poll)?;
         }
         Ok(())
     }

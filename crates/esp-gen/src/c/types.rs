@@ -1,73 +1,73 @@
-//! Names and declarations of a program's types in C, in both forms where they differ, with assertions that the C compiler
-//! lays them out as [`crate::layout`] says.
+//! Declarations of a program's types in C, in both forms where they differ, with assertions that the C compiler lays them
+//! out as [`crate::layout`] says.
 
-use super::names::{Names, member};
+use super::names::member;
 use super::plan::Plan;
-use crate::layout::{Layouts, View, tag_bytes};
-use quaject_esp_ir::ir::{Type, TypeId, TypeTable};
+use crate::layout::{View, tag_bytes};
+use quaject_esp_ir::ir::{Type, TypeId};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 /// Declarations of every type the program uses.
 pub(crate) fn declare(plan: &Plan<'_>) -> String {
-    let mut writer = Writer { plan, done: BTreeSet::new(), text: String::new() };
+    let mut declarations = Declarations { plan, done: BTreeSet::new(), text: String::new() };
     let program = plan.program;
     for channel in &program.channels {
-        channel.payload.iter().for_each(|ty| writer.both(*ty));
+        channel.payload.iter().for_each(|ty| declarations.both(*ty));
     }
     for function in &program.externs {
-        function.parameters.iter().map(|(ty, _)| ty).chain(&function.result).for_each(|ty| writer.both(*ty));
+        function.parameters.iter().map(|(ty, _)| ty).chain(&function.result).for_each(|ty| declarations.both(*ty));
     }
     for pool in program.types.pools() {
-        writer.both(pool.content);
+        declarations.both(pool.content);
     }
     let bodies = program.processes.iter().map(|process| &process.body);
     for body in bodies.chain(program.functions.iter().map(|function| &function.body)) {
-        body.slots.iter().for_each(|slot| writer.declare(slot.ty, View::Program));
+        body.slots.iter().for_each(|slot| declarations.declare(slot.ty, View::Program));
     }
     for function in &program.functions {
-        function.parameters.iter().chain([&function.result]).for_each(|ty| writer.declare(*ty, View::Program));
+        function.parameters.iter().chain([&function.result]).for_each(|ty| declarations.declare(*ty, View::Program));
     }
-    writer.text
+    declarations.text
 }
 
-struct Writer<'p, 'a> {
+struct Declarations<'p, 'a> {
     plan: &'p Plan<'a>,
     done: BTreeSet<(TypeId, View)>,
     text: String,
 }
 
 macro_rules! put {
-    ($writer:expr, $($arg:tt)*) => {
-        writeln!($writer.text, $($arg)*).expect("writing to a string does not fail")
+    ($declarations:expr, $($arg:tt)*) => {
+        writeln!($declarations.text, $($arg)*).expect("writing to a string does not fail")
     };
 }
 
-impl Writer<'_, '_> {
+impl Declarations<'_, '_> {
     fn both(&mut self, ty: TypeId) {
-        self.declare(ty, View::World);
+        self.declare(ty, View::Environment);
         self.declare(ty, View::Program);
     }
 
     fn declare(&mut self, ty: TypeId, view: View) {
         let types = &self.plan.program.types;
-        let view = if self.plan.layouts.has_boxes(ty) { view } else { View::World };
+        let view = if self.plan.layouts.has_boxes(ty) { view } else { View::Environment };
         if !self.done.insert((ty, view)) {
             return;
         }
         let name = match view {
-            View::World => self.plan.world_type(ty).to_string(),
+            View::Environment => self.plan.environment_type(ty).to_string(),
             View::Program => self.plan.types[ty.0 as usize].clone(),
         };
         let of = |part: TypeId| match view {
-            View::World => self.plan.world_type(part).to_string(),
+            View::Environment => self.plan.environment_type(part).to_string(),
             View::Program => self.plan.types[part.0 as usize].clone(),
         };
         let mut offsets: Vec<(String, u64)> = Vec::new();
         match types.get(ty) {
             Type::Error | Type::Int(_) | Type::Bool | Type::Pid(_) => return,
             Type::Boxed(pool) => {
-                if let View::World = view {
+                if let View::Environment = view {
                     self.declare(types.pool(*pool).content, view);
                 }
                 return;
@@ -99,7 +99,7 @@ impl Writer<'_, '_> {
             Type::Union(id) => {
                 let parts = &types.aggregate(*id).parts;
                 parts.iter().filter_map(|(_, part)| *part).for_each(|part| self.declare(part, view));
-                if let View::World = view {
+                if let View::Environment = view {
                     let tags: Vec<String> =
                         parts.iter().enumerate().map(|(tag, (case, _))| format!("{name}_{case} = {tag}")).collect();
                     put!(self, "enum {{ {} }};", tags.join(", "));
@@ -126,66 +126,4 @@ impl Writer<'_, '_> {
         }
         put!(self, "ESP_LAYOUT({name}, {});\n", facts.join(" && "));
     }
-}
-
-/// Names of records and unions come from the source; structural types are named by what they hold.
-/// Where the two forms differ, the world's has the plain name.
-pub(crate) fn type_names(
-    types: &TypeTable,
-    layouts: &Layouts,
-    own: &str,
-    names: &mut Names,
-) -> (Vec<String>, Vec<String>) {
-    let mut result: Vec<String> = vec![String::new(); types.types().len()];
-    let mut world: Vec<String> = vec![String::new(); types.types().len()];
-    for (index, form) in world.iter_mut().enumerate() {
-        let ty = TypeId(index as u32);
-        let name = type_name(types, ty, own, names, &mut result);
-        if layouts.has_boxes(ty) && !matches!(types.get(ty), Type::Boxed(_)) {
-            *form = name;
-        }
-    }
-    for (form, name) in world.iter().zip(&mut result) {
-        if !form.is_empty() {
-            *name = names.claim(&format!("{form}_boxed"));
-        }
-    }
-    (result, world)
-}
-
-fn type_name(types: &TypeTable, ty: TypeId, own: &str, names: &mut Names, result: &mut Vec<String>) -> String {
-    let known = &result[ty.0 as usize];
-    if !known.is_empty() {
-        return known.clone();
-    }
-    let name = match types.get(ty) {
-        Type::Error => "uint8_t".to_string(),
-        Type::Bool => "bool".to_string(),
-        Type::Int(int) => format!("{}int{}_t", if int.is_signed() { "" } else { "u" }, int.bits()),
-        Type::Pid(_) => "esp_pid".to_string(),
-        Type::Bytes { bound } => names.claim(&format!("{own}bytes_{bound}")),
-        Type::Array { length, element } => {
-            let element = type_name(types, *element, own, names, result);
-            let element = element.strip_suffix("_t").unwrap_or(&element).to_string();
-            let element = element.strip_prefix(own).unwrap_or(&element);
-            names.claim(&format!("{own}array_{length}_{element}"))
-        }
-        Type::Record(id) => match &types.aggregate(*id).name {
-            Some(name) => names.claim(&format!("{own}{name}")),
-            None => names.claim(&format!("{own}record_{}", id.0)),
-        },
-        Type::Union(id) => match &types.aggregate(*id).name {
-            Some(name) => names.claim(&format!("{own}{name}")),
-            None => names.claim(&format!("{own}union_{}", id.0)),
-        },
-        Type::Boxed(pool) => {
-            if types.pool(*pool).capacity <= 65535 {
-                "uint16_t".to_string()
-            } else {
-                "uint32_t".to_string()
-            }
-        }
-    };
-    result[ty.0 as usize] = name.clone();
-    name
 }

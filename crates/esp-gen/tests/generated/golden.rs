@@ -1,5 +1,5 @@
-//! Two small programs and the C that is generated for them, whole: it is meant to be read. `UPDATE_EXPECT=1 cargo test`
-//! writes the files anew.
+//! Two small programs and the complete C that is generated for them, which is meant to be read. `UPDATE_EXPECT=1 cargo
+//! test` rewrites the files.
 
 use crate::support::output;
 use expect_test::{ExpectFile, expect_file};

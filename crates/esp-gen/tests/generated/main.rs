@@ -1,5 +1,5 @@
-//! Generated C as its users meet it: compiled by every compiler there is with all warnings as errors and under
-//! sanitizers where they exist, run, read.
+//! Generated C as its users see it: compiled by every available compiler with all warnings as errors, and under
+//! sanitizers where they are available, and run.
 
 mod golden;
 mod memory;

@@ -1,5 +1,5 @@
-//! The memory of generated programs: what the report says is what C's `sizeof` says, and what never holds anything at the
-//! same time is in the same place.
+//! The memory of generated programs: the report agrees with C's `sizeof`; slots whose live ranges do not overlap share
+//! memory; loops promote values of the frame.
 
 use crate::support::{STRICT, check, output, succeed, write};
 use quaject_esp_gen::c::{Options, Output, Style};
@@ -27,18 +27,18 @@ fn frame_bytes(output: &Output, process: &str) -> u64 {
 }
 
 #[test]
-fn slots_that_are_never_needed_at_once_share_memory() {
+fn slots_with_disjoint_live_ranges_share_memory() {
     let output = output("courier.esp", COURIER, &Options::default());
     // The packet, a reply, and both one after the other, where at other times the answer is.
     assert_eq!(frame_bytes(&output, "courier"), 816, "{}", output.header);
-    // Whoever looks at the frame in a debugger finds the variables by their names.
+    // Debuggers show the variables of the frame by their names.
     for name in [" packet_s", " late_s", " reply_s"] {
         assert!(output.header.contains(name), "{name}: {}", output.header);
     }
 }
 
 #[test]
-fn what_shares_memory_keeps_its_contents_while_they_are_needed() {
+fn slots_that_share_memory_keep_their_contents_while_live() {
     check(
         COURIER,
         &Options::default(),
@@ -137,7 +137,7 @@ const WAITS: &str = "type pairT = record { a: u64, b: u8 };\n\
     after (sum + 5 ms) { sum = 0; }\n    }\n  }\n}\n";
 
 #[test]
-fn the_report_says_what_sizeof_says() {
+fn the_report_agrees_with_sizeof() {
     let Some(compiler) = tool(&["gcc", "clang"]) else { return };
     for (name, source) in [("courier.esp", COURIER), ("waits.esp", WAITS)] {
         for style in [Style::Poll, Style::Post { ring: 4 }, Style::SansIo] {
@@ -165,7 +165,7 @@ const SUMS: &str = "channel inC(int) external out;\nchannel outC(int, int, int) 
     out(outC, sum, turns, count);\n  }\n}\n";
 
 #[test]
-fn loops_that_never_wait_hold_what_survives_waits() {
+fn loops_without_waits_promote_frame_values() {
     let output = output("sums.esp", SUMS, &Options::default());
     assert!(output.source.contains("_inside:"), "{}", output.source);
     check(
@@ -192,7 +192,7 @@ int main(void)
 }
 
 #[test]
-fn processes_that_meet_others_hold_nothing_in_loops() {
+fn loops_of_communicating_processes_promote_nothing() {
     let source = format!("{SUMS}channel moreC(int) external out;\nprocess q {{ while {{ in(moreC, $more); }} }}\n");
     let output = output("sums.esp", &source, &Options::default());
     assert!(!output.source.contains("_inside:"), "{}", output.source);

@@ -1,4 +1,4 @@
-//! Names of programs that the generated C, its run-time header or C itself has for something else.
+//! Programs whose names the generated C, its run-time header or C itself uses for something else.
 
 use crate::support::{STRICT, output, succeed, write};
 use quaject_esp_gen::RUNTIME_HEADER;
@@ -38,7 +38,7 @@ const OF_ESP: &str = "after alt array assert bool break bytes channel const cons
     free freeze thaw link unlink sizeof";
 
 #[test]
-fn no_name_of_a_program_is_in_the_way() {
+fn no_name_of_a_program_collides() {
     let mut names = BTreeSet::new();
     for style in STYLES {
         let made = output("ordinary.esp", ORDINARY, &Options { style, ..Options::default() });

@@ -1,12 +1,12 @@
-//! A waiting `pri alt` that another instance meets by a later branch takes an earlier one first, if the world or the
-//! clock lets it by now: in every style, met in place or found by a search, by a reader or by a writer. The extern
-//! function `ring` makes the world ready in the midst of a step, after the `pri alt` has looked in vain.
+//! Preemption of a waiting `pri alt`: a requester that could meet it at a later branch commits an earlier one on the
+//! environment or the clock first, in every style, in place or after a search, as reader or as writer. The extern
+//! function `ring` makes the environment ready during a step, after the `pri alt` has begun to wait.
 
 use crate::support::check;
 use quaject_esp_gen::c::{Options, Style};
 
-/// `p` waits for `stopC` or its partner; when `q` comes, `stopC` has a message, which goes first.
-const MET: [(&str, &str); 4] = [
+/// `p` waits for `stopC` or its partner; when `q` arrives, `stopC` has a message, which goes first.
+const REQUESTS: [(&str, &str); 4] = [
     // In place, by a writer.
     (
         "channel c(int);\n\
@@ -41,16 +41,16 @@ const MET: [(&str, &str); 4] = [
     ),
 ];
 
-const WORLD: &str = "channel stopC(int) external out;\nchannel logC(int) external in;\nextern fn ring();\n";
+const ENVIRONMENT: &str = "channel stopC(int) external out;\nchannel logC(int) external in;\nextern fn ring();\n";
 
 fn check_all(options: &Options, main: &str) {
-    for (program, expected) in MET {
-        check(&format!("{WORLD}{program}"), options, main, expected);
+    for (program, expected) in REQUESTS {
+        check(&format!("{ENVIRONMENT}{program}"), options, main, expected);
     }
 }
 
 #[test]
-fn an_earlier_branch_goes_first_when_polled() {
+fn an_earlier_branch_is_committed_first_when_polled() {
     check_all(
         &Options::default(),
         r#"#include "program.h"
@@ -73,7 +73,7 @@ int main(void)
 }
 
 #[test]
-fn an_earlier_branch_goes_first_when_posted() {
+fn an_earlier_branch_is_committed_first_when_posted() {
     check_all(
         &Options { style: Style::Post { ring: 4 }, ..Options::default() },
         r#"#include "program.h"
@@ -97,7 +97,7 @@ int main(void)
     );
 }
 
-/// A world that leaves the step after every message.
+/// A caller that accepts one message in each step.
 const SANS_IO: &str = r#"#include "program.h"
 #include <stdio.h>
 #include <string.h>
@@ -105,7 +105,7 @@ static stopC_message offer;
 static logC_message said;
 static esp_input in;
 static esp_output out;
-/* Byte by byte: the step has the world as a constant argument. */
+/* Byte by byte: the step has the environment as a constant argument. */
 static void set(void *to, size_t value) { memcpy(to, &value, sizeof value); }
 void ring(void)
 {
@@ -136,12 +136,12 @@ int main(void)
 "#;
 
 #[test]
-fn an_earlier_branch_goes_first_sans_io() {
+fn an_earlier_branch_is_committed_first_sans_io() {
     check_all(&Options { style: Style::SansIo, ..Options::default() }, SANS_IO);
 }
 
-/// `p` has a message for the world, which has no room yet, or waits for a time; `q` comes when there is room and the
-/// time has passed.
+/// `p` has a message for the environment, which has no room yet, or waits for a time; `q` arrives when there is room and
+/// the time has passed.
 const SENDS: &str = r#"#include "program.h"
 #include <stdio.h>
 #include <string.h>
@@ -175,8 +175,8 @@ int main(void)
 "#;
 
 #[test]
-fn an_instance_that_gives_way_to_a_full_output_comes_back() {
-    // The writer holds a value in a local; the step is left between its search and its meeting.
+fn a_requester_restarts_its_search_after_a_full_output() {
+    // The writer holds a value in a local; the step is left between its search and the rendezvous.
     check(
         "channel tickC() external in;\nchannel logC(int) external in;\nchannel c(int);\nextern fn ring();\n\
          process p { var n = 0; while (n < 2) { pri alt { when (n == 0) out(logC, 7) { n += 1; } \
@@ -189,7 +189,7 @@ fn an_instance_that_gives_way_to_a_full_output_comes_back() {
 }
 
 #[test]
-fn a_time_that_has_passed_goes_first() {
+fn an_elapsed_time_is_committed_first() {
     check(
         "channel tickC() external in;\nchannel logC(int) external in;\nchannel c(int);\nextern fn ring();\n\
          process p { var n = 0; while (n < 2) { pri alt { when (n == 0) after (500 us) { n += 1; out(logC, 7); } \

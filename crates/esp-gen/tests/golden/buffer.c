@@ -2,7 +2,7 @@
 #include "program.h"
 
 #if defined(__GNUC__) && !defined(__clang__)
-/* It takes the unused bytes of `bytes` with a smaller length for uninitialised ones. */
+/* GCC takes the unused bytes of `bytes` with a smaller length for uninitialised ones. */
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
@@ -16,17 +16,17 @@ typedef char esp_abi_of_esp[ESP_ABI == 2 ? 1 : -1];
 #define FAULT_CALL 29
 
 #ifdef __OPTIMIZE_SIZE__
-#define GO_LATER(instance, next) do { self = instance; at = next; goto go_later; } while (0)
-#define AWAIT_WORLD(instance, next) do { self = instance; at = next; goto await_world; } while (0)
-#define SEND_OUT(channel, instance, here) do { self = instance; at = here; goto channel##_out; } while (0)
+#define REQUEUE(instance, next) do { self = instance; at = next; goto requeue; } while (0)
+#define AWAIT_ENVIRONMENT(instance, next) do { self = instance; at = next; goto await_environment; } while (0)
+#define SEND(channel, instance, here) do { self = instance; at = here; goto channel##_out; } while (0)
 #else
-#define GO_LATER(instance, next) do { waiting_remove(t, instance); t->pc[instance] = next; t->ready[tail++ & READY_MASK] = t->pc[instance]; if (polling) goto poll_next; goto dispatch; } while (0)
-#define AWAIT_WORLD(instance, next) do { if (polling) goto poll_next; waiting_append(t, instance); t->pc[instance] = next; goto dispatch; } while (0)
-#define SEND_OUT(channel, instance, here) \
-    do { if (channel##_give(IO, &channel##_m)) GO_LATER(instance, here + 1); AWAIT_WORLD(instance, here); } while (0)
+#define REQUEUE(instance, next) do { waiting_remove(t, instance); t->pc[instance] = next; t->ready[tail++ & READY_MASK] = t->pc[instance]; if (polling) goto poll_next; goto dispatch; } while (0)
+#define AWAIT_ENVIRONMENT(instance, next) do { if (polling) goto poll_next; waiting_append(t, instance); t->pc[instance] = next; goto dispatch; } while (0)
+#define SEND(channel, instance, here) \
+    do { if (channel##_try_send(IO, &channel##_m)) REQUEUE(instance, here + 1); AWAIT_ENVIRONMENT(instance, here); } while (0)
 #endif
 
-/* What faults where. */
+/* The fault sites. */
 static const struct { uint8_t code; esp_location place; } faults[] = {
     {0, {0, 0, 0, -1}}, {0, {0, 0, 0, -1}},
     {ESP_FAULT_BOUNDS, {0, 33, 8, 1}},
@@ -152,8 +152,8 @@ static ESP_UNUSED bool wakes(esp_t *t, uint32_t self, uint32_t base, uint32_t co
     return false;
 }
 
-/* Marks 1 what something can still wake, then 2 what nothing will and should. */
-static esp_status at_rest(esp_t *t, const esp_input *in, esp_output *out)
+/* Marks instances: 1 if something can still wake them, 2 if they are blocked forever and do not idle. */
+static esp_status quiescence(esp_t *t, const esp_input *in, esp_output *out)
 {
     uint32_t i, awake = 0, stuck = 0;
     bool again;
@@ -291,7 +291,7 @@ buffer_w1_try:
                                 t->buffer.park.w1b0.p11 = m_->v0;
                                 putC_drop(IO);
                                 t->buffer.next1 = 1;
-                                GO_LATER(0, 3);
+                                REQUEUE(0, 3);
                             }
                         }
                     }
@@ -319,7 +319,7 @@ buffer_w1_try:
             b_ = b_ + 1 == 2u ? 0 : b_ + 1;
         }
     }
-    AWAIT_WORLD(0, 2);
+    AWAIT_ENVIRONMENT(0, 2);
 buffer_w1_b0_go:
     ;
     buffer_v11 = t->buffer.park.w1b0.p11;
@@ -346,13 +346,13 @@ buffer_fault:
 
     /* scheduler */
 #ifdef __OPTIMIZE_SIZE__
-    go_later: ESP_UNUSED;
+    requeue: ESP_UNUSED;
     waiting_remove(t, self);
     t->pc[self] = at;
     t->ready[tail++ & READY_MASK] = t->pc[self];
     if (polling) goto poll_next;
     goto dispatch;
-    await_world: ESP_UNUSED;
+    await_environment: ESP_UNUSED;
     if (polling) goto poll_next;
     waiting_append(t, self);
     t->pc[self] = at;
@@ -373,7 +373,7 @@ poll_next:
     poll_at = poll_after;
     if (poll_at == 1u) {
         polling = false;
-        if (head == tail) goto rest;
+        if (head == tail) goto quiescent;
         if (ESP_UNLIKELY((int32_t)(head - last) >= 0)) goto leave;
         goto run;
     }
@@ -400,8 +400,8 @@ faulted:
     goto leave;
     t->status = ESP_DONE;
     goto leave;
-rest:
-    t->status = (uint8_t)at_rest(IO);
+quiescent:
+    t->status = (uint8_t)quiescence(IO);
 leave:
     t->head = head;
     t->tail = tail;
@@ -482,9 +482,9 @@ ESP_EXPORT const esp_library esp_program = {
     program_place, program_stuck, program_open, 0
 };
 
-#undef GO_LATER
-#undef AWAIT_WORLD
-#undef SEND_OUT
+#undef REQUEUE
+#undef AWAIT_ENVIRONMENT
+#undef SEND
 
 #undef READY_MASK
 #undef IO

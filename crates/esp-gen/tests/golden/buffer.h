@@ -18,19 +18,19 @@ typedef struct array_4_int32 {
 } array_4_int32;
 ESP_LAYOUT(array_4_int32, sizeof(array_4_int32) == 16);
 
-/* channel putC, from the world */
+/* channel putC, from the environment */
 typedef struct putC_message {
     int32_t v0;
 } putC_message;
 ESP_LAYOUT(putC_message, sizeof(putC_message) == 4 && offsetof(putC_message, v0) == 0);
 
-/* channel getC, to the world */
+/* channel getC, to the environment */
 typedef struct getC_message {
     int32_t v0;
 } getC_message;
 ESP_LAYOUT(getC_message, sizeof(getC_message) == 4 && offsetof(getC_message, v0) == 0);
 
-/* -- what the program asks of C -------------------------------------------------------------- */
+/* -- what the program needs from C ----------------------------------------------------------- */
 
 /* -- the program ------------------------------------------------------------------------------ */
 
@@ -62,28 +62,28 @@ struct esp_t {
     buffer_frame buffer;
 };
 
-/* Puts a program at its beginning. */
+/* Initialises the state of a program. */
 void esp_init(esp_t *t);
 
-/* What the world offers. */
+/* Messages that the environment offers. */
 typedef struct esp_input {
     struct { const putC_message *messages; size_t count; bool closed; } putC;
 } esp_input;
 
-/* What became of it, and room for what the program sends. */
+/* How many of them were taken, and room for messages that the program sends. */
 typedef struct esp_output {
     esp_output_head head;
     struct { getC_message *messages; size_t capacity, count; bool closed; } getC;
 } esp_output;
 
-/* Runs until nothing more can happen before an external event. `now` never goes back. */
+/* Runs until nothing more can happen before an external event. `now` is monotonic. */
 esp_status esp_step(esp_t *t, const esp_input *in, esp_output *out, esp_time now);
 
 /* After ESP_FAULT: what happened, where. */
 esp_fault_report esp_fault(const esp_t *t);
-/* Where an instance waits; line 0 if it does not. */
+/* Where an instance waits; line 0 if it does not wait. */
 esp_location esp_place(const esp_t *t, esp_pid instance);
-/* After a deadlock: whether the instance is one of those that are stuck. */
+/* After a deadlock: whether the instance is blocked forever. */
 bool esp_stuck(const esp_t *t, esp_pid instance);
 /* Names, for messages. */
 extern const char *const esp_files[];

@@ -2,7 +2,7 @@
 #include "program.h"
 
 #if defined(__GNUC__) && !defined(__clang__)
-/* It takes the unused bytes of `bytes` with a smaller length for uninitialised ones. */
+/* GCC takes the unused bytes of `bytes` with a smaller length for uninitialised ones. */
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
@@ -16,17 +16,17 @@ typedef char esp_abi_of_esp[ESP_ABI == 2 ? 1 : -1];
 #define FAULT_CALL 29
 
 #ifdef __OPTIMIZE_SIZE__
-#define GO_LATER(instance, next) do { self = instance; at = next; goto go_later; } while (0)
-#define AWAIT_WORLD(instance, next) do { self = instance; at = next; goto await_world; } while (0)
-#define SEND_OUT(channel, instance, here) do { self = instance; at = here; goto channel##_out; } while (0)
+#define REQUEUE(instance, next) do { self = instance; at = next; goto requeue; } while (0)
+#define AWAIT_ENVIRONMENT(instance, next) do { self = instance; at = next; goto await_environment; } while (0)
+#define SEND(channel, instance, here) do { self = instance; at = here; goto channel##_out; } while (0)
 #else
-#define GO_LATER(instance, next) do { waiting_remove(t, instance); t->pc[instance] = next; t->ready[tail++ & READY_MASK] = t->pc[instance]; if (polling) goto poll_next; goto dispatch; } while (0)
-#define AWAIT_WORLD(instance, next) do { if (polling) goto poll_next; waiting_append(t, instance); t->pc[instance] = next; goto dispatch; } while (0)
-#define SEND_OUT(channel, instance, here) \
-    do { if (channel##_give(IO, &channel##_m)) GO_LATER(instance, here + 1); AWAIT_WORLD(instance, here); } while (0)
+#define REQUEUE(instance, next) do { waiting_remove(t, instance); t->pc[instance] = next; t->ready[tail++ & READY_MASK] = t->pc[instance]; if (polling) goto poll_next; goto dispatch; } while (0)
+#define AWAIT_ENVIRONMENT(instance, next) do { if (polling) goto poll_next; waiting_append(t, instance); t->pc[instance] = next; goto dispatch; } while (0)
+#define SEND(channel, instance, here) \
+    do { if (channel##_try_send(IO, &channel##_m)) REQUEUE(instance, here + 1); AWAIT_ENVIRONMENT(instance, here); } while (0)
 #endif
 
-/* What faults where. */
+/* The fault sites. */
 static const struct { uint8_t code; esp_location place; } faults[] = {
     {0, {0, 0, 0, -1}}, {0, {0, 0, 0, -1}}
 };
@@ -96,13 +96,13 @@ ESP_INLINE bool o_accepts(esp_t *t, const esp_input *in, esp_output *out)
 ESP_INLINE o_message *o_room(esp_t *t, const esp_input *in, esp_output *out)
 {
     (void)t; (void)in; (void)out;
-    return &t->going.o;
+    return &t->outgoing.o;
 }
 
 ESP_INLINE void o_send(esp_t *t, const esp_input *in, esp_output *out)
 {
     (void)t; (void)in; (void)out;
-    o_put(&t->going.o);
+    o_put(&t->outgoing.o);
 }
 
 ESP_INLINE bool o_is_closed(esp_t *t, const esp_input *in, esp_output *out)
@@ -147,8 +147,8 @@ static ESP_UNUSED bool wakes(esp_t *t, uint32_t self, uint32_t base, uint32_t co
     return false;
 }
 
-/* Marks 1 what something can still wake, then 2 what nothing will and should. */
-static esp_status at_rest(esp_t *t, const esp_input *in, esp_output *out)
+/* Marks instances: 1 if something can still wake them, 2 if they are blocked forever and do not idle. */
+static esp_status quiescence(esp_t *t, const esp_input *in, esp_output *out)
 {
     uint32_t i, awake = 0, stuck = 0;
     bool again;
@@ -288,10 +288,10 @@ twice_w1_try:
         if (m_) {
             t->twice.park.w1b0.p0 = m_->v0;
             i_drop(IO);
-            GO_LATER(0, 3);
+            REQUEUE(0, 3);
         }
     }
-    AWAIT_WORLD(0, 2);
+    AWAIT_ENVIRONMENT(0, 2);
 #line 296 "program.c"
 #line 6 "program.esp"
 twice_w1_b0_go:
@@ -364,9 +364,9 @@ sum_w2_try:
         v_.v0 = t->sum.total_1;
         m_->v0 = v_.v0;
         o_send(IO);
-        GO_LATER(1, 10);
+        REQUEUE(1, 10);
     }
-    AWAIT_WORLD(1, 9);
+    AWAIT_ENVIRONMENT(1, 9);
 #line 371 "program.c"
 sum_3:
     ;
@@ -376,13 +376,13 @@ sum_3:
 
     /* scheduler */
 #ifdef __OPTIMIZE_SIZE__
-    go_later: ESP_UNUSED;
+    requeue: ESP_UNUSED;
     waiting_remove(t, self);
     t->pc[self] = at;
     t->ready[tail++ & READY_MASK] = t->pc[self];
     if (polling) goto poll_next;
     goto dispatch;
-    await_world: ESP_UNUSED;
+    await_environment: ESP_UNUSED;
     if (polling) goto poll_next;
     waiting_append(t, self);
     t->pc[self] = at;
@@ -403,7 +403,7 @@ poll_next:
     poll_at = poll_after;
     if (poll_at == 2u) {
         polling = false;
-        if (head == tail) goto rest;
+        if (head == tail) goto quiescent;
         if (ESP_UNLIKELY((int32_t)(head - last) >= 0)) goto leave;
         goto run;
     }
@@ -427,8 +427,8 @@ poll_next:
     goto leave;
     t->status = ESP_DONE;
     goto leave;
-rest:
-    t->status = (uint8_t)at_rest(IO);
+quiescent:
+    t->status = (uint8_t)quiescence(IO);
 leave:
     t->head = head;
     t->tail = tail;
@@ -461,9 +461,9 @@ bool esp_stuck(const esp_t *t, esp_pid instance)
     return t->status == ESP_FAULT && t->fault == 0 && t->mark[instance] == 2;
 }
 
-#undef GO_LATER
-#undef AWAIT_WORLD
-#undef SEND_OUT
+#undef REQUEUE
+#undef AWAIT_ENVIRONMENT
+#undef SEND
 
 #undef READY_MASK
 #undef IO

@@ -13,30 +13,30 @@ typedef struct esp_t esp_t;
 
 /* -- types ---------------------------------------------------------------------------------- */
 
-/* channel i, from the world */
+/* channel i, from the environment */
 typedef struct i_message {
     int32_t v0;
 } i_message;
 ESP_LAYOUT(i_message, sizeof(i_message) == 4 && offsetof(i_message, v0) == 0);
 
-/* channel o, to the world */
+/* channel o, to the environment */
 typedef struct o_message {
     int32_t v0;
 } o_message;
 ESP_LAYOUT(o_message, sizeof(o_message) == 4 && offsetof(o_message, v0) == 0);
 
-/* -- what the program asks of C -------------------------------------------------------------- */
+/* -- what the program needs from C ----------------------------------------------------------- */
 
-/* i: whether a message is there, and taking it. Yours to write. */
+/* i: whether a message is available, and taking it. To be defined by the user. */
 bool i_ready(void);
 void i_take(i_message *message);
-/* i will never be ready again. */
+/* No more messages on i. */
 void esp_close_i(esp_t *t);
 
-/* o: whether a message would be accepted, and accepting it. Yours to write. */
+/* o: whether a message is accepted, and accepting it. To be defined by the user. */
 bool o_ready(void);
 void o_put(const o_message *message);
-/* o will never be ready again. */
+/* No more messages on o. */
 void esp_close_o(esp_t *t);
 
 /* -- the program ------------------------------------------------------------------------------ */
@@ -77,30 +77,30 @@ struct esp_t {
     i_message i_head;
     union {
         o_message o;
-    } going;
+    } outgoing;
 };
 
-/* Puts a program at its beginning. */
+/* Initialises the state of a program. */
 void esp_init(esp_t *t);
 
-/* What the world offers. */
+/* Messages that the environment offers. */
 typedef struct esp_input {
     uint8_t unused;
 } esp_input;
 
-/* What became of it, and room for what the program sends. */
+/* How many of them were taken, and room for messages that the program sends. */
 typedef struct esp_output {
     esp_output_head head;
 } esp_output;
 
-/* Runs until nothing more can happen before an external event. `now` never goes back. */
+/* Runs until nothing more can happen before an external event. `now` is monotonic. */
 esp_status esp_step(esp_t *t, const esp_input *in, esp_output *out, esp_time now);
 
 /* After ESP_FAULT: what happened, where. */
 esp_fault_report esp_fault(const esp_t *t);
-/* Where an instance waits; line 0 if it does not. */
+/* Where an instance waits; line 0 if it does not wait. */
 esp_location esp_place(const esp_t *t, esp_pid instance);
-/* After a deadlock: whether the instance is one of those that are stuck. */
+/* After a deadlock: whether the instance is blocked forever. */
 bool esp_stuck(const esp_t *t, esp_pid instance);
 /* Names, for messages. */
 extern const char *const esp_files[];

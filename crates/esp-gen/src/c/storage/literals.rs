@@ -1,40 +1,39 @@
-//! Slots that always hold one literal once they hold anything: constants of the C program, so that nothing is copied
-//! where one is used. Knows the flow IR; knows no homes.
+//! Slots that hold the same literal wherever they are read: they become constants of the C program, so that the literal
+//! is not copied where it is used. Knows the flow IR; knows nothing of storage.
 
-use super::{Analysis, Set, Unit};
+use super::liveness::{LiveSet, LiveUnit, Liveness};
 use quaject_esp_ir::access::Access;
 use quaject_esp_ir::cfg::region_entries;
 use quaject_esp_ir::ir::*;
 use quaject_esp_ir::visit::bound_slots;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Per slot that always holds one literal where it is read: that literal. `at_start` is what is alive where the body
-/// begins.
-pub(super) fn literals(analysis: &Analysis<'_>, at_start: &Set) -> BTreeMap<SlotId, Vec<u8>> {
-    let body = analysis.body;
+/// The literal of each slot that holds the same one wherever it is read. `at_start` is what is live at the entry.
+pub(super) fn literals(liveness: &Liveness<'_>, at_start: &LiveSet) -> BTreeMap<SlotId, Vec<u8>> {
+    let body = liveness.body;
     let mut literals: BTreeMap<SlotId, Vec<u8>> = BTreeMap::new();
-    // What is alive from the start on is read before it has been written.
-    let mut others: BTreeSet<SlotId> = at_start.iter().filter_map(slot_of).collect();
+    // A slot that is live at the entry is read before it is written.
+    let mut disqualified: BTreeSet<SlotId> = at_start.iter().filter_map(LiveUnit::slot).collect();
     for block in &body.blocks {
         for Instruction { op, .. } in &block.instructions {
             if let Op::SetBytes(Place { base: Base::Slot(slot), path }, bytes) = op
                 && path.is_empty()
             {
                 if literals.entry(*slot).or_insert_with(|| bytes.to_vec()) != &bytes[..] {
-                    others.insert(*slot);
+                    disqualified.insert(*slot);
                 }
                 continue;
             }
             let mut access = Access::default();
             access.op(op);
-            others.extend(access.writes.iter().filter_map(|place| base_slot(place)));
+            disqualified.extend(access.writes.iter().filter_map(|place| base_slot(place)));
             if let Op::CallExtern { arguments, .. } = op {
                 let places = arguments.iter().filter_map(|argument| match argument {
                     Operand::Place(place) => Some(place),
                     Operand::Value(_) => None,
                 });
-                // C may write what it is given.
-                others.extend(places.filter_map(base_slot));
+                // C may write its arguments.
+                disqualified.extend(places.filter_map(base_slot));
             }
         }
         if let Terminator::Wait(wait) = &block.terminator {
@@ -42,22 +41,15 @@ pub(super) fn literals(analysis: &Analysis<'_>, at_start: &Set) -> BTreeMap<Slot
                 if let Operation::In { patterns, .. } = &branch.operation {
                     let mut bound = Vec::new();
                     patterns.iter().for_each(|pattern| bound_slots(pattern, &mut |slot| bound.push(slot)));
-                    others.extend(bound);
+                    disqualified.extend(bound);
                 }
             }
-            // Regions are functions of their own.
-            others.extend(region_entries(wait).into_iter().flat_map(|entry| analysis.region_uses(entry).1));
+            // Regions are C functions of their own, which do not see the constant.
+            disqualified.extend(region_entries(wait).into_iter().flat_map(|entry| liveness.region_uses(entry).1));
         }
     }
-    literals.retain(|slot, _| !others.contains(slot));
+    literals.retain(|slot, _| !disqualified.contains(slot));
     literals
-}
-
-fn slot_of(unit: &Unit) -> Option<SlotId> {
-    match unit {
-        Unit::Slot(slot, _) => Some(*slot),
-        Unit::Value(_) => None,
-    }
 }
 
 fn base_slot(place: &Place) -> Option<SlotId> {

@@ -1,92 +1,13 @@
-//! C text under construction, and the text of values, places and edges in it. Knows nothing of instructions, waiting
-//! and scheduling.
+//! The C text of values, slots, places and control-flow edges. Knows where the plan stores each value; knows nothing of
+//! instructions, waiting and scheduling.
 
-use super::LineMarks;
-use super::analysis::Home;
-use super::faults::Faults;
-use super::helpers::{Depth, Helper, Helpers};
+use super::helpers::{Depth, Helper};
 use super::names::member;
-use super::plan::{Plan, is_framed};
+use super::storage::ValueStorage;
+use super::writer::{Scope, Writer, line};
 use crate::Checks;
 use crate::layout::{View, int_type};
 use quaject_esp_ir::ir::*;
-use std::fmt::Write as _;
-
-/// Whose code is being written.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Scope {
-    /// A process, inside the one function that holds all processes.
-    Process(usize),
-    /// A region of a process, a function of its own.
-    Region(usize),
-    /// A pure function.
-    Function(usize),
-}
-
-/// C text under construction.
-pub(crate) struct Code<'p, 'a> {
-    pub(crate) plan: &'p Plan<'a>,
-    pub(crate) faults: &'p Faults,
-    pub(crate) helpers: &'p Helpers,
-    pub(crate) scope: Scope,
-    pub(crate) text: String,
-    pub(crate) indent: usize,
-    pub(crate) results: Results,
-    /// The channel that faults of this code name.
-    pub(crate) channel: Option<ChannelId>,
-    /// The loop of the process that is being written, if it holds values of the frame in locals.
-    pub(crate) in_loop: Option<usize>,
-    /// The path whose function this is, if it is one.
-    pub(crate) path: Option<usize>,
-    marked: Location,
-}
-
-/// What the end of a region gives.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Results {
-    /// A guard's or condition's `bool`.
-    Truth,
-    /// The values of a message, sent here.
-    Message(Location),
-}
-
-/// Whose code a line of the C file is.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Owner {
-    /// A process, by its number in order of text.
-    Process(usize),
-    /// A pure function, likewise.
-    Function(usize),
-    /// The scheduler, the ways in and out, and what several processes share.
-    Scheduler,
-}
-
-/// A line that says whose the following ones are; not part of the file.
-const OWNER_LINE: &str = "#owner ";
-
-/// The line that says so.
-pub(crate) fn owner_line(owner: Owner) -> String {
-    match owner {
-        Owner::Process(index) => format!("{OWNER_LINE}process {index}\n"),
-        Owner::Function(index) => format!("{OWNER_LINE}function {index}\n"),
-        Owner::Scheduler => format!("{OWNER_LINE}scheduler\n"),
-    }
-}
-
-/// What such a line says.
-pub(crate) fn owner_of_line(line: &str) -> Option<Owner> {
-    let words = line.strip_prefix(OWNER_LINE)?;
-    let (kind, number) = words.split_once(' ').unwrap_or((words, "0"));
-    let number = number.parse().unwrap_or(0);
-    Some(match kind {
-        "process" => Owner::Process(number),
-        "function" => Owner::Function(number),
-        _ => Owner::Scheduler,
-    })
-}
-
-/// Marks where a `#line` directive must lead back to the generated file.
-pub(crate) const OWN_LINE: &str = "#line @\n";
 
 /// A piece of memory as a C lvalue.
 pub(crate) struct Lvalue {
@@ -94,86 +15,14 @@ pub(crate) struct Lvalue {
     pub(crate) ty: TypeId,
 }
 
-macro_rules! line {
-    ($code:expr, $($arg:tt)*) => { $code.line(&format!($($arg)*)) };
-}
-pub(crate) use line;
-
-impl<'p, 'a> Code<'p, 'a> {
-    pub(crate) fn new(plan: &'p Plan<'a>, faults: &'p Faults, helpers: &'p Helpers, scope: Scope) -> Code<'p, 'a> {
-        Code {
-            plan,
-            faults,
-            helpers,
-            scope,
-            text: String::new(),
-            indent: 1,
-            results: Results::Truth,
-            channel: None,
-            in_loop: None,
-            path: None,
-            marked: Location::default(),
-        }
-    }
-
-    pub(crate) fn line(&mut self, text: &str) {
-        if !text.starts_with('#') && !text.is_empty() {
-            let depth =
-                if text.ends_with(':') && !text.starts_with("case ") && text != "default:" { 0 } else { self.indent };
-            for _ in 0..depth {
-                self.text.push_str("    ");
-            }
-        }
-        self.text.push_str(text);
-        self.text.push('\n');
-    }
-
-    pub(crate) fn open(&mut self, text: &str) {
-        self.line(text);
-        self.indent += 1;
-    }
-
-    pub(crate) fn close(&mut self, text: &str) {
-        self.indent -= 1;
-        self.line(text);
-    }
-
-    /// Says that what follows comes from this place of the source.
-    pub(crate) fn mark(&mut self, location: Location) {
-        match self.plan.options.lines {
-            LineMarks::Source => {}
-            LineMarks::None => return,
-        }
-        if location.line == 0 || (location.file, location.line) == (self.marked.file, self.marked.line) {
-            return;
-        }
-        self.marked = location;
-        let file = self.plan.program.files.get(usize::from(location.file)).map_or("?", String::as_str);
-        let text = format!("#line {} {}", location.line, c_string(file.as_bytes()));
-        self.line(&text);
-    }
-
-    /// Says that what follows is no one's text.
-    pub(crate) fn unmark(&mut self) {
-        if self.marked != Location::default() {
-            self.marked = Location::default();
-            self.text.push_str(OWN_LINE);
-        }
-    }
-
-    pub(crate) fn body(&self) -> &'a Body {
-        match self.scope {
-            Scope::Process(index) | Scope::Region(index) => &self.plan.program.processes[index].body,
-            Scope::Function(index) => &self.plan.program.functions[index].body,
-        }
-    }
-
-    pub(crate) fn types(&self) -> &'a TypeTable {
-        &self.plan.program.types
-    }
-
+impl<'p> Writer<'p, '_> {
     pub(crate) fn value_type(&self, value: Value) -> TypeId {
         self.body().values[value.0 as usize].ty
+    }
+
+    /// Whether parameters and views hold values of this type, not their addresses.
+    pub(crate) fn is_passed_by_value(&self, ty: TypeId) -> bool {
+        self.types().is_scalar(ty) || matches!(self.types().get(ty), Type::Boxed(_))
     }
 
     pub(crate) fn c_type(&self, ty: TypeId) -> &'p str {
@@ -181,14 +30,13 @@ impl<'p, 'a> Code<'p, 'a> {
     }
 
     fn own_id(&self) -> String {
-        match self.scope {
-            Scope::Process(index) => self.plan.own_id(index),
-            Scope::Region(index) => self.plan.own_id(index),
+        match self.scope() {
+            Scope::Process(index) | Scope::Region(index) => self.plan.own_id(index),
             Scope::Function(_) => "0u".to_string(),
         }
     }
 
-    /// How many units of time, as a C expression of type `int64_t`.
+    /// The amount of an `after` as a C expression of type `int64_t`.
     pub(crate) fn amount(&self, amount: Value) -> String {
         let wide = matches!(self.types().get(self.value_type(amount)), Type::Int(IntType::U64));
         let text = self.value(amount);
@@ -199,64 +47,58 @@ impl<'p, 'a> Code<'p, 'a> {
         }
     }
 
-    /// A value as a C expression; as the target of an assignment, too, unless it is a constant.
+    /// A value as a C expression. Unless it is a constant, the expression can be assigned to.
     pub(crate) fn value(&self, value: Value) -> String {
         let body = self.body();
-        match self.scope {
-            Scope::Process(index) | Scope::Region(index) => {
-                let plan = &self.plan.processes[index];
-                match plan.homes.values[value.0 as usize] {
-                    Home::Local(class) => match self.scope {
-                        Scope::Process(_) => format!("{}_{}", plan.name, self.plan.version(body, class)),
-                        Scope::Region(_) | Scope::Function(_) => self.plan.version(body, value),
-                    },
-                    Home::Frame(class) if self.is_held(class) => self.held_name(index, class),
-                    Home::Frame(class) => format!("{}{}", self.plan.frame(index), self.plan.version(body, class)),
-                    Home::Constant(constant) => self.constant(constant, self.value_type(value)),
-                    Home::OwnId => self.own_id(),
+        match (self.storage_of(value), self.scope()) {
+            (ValueStorage::Local(class), Scope::Process(index)) => self.process_local(index, class),
+            (ValueStorage::Local(_), Scope::Region(_)) => self.plan.version(body, value),
+            (ValueStorage::Frame(class), Scope::Process(index) | Scope::Region(index)) => {
+                if self.is_promoted(class) {
+                    self.process_local(index, class)
+                } else {
+                    format!("{}{}", self.plan.frame(index), self.plan.version(body, class))
                 }
             }
-            Scope::Function(index) => match self.plan.functions[index].1.values[value.0 as usize] {
-                Home::Local(class) | Home::Frame(class) => self.plan.version(body, class),
-                Home::Constant(constant) => self.constant(constant, self.value_type(value)),
-                Home::OwnId => self.own_id(),
-            },
+            (ValueStorage::Local(class) | ValueStorage::Frame(class), Scope::Function(_)) => {
+                self.plan.version(body, class)
+            }
+            (ValueStorage::Constant(constant), _) => self.constant(constant, self.value_type(value)),
+            (ValueStorage::OwnId, _) => self.own_id(),
         }
     }
 
-    /// Whether the loop that is being written holds this value of the frame in a local.
-    fn is_held(&self, class: Value) -> bool {
-        match (self.scope, self.in_loop) {
-            (Scope::Process(index), Some(loop_)) => self.plan.processes[index].homes.held.holds(loop_, class),
+    /// Whether the loop that is written holds this value of the frame in a local.
+    fn is_promoted(&self, class: Value) -> bool {
+        match (self.scope(), self.promoting_loop()) {
+            (Scope::Process(_), Some(promoting_loop)) => self.storage().promotion.promotes(promoting_loop, class),
             (Scope::Process(_), None) | (Scope::Region(_) | Scope::Function(_), _) => false,
         }
     }
 
-    /// The local that holds a value of the frame.
-    pub(crate) fn held_name(&self, process: usize, class: Value) -> String {
-        let plan = &self.plan.processes[process];
-        format!("{}_{}", plan.name, self.plan.version(&self.plan.program.processes[process].body, class))
+    /// The local of a process for a value, or for the value of its frame that a loop has promoted.
+    pub(crate) fn process_local(&self, process: usize, class: Value) -> String {
+        let body = &self.plan.program.processes[process].body;
+        format!("{}_{}", self.plan.processes[process].name, self.plan.version(body, class))
     }
 
+    fn storage_of(&self, value: Value) -> ValueStorage {
+        self.storage().values[value.0 as usize]
+    }
+
+    /// The value's number if it is a constant.
     pub(crate) fn constant_of(&self, value: Value) -> Option<i128> {
-        match self.home(value) {
-            Home::Constant(constant) => Some(constant),
-            Home::Local(_) | Home::Frame(_) | Home::OwnId => None,
+        match self.storage_of(value) {
+            ValueStorage::Constant(constant) => Some(constant),
+            ValueStorage::Local(_) | ValueStorage::Frame(_) | ValueStorage::OwnId => None,
         }
     }
 
     /// Whether a value has a variable of its own, which must be declared.
     pub(crate) fn has_variable(&self, value: Value) -> bool {
-        match self.home(value) {
-            Home::Local(_) | Home::Frame(_) => true,
-            Home::Constant(_) | Home::OwnId => false,
-        }
-    }
-
-    fn home(&self, value: Value) -> Home {
-        match self.scope {
-            Scope::Process(index) | Scope::Region(index) => self.plan.processes[index].homes.values[value.0 as usize],
-            Scope::Function(index) => self.plan.functions[index].1.values[value.0 as usize],
+        match self.storage_of(value) {
+            ValueStorage::Local(_) | ValueStorage::Frame(_) => true,
+            ValueStorage::Constant(_) | ValueStorage::OwnId => false,
         }
     }
 
@@ -264,13 +106,11 @@ impl<'p, 'a> Code<'p, 'a> {
         literal(self.types(), constant, ty)
     }
 
-    /// Whether a place is in a slot that is a constant.
+    /// Whether a place is in a slot that is stored as a constant.
     pub(crate) fn is_literal(&self, place: &Place) -> bool {
-        match (self.scope, place.base) {
-            (Scope::Process(index) | Scope::Region(index), Base::Slot(slot)) => {
-                self.plan.processes[index].homes.literals.contains_key(&slot)
-            }
-            (Scope::Function(_), _) | (_, Base::Object(_)) => false,
+        match place.base {
+            Base::Slot(slot) => self.storage().literals.contains_key(&slot),
+            Base::Object(_) => false,
         }
     }
 
@@ -278,17 +118,17 @@ impl<'p, 'a> Code<'p, 'a> {
     pub(crate) fn slot(&self, slot: SlotId) -> String {
         let body = self.body();
         let name = self.plan.slot_name(body, slot);
-        match self.scope {
+        match self.scope() {
             Scope::Process(index) | Scope::Region(index) => {
-                let plan = &self.plan.processes[index];
-                if let Some(lender) = plan.lent.get(&slot) {
-                    lender.clone()
-                } else if let Some(place) = plan.homes.overlay.inside.get(&slot) {
-                    self.part(place)
-                } else if is_framed(&plan.homes, slot) {
+                let process = &self.plan.processes[index];
+                if let Some(owner_slot) = process.captured.get(&slot) {
+                    owner_slot.clone()
+                } else if let Some(place) = process.storage.colouring.inside.get(&slot) {
+                    self.static_place(place)
+                } else if process.storage.is_framed(slot) {
                     format!("{}{}", self.plan.frame(index), self.plan.frame_member(index, slot))
                 } else {
-                    format!("{}_{}", plan.name, name)
+                    format!("{}_{}", process.name, name)
                 }
             }
             Scope::Function(index) => {
@@ -303,8 +143,8 @@ impl<'p, 'a> Code<'p, 'a> {
         }
     }
 
-    /// A part of a slot that is found without looking at values.
-    fn part(&self, place: &Place) -> String {
+    /// A part of a slot whose address depends on no value.
+    fn static_place(&self, place: &Place) -> String {
         let Base::Slot(slot) = place.base else { unreachable!("slots are parts of slots") };
         let (mut text, mut ty) = (self.slot(slot), self.body().slots[slot.0 as usize].ty);
         for step in &place.path {
@@ -330,14 +170,9 @@ impl<'p, 'a> Code<'p, 'a> {
         }
     }
 
-    /// Whether an instruction copies a slot to where it is already.
-    pub(crate) fn stays_in_place(&self, op: &Op) -> bool {
-        match self.scope {
-            Scope::Process(index) | Scope::Region(index) => {
-                self.plan.processes[index].homes.overlay.stays_in_place(self.body(), op)
-            }
-            Scope::Function(index) => self.plan.functions[index].1.overlay.stays_in_place(self.body(), op),
-        }
+    /// Whether an instruction copies a slot to the memory that it occupies.
+    pub(crate) fn is_noop_copy(&self, op: &Op) -> bool {
+        self.storage().colouring.is_noop_copy(self.body(), op)
     }
 
     /// Code that raises a fault here.
@@ -346,18 +181,18 @@ impl<'p, 'a> Code<'p, 'a> {
         self.raise_number(&number.to_string())
     }
 
-    /// The channel that faults of code at a place name.
+    /// The channel that faults of code at a location name.
     pub(crate) fn channel_at(&self, location: Location) -> Option<ChannelId> {
-        let own = || match self.scope {
+        let of_process = || match self.scope() {
             Scope::Process(index) => self.plan.program.channel_at(ProcessId(index as u32), location),
             Scope::Region(_) | Scope::Function(_) => None,
         };
-        self.channel.or_else(own)
+        self.channel().or_else(of_process)
     }
 
     /// Code that raises a fault whose number an expression gives.
     pub(crate) fn raise_number(&self, number: &str) -> String {
-        match self.scope {
+        match self.scope() {
             Scope::Process(index) => {
                 format!("{{ where = {number}; goto {}_fault; }}", self.plan.processes[index].name)
             }
@@ -474,7 +309,7 @@ impl<'p, 'a> Code<'p, 'a> {
         }
     }
 
-    /// Copies a whole value of one type, or `bytes` of any bound to any other.
+    /// Copies a value of one type, or `bytes` of any bound to any other.
     pub(crate) fn copy(&mut self, to: &Lvalue, from: &Lvalue, location: Location) {
         match (self.types().get(to.ty), self.types().get(from.ty)) {
             (Type::Bytes { bound }, Type::Bytes { bound: longest }) => {
@@ -493,7 +328,7 @@ impl<'p, 'a> Code<'p, 'a> {
         }
     }
 
-    /// Whether two values of one type are equal by content; the left one may have the world's form.
+    /// Whether two values of one type are equal by content; the left one may have the environment's form.
     pub(crate) fn equal(&self, a: &Lvalue, b: &Lvalue, left: View) -> String {
         if a.text == b.text {
             return "true".to_string();
@@ -507,7 +342,7 @@ impl<'p, 'a> Code<'p, 'a> {
                 let content = self.types().pool(*pool).content;
                 let a = match left {
                     View::Program => self.object(*pool, &a.text),
-                    View::World => a.text.clone(),
+                    View::Environment => a.text.clone(),
                 };
                 let left = if self.plan.layouts.has_boxes(content) { left } else { View::Program };
                 let b = self.object(*pool, &b.text);
@@ -569,26 +404,22 @@ impl<'p, 'a> Code<'p, 'a> {
         }
     }
 
-    /// Copies an edge's arguments to the target's parameters, all at once.
+    /// Copies an edge's arguments to the target's parameters, as one parallel assignment.
     pub(crate) fn edge(&mut self, edge: &Edge) {
-        self.edge_between(edge, self.in_loop, self.in_loop);
+        self.edge_between(edge, self.promoting_loop(), self.promoting_loop());
     }
 
-    /// The same where arguments are where one loop holds them, parameters where another does.
+    /// The same where one loop holds the arguments and another one, or none, the parameters.
     pub(crate) fn edge_between(&mut self, edge: &Edge, from: Option<usize>, to: Option<usize>) {
-        let before = self.in_loop;
         let parameters = &self.body().blocks[edge.to.0 as usize].parameters;
-        self.in_loop = to;
-        let targets: Vec<(String, TypeId)> =
-            parameters.iter().map(|value| (self.value(*value), self.value_type(*value))).collect();
-        self.in_loop = from;
-        let sources = edge.arguments.iter().map(|value| self.value(*value));
-        let moves = targets.into_iter().zip(sources).map(|((to, ty), from)| (to, from, ty)).collect();
-        self.in_loop = before;
-        self.move_texts(moves);
+        let targets: Vec<(String, TypeId)> = self
+            .in_loop(to, |code| parameters.iter().map(|value| (code.value(*value), code.value_type(*value))).collect());
+        let sources: Vec<String> =
+            self.in_loop(from, |code| edge.arguments.iter().map(|value| code.value(*value)).collect());
+        self.move_texts(targets.into_iter().zip(sources).map(|((to, ty), from)| (to, from, ty)).collect());
     }
 
-    /// Sets values all at once: to, from.
+    /// Assigns values in parallel; each pair is target and source.
     pub(crate) fn moves(&mut self, moves: &[(Value, Value)]) {
         let moves = moves.iter().map(|(to, from)| (self.value(*to), self.value(*from), self.value_type(*to)));
         self.move_texts(moves.collect());
@@ -636,22 +467,4 @@ pub(crate) fn literal(types: &TypeTable, constant: i128, ty: TypeId) -> String {
             constant.to_string()
         }
     }
-}
-
-/// A C string literal with these bytes.
-pub(crate) fn c_string(bytes: &[u8]) -> String {
-    let mut text = String::from("\"");
-    for byte in bytes {
-        match byte {
-            b'"' => text.push_str("\\\""),
-            b'\\' => text.push_str("\\\\"),
-            b'?' => text.push_str("\\?"),
-            0x20..=0x7e => text.push(char::from(*byte)),
-            0..=0x1f | 0x7f..=0xff => {
-                write!(text, "\\{byte:03o}").expect("writing to a string does not fail");
-            }
-        }
-    }
-    text.push('"');
-    text
 }

@@ -1,0 +1,48 @@
+//! The ready list: how instances join and leave it, the re-evaluation of guards that depend on free objects, which may
+//! put more instances there, and the trace of choices. Knows nothing of channels.
+
+use super::TraceMode;
+use super::writer::{Writer, line};
+
+/// An instance joins the ready list.
+pub(crate) fn push(code: &mut Writer<'_, '_>, instance: &str) {
+    if code.plan.features.reevaluates_guards {
+        line!(code, "if (!t->queued[{instance}]) t->ready[tail++ & READY_MASK] = {instance};");
+        line!(code, "t->queued[{instance}] = 1;");
+    } else {
+        let entry = if code.plan.features.queues_pcs { format!("t->pc[{instance}]") } else { instance.to_string() };
+        line!(code, "t->ready[tail++ & READY_MASK] = {entry};");
+    }
+}
+
+/// An instance that continues at once leaves the ready list, where a reopened guard may have put it.
+pub(crate) fn unqueue(code: &mut Writer<'_, '_>, instance: &str) {
+    if code.plan.features.reevaluates_guards {
+        line!(code, "if (t->queued[{instance}]) tail = unqueue(t, head, tail, {instance});");
+    }
+}
+
+/// Evaluates guards that depend on free objects again, if the number of these may have changed.
+pub(crate) fn reopen(code: &mut Writer<'_, '_>) {
+    if !code.plan.features.reevaluates_guards {
+        return;
+    }
+    code.block("if (t->freed) {", |code| {
+        code.line("t->tail = tail;");
+        code.line("if ((where = reopen(t)) != 0) goto faulted;");
+        code.line("tail = t->tail;");
+    });
+}
+
+/// Reports a choice to the trace callback, if there is one.
+pub(crate) fn trace(code: &mut Writer<'_, '_>, kind: &str, i: &str, b: &str, j: &str, b2: &str) {
+    match code.plan.options.trace {
+        TraceMode::Callback => line!(code, "if (t->trace) t->trace(t->trace_user, {kind}, {i}, {b}, {j}, {b2});"),
+        TraceMode::None => {}
+    }
+}
+
+/// Reports that an instance runs.
+pub(crate) fn trace_run(code: &mut Writer<'_, '_>, instance: &str) {
+    trace(code, "'r'", instance, "0", "0", "0");
+}
