@@ -1,11 +1,11 @@
-//! A program made ready to run: each body one flat list of instructions, places with offsets, edges as moves between
-//! registers, types as widths. Says nothing new about what instructions mean; `execute` does.
+//! The executable form of a program: each body is one flat list of instructions; places are offsets, edges are moves between
+//! registers, types are widths. `execute` defines what the instructions mean.
 
 mod decode;
 
 use crate::code::decode::Decoder;
-use crate::store::{Layouts, ScalarKind};
-use quaject_esp_ir::deadlock::WaitForEdge;
+use crate::layout::{Layouts, ScalarKind};
+use quaject_esp_ir::ir::WaitForEdge;
 use quaject_esp_ir::ir::{
     AltOrder, BinaryOp, BitField, BlockId, Blocking, Body, ByteOrder, ChannelId, Direction, ExternId, Fault, FnId,
     Location, PathId, PathMember, PoolId, ProcessId, Program, Transfer, TypeId, UnaryOp,
@@ -21,7 +21,7 @@ pub(crate) type Register = u32;
 /// A position in [`BodyCode::instructions`].
 pub(crate) type Pc = u32;
 
-/// Where a path begins.
+/// The base of a place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum BaseCode {
     /// At this offset of the frame's memory.
@@ -30,7 +30,7 @@ pub(crate) enum BaseCode {
     Object(Register, PoolId),
 }
 
-/// An index in a path, and the fixed distance from the element to what follows.
+/// An index of a place, and the fixed offset from the element to the next projection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum IndexCode {
     Element { index: Register, length: u64, stride: usize, then: usize },
@@ -79,7 +79,7 @@ pub(crate) enum Inst {
     Constant(Register, i64),
     Unary(UnaryOp, ScalarKind, Register, Register),
     Binary(BinaryOp, ScalarKind, Register, Register, Register),
-    /// Also the kind of the count.
+    /// The last is the kind of the count.
     Shift(BinaryOp, ScalarKind, Register, Register, Register, ScalarKind),
     Convert(ScalarKind, Register, Register),
     Load(Register, ScalarKind, PlaceCode),
@@ -148,7 +148,7 @@ pub(crate) enum Inst {
     Branch(Register, Box<(EdgeCode, EdgeCode)>),
     Switch(Register, Box<[(i64, EdgeCode)]>, Box<EdgeCode>),
     Wait(u32),
-    /// What no longer matters after it.
+    /// With the storage that is dead after it.
     Yield(EdgeCode, Box<Dead>),
     Return(TypedOperand),
     Result(Box<[PassedCode]>),
@@ -178,15 +178,15 @@ pub(crate) struct LeaveCode {
     pub(crate) members: Box<[(u32, ResumeCode)]>,
 }
 
-/// Where an instance goes on, and its registers: theirs, then the trigger's.
+/// Where an instance continues, and moves to its registers (first) from those of the trigger (second).
 #[derive(Clone, Debug)]
 pub(crate) struct ResumeCode {
     pub(crate) to: Pc,
     pub(crate) values: Box<[(Register, Register)]>,
 }
 
-/// Code that runs while its instance waits. Its own registers and slots are 0 whenever it does not run, so that
-/// trying it leaves no trace.
+/// The code of a region. Its registers and slots are 0 whenever it is not executed, so that evaluating it does not change
+/// a state.
 #[derive(Clone, Debug)]
 pub(crate) struct RegionCode {
     pub(crate) entry: Pc,
@@ -196,7 +196,7 @@ pub(crate) struct RegionCode {
     pub(crate) registers: Box<[Register]>,
     /// Its own memory: offset and size.
     pub(crate) slots: Box<[(usize, usize)]>,
-    /// Whether it changes counts, so that a trial has to be undone in the pools.
+    /// Whether it changes reference counts, so that speculation has to restore the pools.
     pub(crate) changes_pools: bool,
 }
 
@@ -213,7 +213,7 @@ pub(crate) enum PayloadCode {
     Region(RegionCode),
 }
 
-/// A time from now on.
+/// A duration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Time {
     amount: Register,
@@ -222,7 +222,7 @@ pub(crate) struct Time {
 }
 
 impl Time {
-    /// When it will have passed.
+    /// The time at which it will have passed.
     pub(crate) fn after(&self, now_ns: i64, registers: &[i64]) -> i64 {
         let amount = self.kind.number(registers[self.amount as usize]);
         let duration = amount.saturating_mul(i128::from(self.unit_ns)).clamp(0, i128::from(i64::MAX));
@@ -230,12 +230,12 @@ impl Time {
     }
 }
 
-/// When an `after` is possible.
+/// The time at which an `after` is enabled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AfterCode {
-    /// So long after arrival.
+    /// This long after arrival.
     Time(Time),
-    /// From the moment in this register on.
+    /// At the absolute time in this register.
     Moment(Register),
 }
 
@@ -269,7 +269,7 @@ pub(crate) struct BranchCode {
     pub(crate) then: Pc,
     pub(crate) parameters: Box<[Register]>,
     pub(crate) location: Location,
-    /// What no longer matters once it is taken.
+    /// The storage that is dead once the branch is taken.
     pub(crate) dead: Dead,
 }
 
@@ -279,26 +279,26 @@ pub(crate) struct WaitCode {
     pub(crate) blocking: Blocking,
     pub(crate) branches: Box<[BranchCode]>,
     pub(crate) otherwise: Option<(Pc, Dead)>,
-    /// What no longer matters once its guards are known.
+    /// The storage that is dead once the guards are evaluated.
     pub(crate) dead: Dead,
     /// The block it ends.
     pub(crate) block: BlockId,
     pub(crate) location: Location,
-    /// Whether a guard asks for free objects.
+    /// Whether a guard reads the number of free objects.
     pub(crate) retries: bool,
-    /// Whether it is asked again when everything rests, as a pool may have become empty.
+    /// Whether its branches are tried again at quiescence (see `pool_recheck`).
     pub(crate) retries_at_quiescence: bool,
-    /// Whether a branch waits for the world or a time.
+    /// Whether a branch waits for the environment or a time.
     pub(crate) watches: bool,
-    /// Variables that are asked for, where they are, and of which type.
+    /// Observed variables: name, register and type.
     pub(crate) observed: Box<[(SmolStr, Register, TypeId)]>,
-    /// Of a fused process: what its members wait for, if it waits at a branch.
+    /// Of a fused process: by branch, what its members wait for.
     pub(crate) members: Box<[(u32, WaitForEdge)]>,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct BodyCode {
-    /// Which process's; none of a function.
+    /// The process; none for a function.
     pub(crate) process: Option<ProcessId>,
     pub(crate) instructions: Vec<Inst>,
     pub(crate) locations: Vec<Location>,
@@ -319,7 +319,7 @@ pub(crate) struct Code {
     pub(crate) processes: Vec<BodyCode>,
     /// Per instance: its process and replica number.
     pub(crate) instances: Vec<(ProcessId, u32)>,
-    /// What the text of each process does with which channel.
+    /// The channel ends that the code of each process uses.
     uses: Vec<FxHashSet<(ChannelId, Direction)>>,
 }
 
@@ -344,12 +344,12 @@ impl Code {
         Code { layouts, functions, processes, instances, uses }
     }
 
-    /// Whether an instance's text has an operation of this direction on the channel.
+    /// Whether the code of an instance has an operation of this direction on the channel.
     pub(crate) fn uses(&self, instance: u32, channel: ChannelId, direction: Direction) -> bool {
         self.process_uses(self.instances[instance as usize].0, channel, direction)
     }
 
-    /// Whether a process's text has one.
+    /// Whether the code of a process has one.
     pub(crate) fn process_uses(&self, process: ProcessId, channel: ChannelId, direction: Direction) -> bool {
         self.uses[process.0 as usize].contains(&(channel, direction))
     }

@@ -1,5 +1,5 @@
-//! Takes a step that is possible: what local code, a rendezvous or the passing of time changes. Whether a step is
-//! possible is asked elsewhere.
+//! Takes an enabled step: executes local code, transfers a message, or leaves an operation by a branch. Whether the step is
+//! enabled is decided in `enabled`.
 
 use crate::code::{AfterCode, BranchCode, GuardCode, Inst, OperationCode, PassedCode, PayloadCode};
 use crate::execute::{Frame, LocalContext, StopReason, Trap};
@@ -8,12 +8,12 @@ use crate::matching::{bind, captured_objects, references, release_all};
 use crate::report::FaultReport;
 use crate::speculate::clear_region;
 use crate::step::{BranchState, Control, Effect, StepContext, channel_of, report};
-use crate::store::DataView;
 use crate::trace::Step;
+use crate::values::DataView;
 use quaject_esp_ir::ir::{Fault, Transfer};
 
 impl<'a> StepContext<'a> {
-    /// Takes a step that is possible. Local code stops when the fuel is used up.
+    /// Takes an enabled step. Local code stops when the fuel is used up.
     pub(crate) fn step(&mut self, step: Step, fuel: &mut u64) -> Effect {
         if self.state.unfinished.is_none() {
             self.state.free_before.extend(self.state.pools.pools.iter().map(|pool| pool.free));
@@ -51,10 +51,10 @@ impl<'a> StepContext<'a> {
         }
     }
 
-    /// Runs local code; an effect other than `Done`, or nothing.
+    /// Runs local code. Returns an effect other than `Done`, or none.
     fn local(&mut self, instance: u32, fuel: &mut u64) -> Result<Option<Effect>, Box<FaultReport>> {
         let Control::Running { at } = self.state.instances[instance as usize].control else {
-            unreachable!("only a possible step is taken")
+            unreachable!("only an enabled step is taken")
         };
         let body = self.body(instance);
         let mut at = at;
@@ -73,7 +73,7 @@ impl<'a> StepContext<'a> {
             match context.run(body, frame, at, fuel) {
                 StopReason::Enter(stopped) => {
                     let Inst::Enter(enter) = &body.instructions[stopped as usize] else {
-                        unreachable!("it stopped there")
+                        unreachable!("execution stopped at this instruction")
                     };
                     let entry = self.enter_path(instance, enter);
                     let runs = &mut self.work.path_runs[enter.path.0 as usize];
@@ -98,7 +98,7 @@ impl<'a> StepContext<'a> {
                 }
                 StopReason::Leave(stopped) => {
                     let Inst::Leave(leave) = &body.instructions[stopped as usize] else {
-                        unreachable!("it stopped there")
+                        unreachable!("execution stopped at this instruction")
                     };
                     at = self.leave_path(instance, leave);
                     self.work.path_runs[leave.path.0 as usize].leave(leave.exit);
@@ -121,7 +121,7 @@ impl<'a> StepContext<'a> {
             StopReason::Yield(at) => *control = Control::Running { at },
             StopReason::End => {
                 *control = Control::Ended;
-                // Nothing of an ended instance matters any more.
+                // All storage of a terminated instance is dead.
                 let frame = &mut self.state.instances[instance as usize].frame;
                 frame.registers.fill(0);
                 frame.memory.fill(0);
@@ -137,15 +137,15 @@ impl<'a> StepContext<'a> {
                 self.state.unfinished = Some(instance);
                 return Ok(Some(Effect::Unfinished));
             }
-            StopReason::Enter(_) | StopReason::Leave(_) => unreachable!("it went on from there"),
+            StopReason::Enter(_) | StopReason::Leave(_) => unreachable!("the loop above continues from these"),
             StopReason::Value(_) | StopReason::Native(_) => unreachable!("processes hold results only in regions"),
         }
         Ok(None)
     }
 
-    /// Evaluates the guards and times of an operation just reached, and the message of a plain `out`.
+    /// Evaluates the guards and times of an operation on arrival, and the message of a plain `out`.
     fn evaluate_wait(&mut self, instance: u32) -> Result<(), Box<FaultReport>> {
-        let wait = self.wait(instance).expect("it has just arrived");
+        let wait = self.wait(instance).expect("the instance has just arrived at it");
         let mut branches = std::mem::take(&mut self.state.instances[instance as usize].branches);
         branches.clear();
         for branch in &wait.branches {
@@ -186,7 +186,7 @@ impl<'a> StepContext<'a> {
         Ok(())
     }
 
-    /// Evaluates guards that ask for free objects again if their number has changed.
+    /// Evaluates guards with `free(T)` again if a number of free objects has changed.
     fn reevaluate_guards(&mut self) -> Result<(), Box<FaultReport>> {
         let unchanged =
             self.state.free_before.iter().zip(&self.state.pools.pools).all(|(before, pool)| *before == pool.free);
@@ -232,7 +232,7 @@ impl<'a> StepContext<'a> {
         Ok(())
     }
 
-    /// Binds the message in `parts` in the receiver, whose binds get counts of their own.
+    /// Binds the message in `parts` in the receiver and retains the objects it binds.
     pub(crate) fn receive(
         &mut self,
         source: &[u8],
@@ -259,7 +259,7 @@ impl<'a> StepContext<'a> {
         objects.into_iter().try_for_each(|(pool, object)| self.state.pools.retain(pool, object)).map_err(trap)
     }
 
-    /// Releases the counts that the giver of a message held for the last time.
+    /// Releases the counts of the values that the sender has moved into the message.
     pub(crate) fn release_moved(
         &mut self,
         sender: u32,

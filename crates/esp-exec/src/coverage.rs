@@ -1,20 +1,21 @@
-//! Which instructions of its processes and functions a machine has executed, for those who ask what a search has
-//! reached. A machine that is not asked pays nothing.
+//! Coverage: the instructions of processes and functions that a machine has executed. A machine that does not record it pays
+//! nothing.
 
 use quaject_esp_ir::ir::{Body, FnId, ProcessId, Program};
 
-/// Is told of each instruction before it is executed.
+/// Called by the interpreter before each instruction.
 pub(crate) trait ExecutionHook {
+    /// The instruction at this position is executed next.
     fn reach(&mut self, at: usize);
 
-    /// Whether somebody else goes on from here.
+    /// Whether the interpreter stops at this position.
     #[inline]
-    fn leaves(&mut self, _at: usize) -> bool {
+    fn stops_at(&mut self, _at: usize) -> bool {
         false
     }
 }
 
-/// Nobody wants to know.
+/// Does nothing.
 pub(crate) struct NoHook;
 
 impl ExecutionHook for NoHook {
@@ -22,7 +23,7 @@ impl ExecutionHook for NoHook {
     fn reach(&mut self, _at: usize) {}
 }
 
-/// What has been executed of each process and each function. Positions count the instructions of all blocks in order,
+/// The executed instructions of each process and each function. Positions count the instructions of all blocks in order,
 /// each block's terminator after its instructions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Coverage {
@@ -55,7 +56,7 @@ impl Executed {
 }
 
 impl Coverage {
-    /// Nothing of this program.
+    /// Empty coverage of a program.
     pub fn new(program: &Program) -> Coverage {
         Coverage {
             processes: program.processes.iter().map(|process| Executed::empty_for(&process.body)).collect(),
@@ -63,17 +64,17 @@ impl Coverage {
         }
     }
 
-    /// Whether a process has executed what stands at this position.
+    /// Whether a process has executed the instruction at this position.
     pub fn has(&self, process: ProcessId, position: usize) -> bool {
         self.processes[process.0 as usize].has(position)
     }
 
-    /// Whether anybody has executed what stands at this position of a function.
+    /// Whether any caller has executed the instruction at this position of a function.
     pub fn has_called(&self, function: FnId, position: usize) -> bool {
         self.functions[function.0 as usize].has(position)
     }
 
-    /// Adds what another search has executed.
+    /// Adds the coverage of another search.
     pub fn add(&mut self, other: &Coverage) {
         let pairs = self.processes.iter_mut().zip(&other.processes);
         for (own, other) in pairs.chain(self.functions.iter_mut().zip(&other.functions)) {
@@ -81,7 +82,7 @@ impl Coverage {
         }
     }
 
-    /// Forgets everything.
+    /// Resets to empty coverage.
     pub fn clear(&mut self) {
         self.processes.iter_mut().chain(&mut self.functions).for_each(|body| body.0.fill(0));
     }

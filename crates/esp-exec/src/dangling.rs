@@ -1,13 +1,14 @@
-//! References to objects that are gone are forgotten when a step is over: from then on they lead to nothing, whoever
-//! takes the object next, and all objects are young again. Only manual memory leaves such references.
+//! Dangling references of manual memory: at the end of a step, references to freed objects become null and the generations
+//! of all objects are reset. States then do not differ by how often an object was freed.
 
 use crate::code::Code;
+use crate::layout::{set_word, word};
+use crate::pools::Pools;
 use crate::step::{State, StepContext};
-use crate::store::{Pools, set_word, word};
 use quaject_esp_ir::ir::{PoolId, Program, Type};
 
 impl StepContext<'_> {
-    /// Forgets the references that the step has left without an object.
+    /// Makes the references null whose objects the step has freed.
     pub(crate) fn clear_dangling(&mut self) {
         if !self.state.pools.pools.iter().any(|pool| pool.has_dangling) {
             return;
@@ -15,12 +16,12 @@ impl StepContext<'_> {
         self.state.replace_references(self.program, self.code, |pools, pool, reference| {
             pools.get(pool).normalized(reference)
         });
-        self.state.pools.pools.iter_mut().for_each(crate::store::Pool::reset_generations);
+        self.state.pools.pools.iter_mut().for_each(crate::pools::Pool::reset_generations);
     }
 }
 
 impl State {
-    /// Makes every reference there is, whoever holds it, what `becomes` says; its pool is given too.
+    /// Replaces every reference in registers, slots and objects by what `becomes` returns for its pool and value.
     pub(crate) fn replace_references(
         &mut self,
         program: &Program,

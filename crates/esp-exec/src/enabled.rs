@@ -1,5 +1,6 @@
-//! Which steps a program can take now: who can meet whom, and whose turn it is in a `pri alt`. Changes nothing but
-//! that a channel seen closed is closed. Knows nothing of schedules, which choose among these steps.
+//! The enabled steps of a state: which branches can rendezvous, which of them the environment is ready for, and which the
+//! `pri alt`s allow. Changes nothing in a state, except that a channel that the environment has closed is recorded as
+//! closed. Schedules choose among these steps.
 
 use crate::code::{OperationCode, PayloadCode};
 use crate::priority::{self, participants};
@@ -9,7 +10,7 @@ use crate::trace::Step;
 use quaject_esp_ir::ir::AltOrder;
 
 impl<'a> StepContext<'a> {
-    /// All steps possible now, in order.
+    /// All enabled steps, in order.
     pub(crate) fn enabled(&mut self) -> Vec<Step> {
         if let Some(instance) = self.state.unfinished {
             return vec![Step::Local { instance }];
@@ -19,7 +20,7 @@ impl<'a> StepContext<'a> {
         structurally_enabled
     }
 
-    /// Every step that somebody stands at, whether or not it can be taken.
+    /// Every step that the control states of the instances allow, whether or not a partner or message is there.
     pub(crate) fn structurally_enabled(&self) -> Vec<Step> {
         let mut structurally_enabled = Vec::new();
         for instance in 0..self.state.instances.len() as u32 {
@@ -51,8 +52,8 @@ impl<'a> StepContext<'a> {
         structurally_enabled
     }
 
-    /// Whether the program may take this step now. Any step may be asked for. The state is left as it was, but that
-    /// a channel seen closed is closed.
+    /// Whether a step is enabled; any step may be passed. The state does not change, except that a channel that the
+    /// environment has closed is recorded as closed.
     pub(crate) fn is_enabled(&mut self, step: Step, mode: EnvironmentMode) -> bool {
         match step {
             Step::Local { instance } => {
@@ -92,7 +93,7 @@ impl<'a> StepContext<'a> {
         }
     }
 
-    /// The step that an open branch on an external channel or a time takes.
+    /// The step that an open branch takes whose operation is on an external channel or a time.
     pub(crate) fn environment_step(&self, instance: u32, branch: u32) -> Step {
         match self.open(instance, branch).map(|branch| &branch.operation) {
             Some(OperationCode::In { .. }) => Step::FromEnvironment { instance, branch },
@@ -101,12 +102,12 @@ impl<'a> StepContext<'a> {
         }
     }
 
-    /// Whether the `pri alt`s allow a step that everybody is there for.
+    /// Whether the `pri alt`s allow a step whose participants are all ready.
     pub(crate) fn is_allowed(&mut self, step: Step, mode: EnvironmentMode) -> bool {
         if participants(step).all(|(instance, branch)| self.is_first(mode, instance, branch)) {
             return true;
         }
-        // Only two orders can contradict each other.
+        // A cycle of preferences needs at least two `pri alt`s.
         if (0..self.state.instances.len() as u32).filter(|instance| self.is_priority(*instance)).count() < 2 {
             return false;
         }
@@ -142,7 +143,7 @@ impl<'a> StepContext<'a> {
         }
     }
 
-    /// Whether a branch is open and what it waits for is there.
+    /// Whether a branch is open and a partner, message or time is there for it.
     fn can_commit(&mut self, mode: EnvironmentMode, instance: u32, branch: u32) -> bool {
         let Some(branch_code) = self.open(instance, branch) else { return false };
         let (channel, sends) = match &branch_code.operation {
@@ -166,8 +167,9 @@ impl<'a> StepContext<'a> {
         false
     }
 
-    /// Whether a sender's and a receiver's branch, both open, can meet: same channel, message and pattern match. A
-    /// payload or condition that would fault matches; the fault is raised when the step is taken.
+    /// Whether an open branch of a sender and one of a receiver can rendezvous: the channel is the same, and the message
+    /// matches the patterns. A payload or condition that would fault counts as a match; the fault is raised when the
+    /// step is taken.
     pub(crate) fn can_rendezvous(
         &mut self,
         (sender, sender_branch): (u32, u32),

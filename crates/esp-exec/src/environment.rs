@@ -1,10 +1,10 @@
-//! What a running program asks of the world around it: messages at external channels, the time, extern functions.
-//! The shared contract of every engine and of the drivers behind it. Knows neither drivers nor engines.
+//! The environment of a running program: messages at external channels, the time, extern functions. Every engine uses this
+//! contract, and the drivers implement it. Knows neither drivers nor engines.
 
 use crate::datum::Datum;
 use quaject_esp_ir::ir::{ChannelId, ExternId};
 
-/// The world around one running program. No method blocks.
+/// The environment of one running program. No method blocks.
 pub trait Environment {
     /// The oldest message on offer at an `external out` channel. It stays on offer until [`Environment::take`]: a reader
     /// whose pattern refuses it leaves it where it is, and later messages wait behind it.
@@ -22,8 +22,8 @@ pub trait Environment {
     /// The time in nanoseconds since some fixed moment. Never goes back.
     fn now_ns(&mut self) -> i64;
 
-    /// Whether a fast path is not entered though everybody is in place, which is always allowed. Engines enter it; who
-    /// explores programs can try both.
+    /// Whether a fast path is not entered although all its members are at their starts, which the semantics allow.
+    /// Engines enter it; the checker explores both choices.
     fn declines(&mut self) -> bool {
         false
     }
@@ -32,7 +32,7 @@ pub trait Environment {
     fn call(&mut self, function: ExternId, arguments: &mut [Datum]) -> Reply;
 }
 
-/// What is on offer at a channel that the world writes.
+/// What a channel from the environment offers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Offer<'a> {
     /// A message, one value for each of the channel's types.
@@ -43,7 +43,7 @@ pub enum Offer<'a> {
     Closed,
 }
 
-/// Whether the world reads a channel now.
+/// Whether the environment accepts a message on a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Readiness {
     /// A message would be accepted.
@@ -54,7 +54,7 @@ pub enum Readiness {
     Closed,
 }
 
-/// What became of a call of an extern function.
+/// The result of a call of an extern function.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Reply {
     /// It returned this; nothing for a procedure.

@@ -1,18 +1,19 @@
-//! The program and the world: what a branch on an external channel, or one that waits for a time, finds there, and how
-//! messages come in and go out. Knows no drivers.
+//! Communication with the environment: whether a branch on an external channel or a time can commit, and the transfer of
+//! messages in both directions. Knows no drivers.
 
 use crate::code::{Code, OperationCode};
 use crate::datum::{Datum, conforms};
 use crate::environment::{Offer, Readiness};
 use crate::execute::Trap;
 use crate::matching::{message_parts, references, release_all};
+use crate::pools::{Address, MemorySpace, Pools};
 use crate::report::FaultReport;
 use crate::speculate::condition_changes_pools;
 use crate::step::{EnvironmentMode, StepContext, Workspace, channel_of, report};
-use crate::store::{Address, DataView, MemorySpace, Pools, objects_needed, write_datum};
+use crate::values::{DataView, objects_needed, write_datum};
 use quaject_esp_ir::ir::{ChannelId, Fault, PoolId, Program};
 
-/// What a channel that the world writes offers to one branch.
+/// What a channel from the environment offers to one branch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Input {
     /// A message that matches.
@@ -57,7 +58,7 @@ impl<'a> StepContext<'a> {
         }
     }
 
-    /// What the world offers to a branch that reads from it.
+    /// What the environment offers to a branch that receives from it.
     pub(crate) fn input_for(&mut self, instance: u32, branch: u32) -> Input {
         let Some(branch_code) = self.open(instance, branch) else { return Input::Pending };
         let OperationCode::In { channel, .. } = &branch_code.operation else { return Input::Pending };
@@ -76,7 +77,7 @@ impl<'a> StepContext<'a> {
         match self.work.lay_out_message(self.program, self.code, &mut self.state.pools, *channel, message) {
             Ok(true) => {}
             Ok(false) => return Input::Starved,
-            // Not a message of this channel: it is taken, and the fault raised then.
+            // A message of the wrong type: the step is enabled, and taking it raises the fault.
             Err(_) => return Input::Matching,
         }
         let message_memory = std::mem::take(&mut self.work.message_memory);
@@ -117,7 +118,7 @@ impl<'a> StepContext<'a> {
         Ok(())
     }
 
-    /// The message in `parts` as the world sees it.
+    /// The message in `parts`, as data of the environment.
     pub(crate) fn datums(&self, sender: u32, channel: ChannelId) -> Result<Vec<Datum>, Fault> {
         let view = DataView { program: self.program, layouts: &self.code.layouts, pools: &self.state.pools };
         let memory = &self.state.instances[sender as usize].frame.memory;
@@ -139,7 +140,8 @@ impl<'a> StepContext<'a> {
 }
 
 impl Workspace {
-    /// Lays a message from outside out in memory, taking objects for its boxed parts; false if a pool has too few.
+    /// Writes a message of the environment into memory and allocates its boxed parts; false if a pool has too few
+    /// free objects.
     fn lay_out_message(
         &mut self,
         program: &Program,

@@ -1,12 +1,14 @@
-//! What instructions mean: runs the code of one instance, function or region until it has to stop. Knows nothing of
-//! channels and other instances.
+//! The interpreter of local code: executes the code of one instance, function or region until it reaches an operation, a
+//! result, a fault or the fuel limit. Knows nothing of channels and other instances.
 
 use crate::code::{BaseCode, BodyCode, Code, EdgeCode, IndexCode, Inst, OperandCode, Pc, PlaceCode, TypedOperand};
 use crate::coverage::{Coverage, Executed, ExecutionHook, NoHook};
 use crate::environment::Environment;
+use crate::layout::{bytes_at, load, set_word, store, word};
 use crate::matching::{self, release_all};
 use crate::native::{Native, NativeFrame};
-use crate::store::{Address, DataView, MemorySpace, Pools, ValueRef, bytes_at, load, set_word, store, word};
+use crate::pools::{Address, MemorySpace, Pools};
+use crate::values::{DataView, ValueRef};
 use arithmetic::{binary, load_bits, number_of, store_bits, unary};
 use bytes::byte_window;
 use quaject_esp_ir::ir::{BinaryOp, ByteOrder, Fault, FnId, Location, PoolId, ProcessId, Program, Type};
@@ -17,7 +19,7 @@ mod arithmetic;
 mod bytes;
 mod calls;
 
-/// Whether arithmetic that loses bits is a fault.
+/// Whether arithmetic that loses bits faults.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Checks {
     /// It wraps.
@@ -27,7 +29,7 @@ pub enum Checks {
     On,
 }
 
-/// The registers and memory of an instance or call.
+/// The registers and slots of an instance or call.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub(crate) struct Frame {
     pub(crate) registers: Vec<i64>,
@@ -35,7 +37,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Zeroes what no longer matters.
+    /// Zeroes dead registers and slots.
     #[inline]
     pub(crate) fn clear(&mut self, dead: &Dead) {
         for register in &dead.registers {
@@ -51,14 +53,14 @@ impl Frame {
     }
 }
 
-/// A fault and where it happened.
+/// A fault and its location.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Trap {
     pub(crate) fault: Fault,
     pub(crate) location: Location,
-    /// The function or pool it is about.
+    /// The function or pool that the fault concerns.
     pub(crate) name: Option<SmolStr>,
-    /// If it happened in a function: where a process called that, itself or by others.
+    /// For a fault in a function: the location of the process's call, direct or indirect.
     pub(crate) called_at: Option<Location>,
 }
 
@@ -67,7 +69,7 @@ impl Trap {
         Trap { fault, location, name: None, called_at: None }
     }
 
-    /// Where the process was.
+    /// The location in the process.
     pub(crate) fn in_process(&self) -> Location {
         self.called_at.unwrap_or(self.location)
     }
@@ -78,7 +80,7 @@ impl Trap {
 pub(crate) enum StopReason {
     /// At this wait.
     Wait(u32),
-    /// After a `yield`, to go on there.
+    /// After a `yield`; execution continues at this position.
     Yield(Pc),
     /// The instance has ended.
     End,
@@ -88,7 +90,7 @@ pub(crate) enum StopReason {
     Value(Pc),
     /// A fault.
     Trap(Box<Trap>),
-    /// No fuel left; to go on there.
+    /// The fuel is used up; execution continues at this position.
     Fuel(Pc),
     /// At an entry of machine code.
     Native(Pc),
@@ -98,26 +100,26 @@ pub(crate) enum StopReason {
     Leave(Pc),
 }
 
-/// Memory that outlives a call but belongs to no state.
+/// Buffers and settings that outlive a step but are not part of a state.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     /// Per function: its frame. Functions are not recursive.
     frames: Vec<Frame>,
     staging: Vec<i64>,
-    /// Fuel of the next call that local code makes: a call that runs out is made again with twice as much.
+    /// The fuel of the next call of a function. A call that runs out is repeated with twice as much.
     allowance: u64,
     /// IR steps executed.
     pub(crate) executed: u64,
-    /// Most IR steps of one region, and whether one has taken more since this was last set.
+    /// The fuel limit of one region, and whether a region has reached it since it was last set.
     pub(crate) region_fuel_limit: u64,
     pub(crate) region_fuel_exhausted: bool,
-    /// What has been executed, if somebody wants to know.
+    /// The instructions executed so far, if coverage is recorded.
     pub(crate) coverage: Option<Box<Coverage>>,
-    /// Machine code for processes, if there is any.
+    /// The machine code of the processes, if there is any.
     pub(crate) native: Option<Box<dyn Native>>,
 }
 
-/// Leaves the interpreter at an entry of machine code, but for the first instruction: machine code has left there.
+/// Stops at the entries of machine code. The first instruction is exempt, because machine code has just exited there.
 struct StopAtNativeEntry<'a> {
     entries: &'a [bool],
     is_first: bool,
@@ -128,7 +130,7 @@ impl ExecutionHook for StopAtNativeEntry<'_> {
     fn reach(&mut self, _at: usize) {}
 
     #[inline]
-    fn leaves(&mut self, at: usize) -> bool {
+    fn stops_at(&mut self, at: usize) -> bool {
         !std::mem::replace(&mut self.is_first, false) && self.entries.get(at) == Some(&true)
     }
 }
@@ -150,22 +152,22 @@ impl Scratch {
         }
     }
 
-    /// No region may take more IR steps than this from now on, and no call is given more at first for what others took.
+    /// Limits the fuel of each region from now on, and resets the fuel of calls.
     pub(crate) fn set_region_fuel_limit(&mut self, max_steps: u64) {
         (self.region_fuel_limit, self.region_fuel_exhausted, self.allowance) = (max_steps, false, CALL_ALLOWANCE);
     }
 
-    /// What a process has executed, if somebody wants to know.
+    /// The coverage of a process, if it is recorded.
     fn executed_of(&mut self, process: ProcessId) -> Option<&mut Executed> {
         Some(&mut self.coverage.as_mut()?.processes[process.0 as usize])
     }
 
-    /// What of a function has been executed, if somebody wants to know.
+    /// The coverage of a function, if it is recorded.
     fn called_of(&mut self, function: FnId) -> Option<&mut Executed> {
         Some(&mut self.coverage.as_mut()?.functions[function.0 as usize])
     }
 
-    /// Binds the parameters of an edge; where it leads.
+    /// Passes the arguments of an edge. Returns the position of its target.
     #[inline]
     pub(crate) fn follow(&mut self, edge: &EdgeCode, frame: &mut Frame) -> Pc {
         if edge.overlapping {
@@ -183,7 +185,7 @@ impl Scratch {
     }
 }
 
-/// What code needs besides its frame.
+/// What the execution of local code needs besides its frame.
 pub(crate) struct LocalContext<'a> {
     pub(crate) program: &'a Program,
     pub(crate) code: &'a Code,
@@ -200,7 +202,7 @@ impl<'a> LocalContext<'a> {
         DataView { program: self.program, layouts: &self.code.layouts, pools: self.pools }
     }
 
-    /// Where a place lies now.
+    /// The address of a place.
     #[inline]
     pub(crate) fn resolve(&self, place: &PlaceCode, frame: &Frame) -> Result<Address, Fault> {
         resolve(self.pools, place, frame)
@@ -218,7 +220,7 @@ impl<'a> LocalContext<'a> {
         Ok(bytes_at(self.pools.memory(address.space, &frame.memory), address.at))
     }
 
-    /// Present bytes, or those of an array.
+    /// The bytes of a `bytes` value up to its length, or those of an array.
     fn byte_sequence<'b>(&'b self, place: &PlaceCode, frame: &'b Frame) -> Result<&'b [u8], Fault> {
         match self.program.types.get(place.ty) {
             Type::Array { length, .. } => {
@@ -230,7 +232,7 @@ impl<'a> LocalContext<'a> {
         }
     }
 
-    /// The references that an operand holds itself.
+    /// The references that an operand holds directly.
     fn references(&self, value: &TypedOperand, frame: &Frame) -> Result<Vec<(PoolId, u32)>, Fault> {
         let view = DataView { program: self.program, layouts: &self.code.layouts, pools: self.pools };
         let mut references = Vec::new();
@@ -270,7 +272,7 @@ impl<'a> LocalContext<'a> {
         stop
     }
 
-    /// Runs machine code from its entries, and what it leaves to the interpreter.
+    /// Alternates between machine code, from its entries on, and the interpreter, from its exits on.
     fn run_native(
         &mut self,
         native: &mut dyn Native,
@@ -300,7 +302,7 @@ impl<'a> LocalContext<'a> {
         frame: &mut Frame,
         pc: Pc,
         fuel: &mut u64,
-        watch: &mut W,
+        hook: &mut W,
     ) -> StopReason {
         let mut at = pc as usize;
         macro_rules! check {
@@ -315,11 +317,11 @@ impl<'a> LocalContext<'a> {
             if *fuel == 0 {
                 return StopReason::Fuel(at as Pc);
             }
-            if watch.leaves(at) {
+            if hook.stops_at(at) {
                 return StopReason::Native(at as Pc);
             }
             *fuel -= 1;
-            watch.reach(at);
+            hook.reach(at);
             match &body.instructions[at] {
                 Inst::Constant(to, value) => frame.registers[*to as usize] = *value,
                 Inst::Unary(op, kind, to, from) => {
@@ -533,7 +535,7 @@ impl<'a> LocalContext<'a> {
     }
 }
 
-/// Where a place lies now.
+/// The address of a place.
 #[inline]
 pub(crate) fn resolve(pools: &Pools, place: &PlaceCode, frame: &Frame) -> Result<Address, Fault> {
     let (space, base) = match place.base {

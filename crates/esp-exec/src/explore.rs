@@ -1,27 +1,28 @@
-//! What those need who visit every state of a program: who stands where and offers what, who could meet whom, and
-//! steps from a state whose surroundings may do anything at any time. Chooses nothing and keeps nothing.
+//! What state-space exploration asks of a machine: the observable part of an instance, whether two branches can rendezvous,
+//! the steps enabled under the most general environment, and variables for reports. Keeps no states and chooses no steps.
 
 use crate::code::OperationCode;
 use crate::coverage::Coverage;
 use crate::datum::Datum;
 use crate::environment::Environment;
+use crate::pools::{Address, MemorySpace};
 use crate::step::{Control, EnvironmentMode, Machine, State, Step, channel_of};
-use crate::store::{Address, DataView, MemorySpace, ValueRef};
+use crate::values::{DataView, ValueRef};
 use quaject_esp_ir::ir::{AltOrder, Blocking, Boundary, ChannelId, Location, ProcessId, TypeId};
 use smol_str::SmolStr;
 
-/// What others can see of an instance.
+/// The part of an instance's state that other instances can observe.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct InstanceView {
-    /// Where it stands.
+    /// The control state.
     pub control: Control,
     /// While waiting: how a branch is chosen.
     pub order: AltOrder,
     /// While waiting: whether there is an `else`.
     pub otherwise: bool,
-    /// While waiting: whether it may do so for ever.
+    /// While waiting: whether blocking there forever is a deadlock.
     pub blocking: Blocking,
-    /// While waiting: what each branch offers, nothing for one that is not open.
+    /// While waiting: what each branch waits for; none for a closed one.
     pub branches: Vec<Option<OpenBranch>>,
 }
 
@@ -32,16 +33,16 @@ pub enum OpenBranch {
     In(ChannelId),
     /// Another instance to take a message.
     Out(ChannelId),
-    /// A message of the world.
+    /// A message of the environment.
     FromEnvironment(ChannelId),
-    /// The world to take a message.
+    /// The environment to take a message.
     ToEnvironment(ChannelId),
     /// A time.
     After,
 }
 
 impl Machine<'_> {
-    /// What others can see of an instance.
+    /// The part of an instance's state that other instances can observe.
     pub fn instance_view(&self, state: &State, instance: u32) -> InstanceView {
         let mut instance_view = InstanceView {
             control: state.control(instance),
@@ -74,8 +75,8 @@ impl Machine<'_> {
         instance_view
     }
 
-    /// Whether a sender's and a receiver's branch, both open, can meet. A payload or condition that would fault does;
-    /// the fault is raised when the step is taken. Whether a `pri alt` lets them is another question.
+    /// Whether an open branch of a sender and one of a receiver can rendezvous, apart from priorities. A payload or
+    /// condition that would fault counts as a match; the fault is raised when the step is taken.
     pub fn can_rendezvous(
         &mut self,
         state: &mut State,
@@ -86,7 +87,7 @@ impl Machine<'_> {
         self.context(state, environment).can_rendezvous((sender, sender_branch), (receiver, receiver_branch))
     }
 
-    /// Whether the world now offers a message that an open branch takes, or takes the one it has.
+    /// Whether the environment offers a message that an open branch matches, or accepts the branch's message.
     pub fn environment_ready(
         &mut self,
         state: &mut State,
@@ -97,7 +98,7 @@ impl Machine<'_> {
         self.context(state, environment).environment_ready(EnvironmentMode::Polled, instance, branch)
     }
 
-    /// The message that a sender's open branch holds, as the world would see it; none if working it out faults.
+    /// The message of a sender's open branch, as data of the environment; none if its evaluation faults.
     pub fn message(
         &mut self,
         state: &mut State,
@@ -114,8 +115,8 @@ impl Machine<'_> {
         Some((channel, message?))
     }
 
-    /// Every step that could be taken if the world may do anything: messages come or do not, the world is ready or
-    /// not, times have passed or not. Whether the message that a `FromEnvironment` step meets is taken is still to be asked.
+    /// The steps enabled under the most general environment: messages may arrive or not, the environment may be ready or
+    /// not, times may have passed or not. Whether a message matches a `FromEnvironment` step is not checked.
     pub fn enabled_under_open_environment(
         &mut self,
         state: &mut State,
@@ -134,7 +135,7 @@ impl Machine<'_> {
         steps
     }
 
-    /// Where in the text an instance stands: at its operation, or before what it runs next. Nowhere if it has ended.
+    /// The source location of an instance: its operation, or the next instruction. The default if it has terminated.
     pub fn location(&self, state: &State, instance: u32) -> Location {
         let (process, _) = self.code.instances[instance as usize];
         let body = &self.code.processes[process.0 as usize];
@@ -145,8 +146,8 @@ impl Machine<'_> {
         }
     }
 
-    /// The variables in registers that a model asks for, with their types and values, where an instance waits; nothing
-    /// elsewhere.
+    /// The observed variables that are in registers, with their types and values, of a waiting instance; none for
+    /// another.
     pub fn register_variables(&self, state: &State, instance: u32) -> Vec<(SmolStr, TypeId, Datum)> {
         let (process, _) = self.code.instances[instance as usize];
         let Control::Waiting { wait } = state.control(instance) else { return Vec::new() };
@@ -160,8 +161,7 @@ impl Machine<'_> {
         observed.collect()
     }
 
-    /// The variables in memory of an instance: those whose name no other one has. One that is not needed any more may
-    /// be zero.
+    /// The variables of an instance that are in slots, apart from those that share their name. A dead one may be zero.
     pub fn memory_variables(&self, state: &State, instance: u32) -> Vec<(SmolStr, TypeId, Datum)> {
         let (process, _) = self.code.instances[instance as usize];
         let slots = &self.program().processes[process.0 as usize].body.slots;
@@ -176,7 +176,7 @@ impl Machine<'_> {
         stored.collect()
     }
 
-    /// Where in the text a branch of the operation an instance waits at stands.
+    /// The source location of a branch of the operation at which an instance waits.
     pub fn branch_location(&self, state: &State, instance: u32, branch: u32) -> Location {
         let (process, _) = self.code.instances[instance as usize];
         let Control::Waiting { wait } = state.control(instance) else { return Location::default() };
@@ -184,33 +184,33 @@ impl Machine<'_> {
         wait.branches.get(branch as usize).map_or(wait.location, |branch| branch.location)
     }
 
-    /// Whether steps of one instance can open or close branches of another that waits (guards with `free`).
-    pub fn has_distant_effects(&self) -> bool {
+    /// Whether a step of one instance can open or close a branch of another (guards with `free`).
+    pub fn has_pool_guards(&self) -> bool {
         self.code.retries()
     }
 
-    /// How many instances there are, and of which process each is.
+    /// The process of each instance.
     pub fn instance_processes(&self) -> impl Iterator<Item = ProcessId> {
         self.code.instances.iter().map(|(process, _)| *process)
     }
 
-    /// From now on no guard, condition or message that is tried may take more IR steps than this: it then counts as a
-    /// fault, and [`Machine::region_fuel_exhausted`] tells.
+    /// Limits the fuel of each guard, condition and message from now on. One that reaches the limit counts as a fault, and
+    /// [`Machine::fuel_exhausted`] returns true.
     pub fn set_fuel_limit(&mut self, max_steps: u64) {
         self.work.scratch.set_region_fuel_limit(max_steps);
     }
 
-    /// Whether one has taken more since [`Machine::set_fuel_limit`] was last called.
+    /// Whether the limit was reached since [`Machine::set_fuel_limit`] was last called.
     pub fn fuel_exhausted(&self) -> bool {
         self.work.scratch.region_fuel_exhausted
     }
 
-    /// Notes from now on what processes execute.
-    pub fn watch(&mut self) {
+    /// Records coverage from now on.
+    pub fn record_coverage(&mut self) {
         self.work.scratch.coverage = Some(Box::new(Coverage::new(self.program())));
     }
 
-    /// What has been executed since [`Machine::watch`] or since it was cleared; none if nobody watches.
+    /// The coverage since [`Machine::record_coverage`] or since it was cleared; none if none is recorded.
     pub fn coverage(&mut self) -> Option<&mut Coverage> {
         self.work.scratch.coverage.as_deref_mut()
     }

@@ -1,27 +1,27 @@
-//! Fast paths: how an instance takes others along, and how they get back what is theirs (reference, section 10). What
-//! happens on a path is ordinary code of the instance that entered it.
+//! Fast paths: an instance, the trigger, captures other instances, executes their work as its own code, and resumes them
+//! at the end (reference, section 10; "Fast Paths in Concurrent Programs", section 4.2).
 //!
 //! ```text
-//!   trigger  --enter--> code of the path --leave--> goes on at once
-//!   member   Waiting -> Lent -------------------->  Running at a block of its own
+//!   trigger  --enter--> code of the path --leave--> continues at once
+//!   member   Waiting -> CapturedByPath ---------->  Running at a block of its own
 //! ```
 
 use crate::code::{EnterCode, LeaveCode, Pc, ResumeCode};
 use crate::step::{Control, StepContext};
 use quaject_esp_ir::ir::{PathMember, SlotId};
 
-/// What an entry test says.
+/// The result of an entry test.
 pub(crate) enum EntryResult {
-    /// The members are lent from now on.
+    /// All members are captured.
     Entered,
-    /// A member is not in place, and some member is about to run.
+    /// A member is not at its start, and some member is about to run.
     Later,
-    /// A member is not in place, and will not soon be.
+    /// A member is not at its start, and no member is about to run.
     Refused,
 }
 
 impl StepContext<'_> {
-    /// The entry test: whether every member is in place.
+    /// The entry test: captures the members if each of them waits at its start.
     pub(crate) fn enter_path(&mut self, instance: u32, enter: &EnterCode) -> EntryResult {
         let path = &self.program.paths[enter.path.0 as usize];
         if path.trigger != instance {
@@ -62,13 +62,13 @@ impl StepContext<'_> {
         })
     }
 
-    /// The end of a path: every member gets its values back. Where the trigger goes on.
+    /// Resumes the members with their new values at the end of a path. Returns where the trigger continues.
     pub(crate) fn leave_path(&mut self, instance: u32, leave: &LeaveCode) -> Pc {
         let path = &self.program.paths[leave.path.0 as usize];
         for (number, resume) in &leave.members {
             let PathMember { instance: member, values, .. } = &path.members[*number as usize];
             let member = *member;
-            // What it had is gone, so that states which go on alike are equal.
+            // Dead storage is 0, so that states with equal futures are equal.
             values.iter().for_each(|value| *self.register(member, value.0) = 0);
             for (own, becomes) in &resume.values {
                 let value = *self.register(instance, *becomes);
@@ -89,7 +89,7 @@ impl StepContext<'_> {
         self.resume_trigger(instance, &leave.trigger)
     }
 
-    /// The trigger's values are set all at once, as one may become what another was.
+    /// Sets the trigger's values. All are read before the first is written, because a value may be both.
     fn resume_trigger(&mut self, instance: u32, resume: &ResumeCode) -> Pc {
         let values: Vec<i64> = resume.values.iter().map(|(_, becomes)| *self.register(instance, *becomes)).collect();
         for ((own, _), value) in resume.values.iter().zip(values) {

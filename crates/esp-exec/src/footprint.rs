@@ -1,17 +1,17 @@
-//! How much memory a program's data takes on the interpreter: known before it runs, because nothing is allocated but
-//! what is declared. Knows no limit; engines and commands have theirs.
+//! The memory that the data of a program takes in the interpreter. It is known before the program runs, because only what is
+//! declared is allocated. Limits are set by engines and commands.
 
 use crate::datum::Datum;
-use crate::store::Layouts;
+use crate::layout::Layouts;
 use quaject_esp_ir::ir::{Body, Boundary, Program, Type, TypeId};
 
-/// The most a scalar takes as text, with what separates it from the next.
+/// The maximum size of a scalar as text, with its separator.
 const SCALAR_TEXT: usize = 24;
-/// The most a byte of a string takes as text: `\xff`.
+/// The maximum size of a byte of a string as text: `\xff`.
 const BYTE_TEXT: usize = 4;
 
 /// Bytes of the variables of all instances, the frames of functions, the pools, and the messages and arguments that
-/// cross the border of the program.
+/// cross the boundary of the program.
 pub fn data_bytes(program: &Program) -> usize {
     let layouts = Layouts::new(&program.types);
     let frame = |body: &Body| {
@@ -25,17 +25,17 @@ pub fn data_bytes(program: &Program) -> usize {
     let functions = sum(program.functions.iter().map(|function| frame(&function.body)));
     let pools = sum(program.types.pools().iter().map(|pool| {
         let object = layouts.size(pool.content).saturating_add(size_of::<u32>());
-        // A message that allocates is tried on a copy of the pools.
+        // A message that allocates is evaluated on a copy of the pools.
         object.saturating_mul(pool.capacity as usize).saturating_mul(2)
     }));
-    let mut border = BoundaryValues { program, known: vec![None; program.types.types().len()] };
+    let mut boundary_values = BoundaryValues { program, known: vec![None; program.types.types().len()] };
     let channels = program.channels.iter().filter(|channel| match channel.boundary {
         Boundary::Internal => false,
         Boundary::ToEnvironment | Boundary::FromEnvironment => true,
     });
-    let messages = sum(channels.flat_map(|channel| &channel.payload).map(|ty| border.bytes(*ty)));
+    let messages = sum(channels.flat_map(|channel| &channel.payload).map(|ty| boundary_values.bytes(*ty)));
     let calls = program.externs.iter().map(|function| {
-        sum(function.parameters.iter().map(|(ty, _)| *ty).chain(function.result).map(|ty| border.bytes(ty)))
+        sum(function.parameters.iter().map(|(ty, _)| *ty).chain(function.result).map(|ty| boundary_values.bytes(ty)))
     });
     let calls = calls.max().unwrap_or(0);
     sum([instances, functions, pools, messages, calls].into_iter())
@@ -45,7 +45,7 @@ fn sum(parts: impl Iterator<Item = usize>) -> usize {
     parts.fold(0, usize::saturating_add)
 }
 
-/// Values outside the program: as data, and as text.
+/// Sizes of values in the environment, as data and as text.
 struct BoundaryValues<'p> {
     program: &'p Program,
     known: Vec<Option<usize>>,

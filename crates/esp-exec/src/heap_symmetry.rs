@@ -1,16 +1,17 @@
-//! States that are the same but for the numbers of their objects: a program cannot tell which object of a pool it holds,
-//! only what is in it, who else holds it, and how many are free. Numbers the objects in the order in which the instances
-//! come to them, so that such states become equal.
+//! Symmetry reduction of the heap: states that differ only in the numbers of their objects are equivalent, because a program
+//! observes the content and sharing of objects but not their numbers. The canonical representative numbers the objects in the
+//! order in which a traversal from the instances reaches them (Iosif, "Exploiting Heap Symmetries in Explicit-State Model
+//! Checking of Software").
 
+use crate::layout::word;
 use crate::step::{Machine, State};
-use crate::store::word;
 use quaject_esp_ir::ir::{PoolId, Type};
 
-/// Per pool, the new number of each object.
+/// The new number of each object, per pool.
 struct Numbers {
     pools: Vec<Vec<Option<usize>>>,
     next: Vec<usize>,
-    /// Objects that have a number, in that order over all pools.
+    /// The numbered objects of all pools, in order.
     reached: Vec<(PoolId, usize)>,
 }
 
@@ -33,9 +34,9 @@ impl Numbers {
 }
 
 impl Machine<'_> {
-    /// Numbers the objects of every pool anew. Two states between steps are then equal if a one-to-one map of the objects
-    /// of each pool makes one into the other and somebody holds every object that is not free. The states before and
-    /// after are such a pair, whoever holds what. The state is one of this program, with no step under way.
+    /// Renumbers the objects of every pool canonically. States between steps that a bijection of the objects of each pool
+    /// maps to each other become equal if every allocated object is reachable. The result is always equivalent to the
+    /// original state.
     pub fn canonicalize_heap(&self, state: &mut State) {
         if state.pools.pools.iter().all(|pool| pool.counts.len() <= 1) {
             return;
@@ -58,7 +59,7 @@ impl Machine<'_> {
         }
     }
 
-    /// The new numbers: first the objects that somebody holds, then the lost ones, then the free ones.
+    /// The new numbers: first the reachable objects, then the leaked ones, then the free ones.
     fn numbers(&self, state: &State) -> Vec<Vec<usize>> {
         let (program, layouts) = (self.program(), &self.code.layouts);
         let pools = &state.pools.pools;
@@ -95,7 +96,7 @@ impl Machine<'_> {
                 (0..pool.counts.len()).partition(|object| pool.counts[*object] > 0);
             taken.into_iter().chain(free).for_each(|object| numbers.add(PoolId(index as u32), object));
         }
-        let given = |number: Option<usize>| number.expect("every object was given a number");
-        numbers.pools.into_iter().map(|pool| pool.into_iter().map(given).collect()).collect()
+        let assigned = |number: Option<usize>| number.expect("every object has a number by now");
+        numbers.pools.into_iter().map(|pool| pool.into_iter().map(assigned).collect()).collect()
     }
 }

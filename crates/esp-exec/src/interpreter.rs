@@ -1,16 +1,16 @@
-//! The reference interpreter: the schedule of the reference, section 9, over the steps of `step`. Knows no drivers; it
-//! never blocks, but says what it waits for.
+//! The reference interpreter: the schedule of the reference, section 9, over the steps of `step`. It never blocks, but
+//! returns what it waits for. Knows no drivers.
 //!
 //! ```text
 //!   ready list (FIFO) --turn--> local code, then its operation
-//!        ^                        | a partner waits: the receiver goes on, the sender is appended
-//!        |                        | the world is ready: appended, the turn ends
-//!        +---- polling <----------+ nothing can be done: it waits, in order of arrival
+//!        ^                        | a partner waits: the receiver continues, the sender is appended
+//!        |                        | the environment is ready: appended, the turn ends
+//!        +---- polling <----------+ no branch is enabled: it waits, in order of arrival
 //! ```
 //!
-//! A turn also ends at a `yield`, after 64 operations, and before a `pri alt` whose guard has just opened: who could meet
-//! it goes to the end of the list, behind it. Channels of the world and times are asked for when an
-//! instance would wait on one, when the ready list is empty, and every 64 turns.
+//! A turn also ends at a `yield`, after 64 operations, and before a `pri alt` with a guard that has just opened: an instance
+//! that could communicate with it is appended to the list, behind it. The environment and the clock are polled when an
+//! instance would wait for them, when the ready list is empty, and every 64 turns.
 
 mod osr;
 
@@ -27,9 +27,9 @@ use crate::step::{Control, Effect, EnvironmentMode, Machine, State, Step, StepCo
 use quaject_esp_ir::ir::{AltOrder, Direction, Policy, Program};
 use std::collections::VecDeque;
 
-/// Most communications, `after`s and `else`s of one turn.
+/// The maximum number of communications, `after`s and `else`s of one turn.
 pub const OPERATIONS_PER_TURN: u32 = 64;
-/// How many turns go by between two looks at the world.
+/// The number of turns between two polls of the environment.
 pub const TURNS_PER_POLL: u32 = 64;
 
 /// A program running under the reference schedule.
@@ -39,17 +39,17 @@ pub struct Interpreter<'p> {
     schedule: Schedule,
 }
 
-/// Whose turn it is and who waits where. Everything here follows from the steps taken so far.
+/// The state of the schedule: the current turn, the ready list and the queues. It is a function of the steps so far.
 struct Schedule {
     ready: VecDeque<u32>,
     queued: Vec<bool>,
-    /// Per instance: whether a guard of its has opened while it waits, and it has not looked since. It is on the list.
+    /// Per instance: whether a guard of it has opened while it waits, and it has had no turn since. It is on the list.
     reopened: Vec<bool>,
-    /// The instance whose turn it is, and how many operations it has done.
+    /// The instance whose turn it is, and the number of its operations in this turn.
     turn: Option<(u32, u32)>,
     /// Per instance: whether it is in the queues below.
     waiting: Vec<bool>,
-    /// Instances waiting for the world or a time, in order of arrival.
+    /// Instances waiting for the environment or a time, in order of arrival.
     watching: VecDeque<u32>,
     /// Per internal channel: instances waiting to read, and to write, in order of arrival.
     readers: Vec<VecDeque<u32>>,
@@ -57,35 +57,35 @@ struct Schedule {
     /// Per instance, per wait: the branch with which the search starts.
     first: Vec<Vec<u32>>,
     turns: u32,
-    /// How many instances have been looked at again since the last turn from the list, as everything rests.
+    /// The number of instances rechecked at quiescence since the last turn from the list (see `pool_recheck`).
     rechecked: u32,
     trace: Option<Vec<Step>>,
     profile: Option<Box<Profile>>,
-    /// How many communications were steps, and not on a fast path.
+    /// The number of communications outside fast paths.
     communications: u64,
     over: Option<Outcome>,
 }
 
-/// What an instance at an operation can do.
+/// What an instance at an operation can do next.
 enum SearchResult {
     Nothing,
-    /// A step of its own.
+    /// It takes this step.
     Own(Step),
-    /// First another instance has to take this step: an earlier branch of its `pri alt` can commit outside.
+    /// Another instance has to take this step first: an earlier branch of its `pri alt` can commit with the environment.
     Partner(Step),
-    /// It has to let others look first: one of them may be what a `pri alt` it could meet likes better.
+    /// Reopened instances have a turn first: a partner's `pri alt` may prefer one of them.
     Later,
 }
 
-/// Whether a search passes by a `pri alt` that would rather be met at another branch.
+/// Whether a search skips partners whose `pri alt` prefers another branch.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PriorityPass {
-    By,
-    None,
+    SkipPreferring,
+    TakeAny,
 }
 
 impl<'p> Interpreter<'p> {
-    /// A verified program at its start.
+    /// A verified program in its initial state.
     pub fn new(program: &'p Program, checks: Checks) -> Result<Interpreter<'p>, TooLarge> {
         let machine = Machine::new(program, checks)?;
         let state = machine.start();
@@ -114,37 +114,37 @@ impl<'p> Interpreter<'p> {
         Ok(Interpreter { machine, state, schedule })
     }
 
-    /// Has machine code run local code. The program is at its start.
+    /// Executes local code by machine code. The program is in its initial state.
     pub fn use_native(&mut self, native: Box<dyn Native>) {
         self.machine.use_native(&mut self.state, native);
     }
 
-    /// Records every choice from now on.
+    /// Records every step from now on.
     pub fn record(&mut self) {
         self.schedule.trace.get_or_insert_default();
     }
 
-    /// The choices recorded since the last call.
+    /// The steps recorded since the last call.
     pub fn take_trace(&mut self) -> Vec<Step> {
         self.schedule.trace.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Notes from now on what is communicated.
+    /// Records a profile of communications from now on.
     pub fn profile(&mut self) {
         self.schedule.profile = Some(Box::new(Profile::new(self.machine.program())));
     }
 
-    /// What has been communicated since [`Interpreter::profile`]; none if nobody asked.
+    /// The profile since [`Interpreter::profile`]; none if none is recorded.
     pub fn take_profile(&mut self) -> Option<Profile> {
         self.schedule.profile.take().map(|profile| *profile)
     }
 
-    /// What has been done with each fast path so far.
+    /// The counters of each fast path.
     pub fn path_runs(&self) -> &[PathCounters] {
         &self.machine.work.path_runs
     }
 
-    /// The state the program is in.
+    /// The current state.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -154,7 +154,7 @@ impl<'p> Interpreter<'p> {
         self.machine.executed()
     }
 
-    /// Runs until everything rests, the program is over, or about `budget` IR steps are done. Never blocks.
+    /// Runs until the program is quiescent or over, or about `budget` IR steps are done. Never blocks.
     pub fn run(&mut self, environment: &mut dyn Environment, budget: u64) -> Outcome {
         let mut context = self.machine.context(&mut self.state, environment);
         self.schedule.run(&mut context, budget)
@@ -199,12 +199,12 @@ impl Schedule {
                 self.turn = Some((instance, 0));
             }
             self.continue_turn(context, &mut fuel);
-            // A turn that executes nothing costs something too, or a program that only communicates would never stop.
+            // Each turn costs fuel, so that a program that only communicates stops too.
             fuel = fuel.saturating_sub(1);
         }
     }
 
-    /// The next instance whose tries may end differently now that everything rests.
+    /// The next instance whose branches are tried again at quiescence.
     fn next_recheck(&mut self, context: &StepContext<'_>) -> Option<u32> {
         let count = context.state.instances();
         let next = (self.rechecked..count)
@@ -219,14 +219,14 @@ impl Schedule {
         }
     }
 
-    /// It is not on the list, where one that waits may be, to look for partners again.
+    /// Removes an instance from the ready list.
     fn unqueue(&mut self, instance: u32) {
         if std::mem::replace(&mut self.queued[instance as usize], false) {
             self.ready.retain(|other| *other != instance);
         }
     }
 
-    /// Takes a step; whether the program goes on.
+    /// Takes a step. Returns whether the program continues.
     fn take(&mut self, step: Step, context: &mut StepContext<'_>, fuel: &mut u64) -> bool {
         if let (Some(trace), None) = (&mut self.trace, context.state.unfinished) {
             trace.push(step);
@@ -272,7 +272,7 @@ impl Schedule {
         }
     }
 
-    /// After a step that entered or left a fast path: who was taken along waits nowhere, who has moved joins the list.
+    /// After a step that entered or left a fast path: captured members leave the queues, resumed ones join the list.
     fn follow_path(&mut self, context: &mut StepContext<'_>) {
         for (instance, wait) in std::mem::take(&mut context.work.captured) {
             if context.state.control(instance) != (Control::Waiting { wait }) {
@@ -338,7 +338,7 @@ impl Schedule {
         }
     }
 
-    /// Appends whom a step of this turn has made ready, and says who continues it.
+    /// Appends the instances that a step of this turn has made ready. Returns the one that continues the turn.
     fn continue_with(&mut self, step: Step, policy: Policy, operations: u32) -> Option<(u32, u32)> {
         let next = match (step, policy) {
             (Step::Communicate { sender, receiver, .. }, Policy::Receiver) => {
@@ -364,12 +364,12 @@ impl Schedule {
             self.append(next);
             return None;
         }
-        // It may be on the list because a guard of its has opened.
+        // It may be on the list because one of its guards has opened.
         self.unqueue(next);
         Some((next, operations))
     }
 
-    /// The branches of a wait in the order in which this instance tries them.
+    /// The branches of a wait in the order in which the instance tries them.
     fn search_order(
         &self,
         context: &StepContext<'_>,
@@ -385,7 +385,7 @@ impl Schedule {
         (first..count).chain(0..first)
     }
 
-    /// What an instance at an operation can do now, branch by branch, partner by partner.
+    /// Searches the branches of an instance at an operation, and for each the waiting partners.
     fn find(&mut self, instance: u32, context: &mut StepContext<'_>) -> SearchResult {
         let wait = context.wait(instance).expect("it is at an operation");
         for branch in self.search_order(context, instance, wait) {
@@ -403,25 +403,25 @@ impl Schedule {
                 }
             };
             let partners = if sends { &self.readers } else { &self.writers };
-            for passing in [PriorityPass::By, PriorityPass::None] {
-                let mut passed = false;
+            for pass in [PriorityPass::SkipPreferring, PriorityPass::TakeAny] {
+                let mut skipped = false;
                 for partner in partners[channel.0 as usize].iter().copied().filter(|partner| *partner != instance) {
-                    let partner_wait = context.wait(partner).expect("queues hold who waits");
+                    let partner_wait = context.wait(partner).expect("queues hold waiting instances");
                     for partner_branch in self.search_order(context, partner, partner_wait) {
                         let (own, other) = ((instance, branch), (partner, partner_branch));
                         let (from, to) = if sends { (own, other) } else { (other, own) };
                         if !context.can_rendezvous(from, to) {
                             continue;
                         }
-                        if passing == PriorityPass::By && prefers(context, partner, partner_branch, instance) {
-                            passed = true;
+                        if pass == PriorityPass::SkipPreferring && prefers(context, partner, partner_branch, instance) {
+                            skipped = true;
                             break;
                         }
-                        return self.meet(context, from, to, (partner, partner_branch));
+                        return self.rendezvous(context, from, to, (partner, partner_branch));
                     }
                 }
-                // Only a `pri alt` would rather have this branch than be met at another.
-                if !passed || wait.order == AltOrder::Fair {
+                // Only a `pri alt` prefers this branch to a later one that its partner prefers.
+                if !skipped || wait.order == AltOrder::Fair {
                     break;
                 }
             }
@@ -429,15 +429,15 @@ impl Schedule {
         if wait.otherwise.is_some() { SearchResult::Own(Step::Else { instance }) } else { SearchResult::Nothing }
     }
 
-    /// A meeting with a partner, or what has to come before it.
-    fn meet(
+    /// A rendezvous with a partner, or what has to precede it.
+    fn rendezvous(
         &self,
         context: &mut StepContext<'_>,
         from: (u32, u32),
         to: (u32, u32),
         (partner, branch): (u32, u32),
     ) -> SearchResult {
-        if self.must_yield_to_reopened(context, partner, branch) {
+        if self.reopened_goes_first(context, partner, branch) {
             return SearchResult::Later;
         }
         match earlier_environment_step(context, partner, branch) {
@@ -451,13 +451,13 @@ impl Schedule {
         }
     }
 
-    /// Whether a branch of a waiting `pri alt` cannot be taken yet, as a guard that has opened may let an earlier one
-    /// go: a guard of its own, or of an instance that waits at the other end. Whoever's guard it is looks next.
-    fn must_yield_to_reopened(&self, context: &StepContext<'_>, instance: u32, branch: u32) -> bool {
+    /// Whether a branch of a waiting `pri alt` cannot be taken yet, because a guard that has opened may enable an earlier
+    /// branch: a guard of its own, or of a partner. The instance of that guard has its turn first.
+    fn reopened_goes_first(&self, context: &StepContext<'_>, instance: u32, branch: u32) -> bool {
         if branch == 0 || !context.code.retries() {
             return false;
         }
-        let wait = context.wait(instance).expect("queues hold who waits");
+        let wait = context.wait(instance).expect("queues hold waiting instances");
         let earlier = match wait.order {
             AltOrder::Fair => return false,
             AltOrder::Priority => &wait.branches[..branch as usize],
@@ -470,11 +470,11 @@ impl Schedule {
                 Direction::In => &self.writers,
                 Direction::Out => &self.readers,
             };
-            self.reopened[instance as usize] && asks_free(earlier)
+            self.reopened[instance as usize] && has_pool_guard(earlier)
                 || partners[channel.0 as usize].iter().any(|partner| {
-                    let wait = context.wait(*partner).expect("queues hold who waits");
+                    let wait = context.wait(*partner).expect("queues hold waiting instances");
                     let meets = |branch: &BranchCode| {
-                        asks_free(branch)
+                        has_pool_guard(branch)
                             && channel_of(branch) == Some(channel)
                             && direction(branch) != direction(earlier)
                     };
@@ -483,7 +483,7 @@ impl Schedule {
         })
     }
 
-    /// Puts an instance among those that wait.
+    /// Adds an instance to the queues of its wait.
     fn wait(&mut self, instance: u32, context: &StepContext<'_>) {
         if std::mem::replace(&mut self.waiting[instance as usize], true) {
             return;
@@ -499,7 +499,7 @@ impl Schedule {
         }
     }
 
-    /// Where an instance waits for partners of a branch.
+    /// The queue in which an instance waits for partners of a branch.
     fn queue(&mut self, context: &StepContext<'_>, branch: &BranchCode) -> Option<&mut VecDeque<u32>> {
         match &branch.operation {
             OperationCode::In { channel, .. } if context.is_internal(*channel) => {
@@ -512,7 +512,7 @@ impl Schedule {
         }
     }
 
-    /// An instance goes on from its operation, through this branch or its `else`.
+    /// An instance leaves its operation by this branch or its `else`.
     fn leave(&mut self, context: &StepContext<'_>, instance: u32, branch: Option<u32>) {
         let wait = context.wait(instance).expect("it is at an operation");
         if let (Some(branch), Control::Waiting { wait: number }) = (branch, context.state.control(instance)) {
@@ -523,7 +523,7 @@ impl Schedule {
         self.unregister(context, instance, wait);
     }
 
-    /// Takes an instance out of the queues of its wait.
+    /// Removes an instance from the queues of its wait.
     fn unregister(&mut self, context: &StepContext<'_>, instance: u32, wait: &WaitCode) {
         if !std::mem::replace(&mut self.waiting[instance as usize], false) {
             return;
@@ -538,14 +538,14 @@ impl Schedule {
         }
     }
 
-    /// Looks at the world and the clock for all that wait for them, in order of arrival.
+    /// Polls the environment and the clock for the instances that wait for them, in order of arrival.
     fn poll(&mut self, context: &mut StepContext<'_>) {
         for instance in Vec::from(self.watching.clone()) {
             let Some(wait) = context.wait(instance) else { continue };
             let order = self.search_order(context, instance, wait);
             let found =
                 order.into_iter().find(|branch| context.environment_ready(EnvironmentMode::Polled, instance, *branch));
-            if let Some(branch) = found.filter(|branch| !self.must_yield_to_reopened(context, instance, *branch)) {
+            if let Some(branch) = found.filter(|branch| !self.reopened_goes_first(context, instance, *branch)) {
                 let step = context.environment_step(instance, branch);
                 if !self.take(step, context, &mut 0) {
                     return;
@@ -556,7 +556,7 @@ impl Schedule {
     }
 }
 
-/// Who continues after a rendezvous.
+/// Which instance continues after a rendezvous.
 fn policy(step: Step, context: &StepContext<'_>) -> Policy {
     let (instance, branch) = match step {
         Step::Communicate { sender, sender_branch, .. } => (sender, sender_branch),
@@ -573,7 +573,7 @@ fn policy(step: Step, context: &StepContext<'_>) -> Policy {
     context.program.channels[channel.0 as usize].policy
 }
 
-/// Whether a waiting `pri alt` could be met by another instance at a branch that stands before this one.
+/// Whether a waiting `pri alt` could rendezvous with another instance at a branch before this one.
 fn prefers(context: &mut StepContext<'_>, instance: u32, branch: u32, other: u32) -> bool {
     let (Some(wait), Some(theirs)) = (context.wait(instance), context.wait(other)) else { return false };
     if wait.order == AltOrder::Fair {
@@ -590,7 +590,7 @@ fn prefers(context: &mut StepContext<'_>, instance: u32, branch: u32, other: u32
     false
 }
 
-/// The step of a branch of a waiting `pri alt` that stands before this one and can commit outside.
+/// The step of a branch of a waiting `pri alt` before this one that can commit with the environment.
 fn earlier_environment_step(context: &mut StepContext<'_>, instance: u32, branch: u32) -> Option<Step> {
     let wait = context.wait(instance)?;
     let earlier = match wait.order {
@@ -603,15 +603,15 @@ fn earlier_environment_step(context: &mut StepContext<'_>, instance: u32, branch
         .map(|branch| context.environment_step(instance, branch))
 }
 
-/// Whether its guard asks for free objects, so that it may open while its instance waits.
-fn asks_free(branch: &BranchCode) -> bool {
+/// Whether its guard reads the number of free objects, so that it may open while the instance waits.
+fn has_pool_guard(branch: &BranchCode) -> bool {
     match branch.guard {
         GuardCode::Region(_) => true,
         GuardCode::Open | GuardCode::Register(_) => false,
     }
 }
 
-/// Whether a step communicates, and is not one of a fast path, which communicates with the world only.
+/// Whether a step is a communication outside fast paths. Steps of a fast path communicate only with the environment.
 fn is_communication(step: Step, context: &StepContext<'_>) -> bool {
     match step {
         Step::Communicate { .. } => true,
@@ -633,7 +633,7 @@ fn remove(queue: &mut VecDeque<u32>, instance: u32) {
     }
 }
 
-/// Whose step it is, of those that involve the world.
+/// The instance that takes a step.
 fn actor(step: Step) -> u32 {
     match step {
         Step::FromEnvironment { instance, .. }

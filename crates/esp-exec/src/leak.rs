@@ -1,14 +1,16 @@
-//! Objects that nobody can release any more: their count is above 0, but no variable that will still be read leads to
-//! them. Asked only of states in which everybody waits or has ended.
+//! Leaked objects: their count is above 0, but no live variable leads to them. Found by reachability from the live registers
+//! and slots (the roots of a tracing collector), in states in which every instance waits or has terminated.
 
 use crate::matching::references;
+use crate::pools::{Address, MemorySpace};
 use crate::step::{Control, Machine, State};
-use crate::store::{Address, DataView, MemorySpace, ValueRef};
+use crate::values::{DataView, ValueRef};
 use quaject_esp_ir::ir::{PoolId, SlotId, Terminator, Type, TypeId, Value};
 use quaject_esp_ir::liveness::{OnPaths, live_at_waits};
 use quaject_esp_ir::sets::Set;
 
-/// For each process and each of its waits, what still leads to objects: registers and slots, with their types.
+/// The roots: for each process and each of its waits, the live registers and slots that hold references, with their
+/// types.
 #[derive(Debug)]
 pub struct LeakRoots(Vec<Vec<Vec<(Root, TypeId)>>>);
 
@@ -19,7 +21,7 @@ enum Root {
 }
 
 impl Machine<'_> {
-    /// Finds out, once for a program, what leads to objects.
+    /// Computes the roots of a program.
     pub fn leak_roots(&self) -> LeakRoots {
         let program = self.program();
         let processes = program.processes.iter().zip(&self.code.processes).map(|(process, code)| {
@@ -46,7 +48,7 @@ impl Machine<'_> {
         LeakRoots(processes.collect())
     }
 
-    /// An object that nobody can release any more; none while somebody runs.
+    /// The pool of a leaked object; none while an instance runs.
     pub fn leaked_object(&self, state: &State, leak_roots: &LeakRoots) -> Option<PoolId> {
         let view = DataView { program: self.program(), layouts: &self.code.layouts, pools: &state.pools };
         let mut open = Vec::new();
@@ -79,8 +81,8 @@ impl Machine<'_> {
         }
         let mut pools = state.pools.pools.iter().zip(&reached).enumerate();
         pools.find_map(|(index, (pool, reached))| {
-            let lost = pool.counts.iter().zip(reached).any(|(count, reached)| *count > 0 && !reached);
-            lost.then_some(PoolId(index as u32))
+            let leaked = pool.counts.iter().zip(reached).any(|(count, reached)| *count > 0 && !reached);
+            leaked.then_some(PoolId(index as u32))
         })
     }
 }

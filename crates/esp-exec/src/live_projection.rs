@@ -1,6 +1,6 @@
-//! A state of a program with fast paths as a state of the program without them, for those who compare the two: where
-//! its instances stand in blocks of the text, and what is the same but for values that do not matter any more. Says
-//! nothing of which block of one program is which of the other.
+//! Projection of a state to its live part, between a program with fast paths and the program without them: the program point
+//! of each instance, and the registers and slots that are live there. The refinement check compares states this way. Which
+//! block of one program corresponds to which of the other is decided there.
 
 use crate::code::Pc;
 use crate::step::{Control, Machine, State};
@@ -8,29 +8,29 @@ use quaject_esp_ir::ir::{BlockId, ProcessId, Terminator};
 use quaject_esp_ir::liveness::{OnPaths, live_at_waits, live_everywhere};
 use quaject_esp_ir::sets::Set;
 
-/// Where an instance stands, in blocks of its process.
+/// The control state of an instance, in blocks of its process.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ProgramPoint {
-    /// Before it runs this block.
+    /// Before this block.
     Before(BlockId),
-    /// At the operation that this block ends with.
+    /// At the operation that ends this block.
     At(BlockId),
-    /// At the end of its text.
+    /// Terminated.
     Ended,
-    /// On a fast path of another instance.
+    /// Captured by a fast path of another instance.
     Captured,
-    /// Within a block: it was interrupted there.
+    /// Within a block, where it was interrupted.
     Within,
 }
 
-/// What matters to each process where others can see it: registers and slots that it may still read.
+/// The live registers and slots of each process at its observable points.
 #[derive(Debug)]
 pub struct LiveState(Vec<ProcessLiveness>);
 
 #[derive(Debug)]
 struct ProcessLiveness {
     starts: Vec<Pc>,
-    /// Per block: the wait it ends with.
+    /// Per block: the wait that ends it.
     waits: Vec<Option<u32>>,
     before: Vec<LiveStorage>,
     at: Vec<LiveStorage>,
@@ -44,7 +44,7 @@ struct LiveStorage {
 }
 
 impl Machine<'_> {
-    /// Finds out, once for a program, what matters where.
+    /// Computes the live state of a program.
     pub fn live_state(&self) -> LiveState {
         let processes = self.program().processes.iter().zip(&self.code.processes).map(|(process, code)| {
             let body = &process.body;
@@ -75,7 +75,7 @@ impl Machine<'_> {
         LiveState(processes.collect())
     }
 
-    /// Where an instance stands.
+    /// The program point of an instance.
     pub fn program_point(&self, state: &State, instance: u32, live_state: &LiveState) -> ProgramPoint {
         if state.unfinished == Some(instance) {
             return ProgramPoint::Within;
@@ -94,19 +94,19 @@ impl Machine<'_> {
         }
     }
 
-    /// Has an instance stand at a place of this program, with what matters there as it is in a state of another program,
-    /// whose process begins with the same values and slots. False if it cannot stand there.
+    /// Sets an instance to a program point of this program, with its live state copied from a state of another program,
+    /// whose process begins with the same values and slots. Returns false if this program has no such point.
     pub fn project(
         &self,
         state: &mut State,
         from: &State,
         instance: u32,
-        place: ProgramPoint,
+        point: ProgramPoint,
         live_state: &LiveState,
     ) -> bool {
         let (ProcessId(process), _) = self.code.instances[instance as usize];
         let of = &live_state.0[process as usize];
-        let (control, matter) = match place {
+        let (control, storage) = match point {
             ProgramPoint::Before(BlockId(block)) => match of.starts.get(block as usize) {
                 Some(at) => (Control::Running { at: *at }, Some(&of.before[block as usize])),
                 None => return false,
@@ -127,11 +127,11 @@ impl Machine<'_> {
         let (frame, other) = (&mut target.frame, &source.frame);
         frame.registers.fill(0);
         frame.memory.fill(0);
-        let Some(matter) = matter else { return true };
-        for register in &matter.registers {
+        let Some(storage) = storage else { return true };
+        for register in &storage.registers {
             frame.registers[*register as usize] = other.registers[*register as usize];
         }
-        for (at, size) in &matter.slots {
+        for (at, size) in &storage.slots {
             frame.memory[*at..at + size].copy_from_slice(&other.memory[*at..at + size]);
         }
         true

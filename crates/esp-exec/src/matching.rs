@@ -1,12 +1,14 @@
-//! Messages against patterns: whether one matches, and what it leaves behind. Patterns match whole or do nothing.
-//! Knows nothing of who sends and who waits.
+//! Matching of messages against patterns: whether a message matches, and what the patterns bind. A failed match binds
+//! nothing. Knows nothing of senders and waits.
 
 use crate::code::{OperandCode, PatternCode, Register};
 use crate::execute::Frame;
-use crate::store::{Address, DataView, MemorySpace, Pools, ValueRef, bytes_at, word};
+use crate::layout::{bytes_at, word};
+use crate::pools::{Address, MemorySpace, Pools};
+use crate::values::{DataView, ValueRef};
 use quaject_esp_ir::ir::{Fault, PoolId, Type, TypeId};
 
-/// Where a matched part goes.
+/// The destination of a captured part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target {
     /// The n-th parameter of the block that follows.
@@ -15,7 +17,7 @@ pub(crate) enum Target {
     Slot(usize),
 }
 
-/// A part of a message that a pattern keeps.
+/// A part of a message that a pattern binds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Capture {
     pub(crate) target: Target,
@@ -23,10 +25,10 @@ pub(crate) struct Capture {
     pub(crate) part: ValueRef,
 }
 
-/// One receiver's look at one message.
+/// The match of one message at one receiver.
 pub(crate) struct Matcher<'a> {
     pub(crate) view: DataView<'a>,
-    /// The memory of the giver, in which parts of the message lie.
+    /// The memory of the sender, which holds the parts of the message.
     pub(crate) source: &'a [u8],
     /// The receiver's frame, for values computed on arrival.
     pub(crate) receiver: &'a Frame,
@@ -35,7 +37,7 @@ pub(crate) struct Matcher<'a> {
 }
 
 impl<'a> Matcher<'a> {
-    /// Whether the part matches; what it keeps is appended to `captures`.
+    /// Whether the part matches; what the pattern binds is appended to `captures`.
     pub(crate) fn matches(
         &self,
         pattern: &PatternCode,
@@ -145,7 +147,7 @@ impl<'a> Matcher<'a> {
     }
 }
 
-/// Writes what was kept into the receiver: parameters into registers, the rest into its slots.
+/// Writes the captures into the receiver: parameters into registers, others into its slots.
 pub(crate) fn bind(
     view: DataView<'_>,
     captures: &[Capture],
@@ -168,7 +170,7 @@ pub(crate) fn bind(
     }
 }
 
-/// The objects that what was kept refers to.
+/// The objects that the captures refer to.
 pub(crate) fn captured_objects(view: DataView<'_>, captures: &[Capture], source: &[u8]) -> Vec<(PoolId, u32)> {
     let mut objects = Vec::new();
     for capture in captures {
@@ -177,7 +179,7 @@ pub(crate) fn captured_objects(view: DataView<'_>, captures: &[Capture], source:
     objects
 }
 
-/// The objects that a value refers to itself.
+/// The objects that a value refers to directly.
 pub(crate) fn references(
     view: DataView<'_>,
     ty: TypeId,
@@ -206,7 +208,7 @@ pub(crate) fn references(
     }
 }
 
-/// A message from outside, laid out in a frame of its own: each value in memory, one after the other.
+/// Lays out a message of the environment: each value in memory, one after the other. Returns its size.
 pub(crate) fn message_parts(view: DataView<'_>, types: &[TypeId], parts: &mut Vec<ValueRef>) -> usize {
     let mut end = 0;
     for ty in types {
@@ -216,10 +218,10 @@ pub(crate) fn message_parts(view: DataView<'_>, types: &[TypeId], parts: &mut Ve
     end
 }
 
-/// Takes back one count of the object of each reference.
+/// Releases one count of the object of each reference.
 pub(crate) fn release_all(
     program: &quaject_esp_ir::ir::Program,
-    layouts: &crate::store::Layouts,
+    layouts: &crate::layout::Layouts,
     pools: &mut Pools,
     objects: &[(PoolId, u32)],
 ) -> Result<(), Fault> {

@@ -1,21 +1,21 @@
-//! The seam between the interpreter and machine code for its local code: where machine code may be entered and left,
-//! and how an instance's variables lie in memory. Knows no machine and runs nothing itself.
+//! The interface between the interpreter and machine code for local code: where machine code is entered and exited, and how
+//! the variables of an instance lie in memory. Knows no machine and executes nothing.
 //!
 //! ```text
 //!   interpreter --at an entry--> machine code --at any position--> interpreter
 //! ```
 //!
-//! Machine code runs local code only. Wherever it cannot go on (an operation, a fault, an instruction it does not
-//! know) it has written every variable back, and the interpreter executes the instruction at that position. So a fault
-//! or a choice of the schedule is made in one place, and a position left early costs time, never meaning.
+//! Machine code executes local code only. Where it cannot continue (at an operation, a fault, an unknown instruction) it
+//! writes back every variable and exits, and the interpreter executes the instruction at that position. Faults and
+//! scheduling choices are thus made in one place, and an early exit costs time but does not change the result.
 
-use crate::store::Layouts;
+use crate::layout::Layouts;
 use quaject_esp_ir::ir::{Body, ProcessId, Program, Type, TypeId};
 
-/// Cells behind an instance's registers that belong to its machine code, by what they hold.
+/// Cells behind the registers of an instance that belong to its machine code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cell {
-    /// Turns of loops left, at most `u32::MAX / 4`.
+    /// The remaining loop iterations, at most `u32::MAX / 4`.
     Fuel,
     /// The address of the instance's memory.
     Memory,
@@ -24,10 +24,10 @@ pub enum Cell {
 }
 
 impl Cell {
-    /// How many there are.
+    /// The number of cells.
     pub const COUNT: usize = 3;
 
-    /// Which cell it is in a body with this many values.
+    /// The index of the cell in a body with this many values.
     pub fn index(self, values: usize) -> usize {
         values + self as usize
     }
@@ -35,12 +35,11 @@ impl Cell {
 
 /// Machine code for a program's processes.
 pub trait Native: std::fmt::Debug + Send {
-    /// By position of a process's code: whether machine code may be entered there. Empty for a process without any.
+    /// Per position of a process: whether machine code may be entered there. Empty for a process without machine code.
     fn entries(&self, process: ProcessId) -> &[bool];
 
-    /// Enters the machine code of an instance of `process` at one of its entries, and returns the position at which
-    /// the interpreter goes on. `registers` is followed by the cells of [`Cell`]; what it has used of `fuel` is taken
-    /// off.
+    /// Enters the machine code of an instance of `process` at an entry, and returns the position at which the interpreter
+    /// continues. The cells of [`Cell`] follow the registers. The fuel used is subtracted from `fuel`.
     fn run(&mut self, process: ProcessId, at: u32, frame: NativeFrame<'_>, fuel: &mut u64) -> u32;
 }
 
@@ -55,7 +54,7 @@ pub struct NativeFrame<'a> {
     pub own: u32,
 }
 
-/// Where the parts of values lie in the memory of an instance. Scalars are little-endian; a reference or `pid` takes
+/// The layout of values in the memory of an instance. Scalars are little-endian; a reference or `pid` takes
 /// four bytes; `bytes` are four bytes of length and then the bytes, 0 behind the length; a union is four bytes of tag
 /// and then the payload, 0 where there is none; parts of records and arrays follow each other without gaps.
 #[derive(Debug)]
@@ -64,22 +63,22 @@ pub struct Extents {
 }
 
 impl Extents {
-    /// Those of a program's types.
+    /// The layout of a program's types.
     pub fn new(program: &Program) -> Extents {
         Extents { layouts: Layouts::new(&program.types) }
     }
 
-    /// Bytes that a value of the type takes.
+    /// The size of a type in bytes.
     pub fn size(&self, ty: TypeId) -> usize {
         self.layouts.size(ty)
     }
 
-    /// Where a field of a record type begins.
+    /// The offset of a field of a record type.
     pub fn field(&self, program: &Program, ty: TypeId, field: u32) -> usize {
         self.layouts.field(&program.types, ty, field as usize)
     }
 
-    /// Where each slot of a body begins.
+    /// The offset of each slot of a body.
     pub fn slots(&self, body: &Body) -> Vec<usize> {
         let mut end = 0usize;
         let place = |slot: &quaject_esp_ir::ir::Slot| {
@@ -91,7 +90,7 @@ impl Extents {
     }
 }
 
-/// The position of each block's first instruction; its terminator stands behind its instructions.
+/// The position of each block's first instruction. A block's terminator follows its instructions.
 pub fn positions(body: &Body) -> Vec<u32> {
     let mut next = 0;
     let start = |block: &quaject_esp_ir::ir::Block| {
@@ -102,22 +101,22 @@ pub fn positions(body: &Body) -> Vec<u32> {
     body.blocks.iter().map(start).collect()
 }
 
-/// What a register holds: a number of this many bits, extended to 64 as its sign says.
+/// The content of a register: a number of this many bits, sign- or zero-extended to 64.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Width {
     /// 8, 16, 32 or 64.
     pub bits: u32,
-    /// Whether it is extended by its sign.
+    /// Whether it is sign-extended.
     pub signed: bool,
     /// Whether it is 0 or 1.
     pub boolean: bool,
 }
 
-/// What a register for a value of this type holds; none for types that lie in memory.
+/// The content of a register for a value of this type; none for types that lie in memory.
 pub fn width(program: &Program, ty: TypeId) -> Option<Width> {
     match program.types.get(ty) {
         Type::Int(_) | Type::Bool | Type::Error | Type::Pid(_) | Type::Boxed(_) => {
-            let kind = crate::store::ScalarKind::of(&program.types, ty);
+            let kind = crate::layout::ScalarKind::of(&program.types, ty);
             Some(Width { bits: kind.bits, signed: kind.signed, boolean: kind.boolean })
         }
         Type::Bytes { .. } | Type::Array { .. } | Type::Record(_) | Type::Union(_) => None,

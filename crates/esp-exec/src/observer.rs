@@ -1,26 +1,26 @@
-//! What others can see of a program, as a deterministic automaton: a second engine follows another program beside it.
+//! The observable behaviour of a program as a deterministic automaton, by which a second engine monitors another program.
 
 use crate::datum::Datum;
 use quaject_esp_ir::ir::{ChannelId, ExternId};
 
-/// Something that others can see.
+/// A visible action.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Event {
-    /// A message that passes between the program and its surroundings.
+    /// A message between the program and its environment.
     Message(ChannelId, Vec<Datum>),
-    /// A call, what it is given, and what it returns.
+    /// A call of an extern function, its arguments and its result.
     Call(ExternId, Vec<Datum>, Option<Datum>),
 }
 
-/// What others see, one thing after the other, from state 0 on.
+/// The automaton. State 0 is initial.
 #[derive(Clone, Debug, Default)]
 pub struct Observer {
-    /// The channels at which messages are seen.
+    /// The channels whose messages are visible.
     pub channels: Vec<ChannelId>,
-    /// All that can be seen.
+    /// The alphabet.
     pub events: Vec<Event>,
-    /// Per state: what can be seen next, by number, and the state after it.
+    /// Per state: the transitions, each an event by number and the next state.
     pub edges: Vec<Vec<(u32, u32)>>,
-    /// Per state: whether everything can have come to a stand there.
-    pub stands: Vec<bool>,
+    /// Per state: whether the program can be quiescent there.
+    pub quiescent: Vec<bool>,
 }

@@ -1,51 +1,51 @@
-//! What a run communicates: how often each operation of each instance is done, and in which order, for those who look
-//! for the paths that matter ("Fast Paths in Concurrent Programs", section 3, leaves it to the programmer). A run that
-//! is not asked pays nothing.
+//! Profiles of communications: how often each operation of each instance is done, and in which order. Candidates for fast
+//! paths are chosen from it ("Fast Paths in Concurrent Programs", section 3, leaves that to the programmer). A run without a
+//! profile pays nothing.
 
 use crate::step::{Step, StepContext};
 use quaject_esp_ir::ir::{Operation, Program, SiteId, Terminator};
 
-/// How many communications are kept in order; those after them are counted only.
+/// The number of communications recorded in order; later ones are only counted.
 const MAX_RECORDED: usize = 1 << 20;
 
 /// A channel operation of an instance.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub struct Done {
-    /// Whose.
+    /// The instance.
     pub instance: u32,
-    /// Which of its process's.
+    /// The operation of its process.
     pub site: SiteId,
 }
 
-/// A communication: who gave and who took, none of which is the world.
+/// A communication: the operations of the sender and the receiver; none for the environment.
 pub type Communication = (Option<Done>, Option<Done>);
 
-/// How much of a run was done on fast paths.
+/// The share of fast paths in a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Tally {
-    /// Communications of the scheduler, those on fast paths left out.
+    /// Communications outside fast paths.
     pub communications: u64,
-    /// How often a fast path was entered.
+    /// Entries of fast paths.
     pub entries: u64,
-    /// What was done on fast paths: turns of loops of machine code, IR steps of the interpreter.
+    /// Fuel used on fast paths: loop iterations of machine code, IR steps of the interpreter.
     pub fuel_on_paths: u64,
 }
 
-/// What a run has done with one of its fast paths.
+/// The counters of one fast path.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PathCounters {
-    /// How often it was entered.
+    /// Entries.
     pub entered: u64,
-    /// How often it was tested again after a turn of the others, as some member was about to run.
+    /// Entry tests put off because some member was about to run.
     pub deferred: u64,
-    /// How often it was not entered, as some member was elsewhere.
+    /// Entry tests that failed because some member was not at its start.
     pub refused: u64,
-    /// How often it was left, by the number of the way out.
+    /// Exits, by their numbers.
     pub left: Vec<u64>,
 }
 
 impl PathCounters {
-    /// It is left by this way.
+    /// Counts an exit.
     pub(crate) fn leave(&mut self, exit: u32) {
         let exit = exit as usize;
         if exit >= self.left.len() {
@@ -55,16 +55,16 @@ impl PathCounters {
     }
 }
 
-/// What a run has communicated.
+/// The communications of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Profile {
-    /// Per instance, per operation of its process: how often it was done.
+    /// Per instance, per operation of its process: the number of times it was done.
     counts: Vec<Vec<u64>>,
     order: Vec<Communication>,
 }
 
 impl Profile {
-    /// Nothing yet.
+    /// An empty profile.
     pub(crate) fn new(program: &Program) -> Profile {
         let counts = program
             .processes
@@ -95,7 +95,7 @@ impl Profile {
         &self.order
     }
 
-    /// A step is about to be taken.
+    /// Records a step that is about to be taken.
     pub(crate) fn note(&mut self, step: Step, context: &StepContext<'_>) {
         let communication = match step {
             Step::Communicate { sender, sender_branch, receiver, receiver_branch } => {

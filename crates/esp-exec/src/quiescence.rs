@@ -1,27 +1,29 @@
-//! Blocking: what a program is in when it can take no step (reference, section 8). Finds the instances that something can
-//! still wake, as the least such set, and tells sleep, end and deadlock apart.
+//! Quiescence: the state of a program that has no enabled step (reference, section 8). The wakeable instances are the
+//! least fixed point of "the environment, the clock or a wakeable instance can wake it". A program whose other instances
+//! have terminated, or may block forever, is quiescent or has terminated; any other program is deadlocked.
 
 use crate::code::{BranchCode, GuardCode, OperationCode, WaitCode};
 use crate::environment::Readiness;
 use crate::environment_io::Input;
+use crate::report::edges_by_member;
 use crate::report::{AwaitedEvents, FaultReport, Outcome};
 use crate::step::{Control, StepContext, channel_of};
-use quaject_esp_ir::deadlock::{WaitForEdge, edges_by_member};
+use quaject_esp_ir::ir::WaitForEdge;
 use quaject_esp_ir::ir::{Blocking, ChannelId, Direction, Fault, ProcessId};
 
-/// What could wake an instance by itself.
+/// What could wake a blocked instance, apart from its partners.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WakeSource {
     /// Nothing.
     None,
-    /// The world or the clock.
+    /// The environment or the clock.
     Environment,
-    /// Any other instance that is wakeable: it may release objects.
+    /// Any wakeable instance: it may release objects.
     OtherInstances,
 }
 
 impl StepContext<'_> {
-    /// What a state without possible steps is: at rest, ended, or deadlocked.
+    /// Classifies a state without enabled steps: quiescent, terminated, or deadlocked.
     pub(crate) fn classify_quiescence(&mut self) -> Outcome {
         let mut resting = AwaitedEvents::default();
         let count = self.state.instances.len();
@@ -37,7 +39,7 @@ impl StepContext<'_> {
                 }
             }
         }
-        self.spread(&mut wakeable, &others);
+        self.close_wakeable(&mut wakeable, &others);
         let stuck: Vec<u32> = (0..count as u32)
             .filter(|instance| {
                 let idle = self.wait(*instance).is_some_and(|wait| wait.blocking == Blocking::MayBlockForever);
@@ -102,12 +104,12 @@ impl StepContext<'_> {
         }
     }
 
-    /// Whatever a wakeable instance could wake is wakeable too.
-    fn spread(&self, wakeable: &mut [bool], others: &[bool]) {
-        // How many instances of each process are wakeable: programs have many instances and few processes, and rest often.
-        let mut awake = vec![0_u32; self.program.processes.len()];
+    /// Computes the least fixed point: an instance is wakeable if a wakeable instance could be its partner.
+    fn close_wakeable(&self, wakeable: &mut [bool], others: &[bool]) {
+        // Wakeable instances are counted per process, because programs have many instances of few processes.
+        let mut wakeable_of_process = vec![0_u32; self.program.processes.len()];
         for (instance, _) in wakeable.iter().enumerate().filter(|(_, wakeable)| **wakeable) {
-            awake[self.code.instances[instance].0.0 as usize] += 1;
+            wakeable_of_process[self.code.instances[instance].0.0 as usize] += 1;
         }
         loop {
             let mut grown = false;
@@ -116,10 +118,11 @@ impl StepContext<'_> {
                     continue;
                 }
                 let Some(wait) = self.wait(instance as u32) else { continue };
-                let another = awake.iter().any(|count| *count > 0);
-                if others[instance] && another || self.has_wakeable_partner(wait, instance as u32, &awake) {
+                let another = wakeable_of_process.iter().any(|count| *count > 0);
+                if others[instance] && another || self.has_wakeable_partner(wait, instance as u32, &wakeable_of_process)
+                {
                     wakeable[instance] = true;
-                    awake[self.code.instances[instance].0.0 as usize] += 1;
+                    wakeable_of_process[self.code.instances[instance].0.0 as usize] += 1;
                     grown = true;
                 }
             }
@@ -129,20 +132,22 @@ impl StepContext<'_> {
         }
     }
 
-    /// Whether an instance that is not wakeable itself waits for one that is.
-    fn has_wakeable_partner(&self, wait: &WaitCode, instance: u32, awake: &[u32]) -> bool {
+    /// Whether an instance waits for a communication with a wakeable one.
+    fn has_wakeable_partner(&self, wait: &WaitCode, instance: u32, wakeable_of_process: &[u32]) -> bool {
         let known = &self.state.instances[instance as usize].branches;
         wait.branches.iter().zip(known).filter(|(_, known)| known.open).any(|(branch, _)| {
             channel_of(branch).is_some_and(|channel| {
                 let wanted = direction(branch).other();
-                let mut awake = (0..).zip(awake).filter(|(_, count)| **count > 0);
+                let mut wakeable_of_process = (0..).zip(wakeable_of_process).filter(|(_, count)| **count > 0);
                 self.is_internal(channel)
-                    && awake.any(|(process, _)| self.code.process_uses(ProcessId(process), channel, wanted))
+                    && wakeable_of_process
+                        .any(|(process, _)| self.code.process_uses(ProcessId(process), channel, wanted))
             })
         })
     }
 
-    /// The other instances, not ended, that have an operation of the other direction on the channel in their text.
+    /// The possible partners: instances that have not terminated and whose code has an operation of the other
+    /// direction on the channel.
     fn partners(&self, instance: u32, channel: ChannelId, direction: Direction) -> Vec<u32> {
         (0..self.state.instances.len() as u32)
             .filter(|other| {

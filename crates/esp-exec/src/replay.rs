@@ -1,5 +1,5 @@
-//! Other ways through a program's steps than the reference schedule: any of the possible steps by chance, and the
-//! choices of a recorded trace. Both are engines for tests: what they do, `step` allows.
+//! Schedulers for tests: a random choice among the enabled steps, and the replay of a recorded trace. Both take only steps
+//! that `step` enables.
 
 use crate::environment::Environment;
 use crate::native::Native;
@@ -10,7 +10,7 @@ use crate::step::{Effect, EnvironmentMode, Machine, State, Step, TooLarge};
 use quaject_esp_ir::ir::Program;
 use std::fmt;
 
-/// A program whose every step is chosen by chance among all that are possible.
+/// A program under a random scheduler: each step is chosen among all enabled ones.
 pub struct RandomScheduler<'p> {
     machine: Machine<'p>,
     state: State,
@@ -20,7 +20,7 @@ pub struct RandomScheduler<'p> {
 }
 
 impl<'p> RandomScheduler<'p> {
-    /// A verified program at its start. Equal seeds make equal choices.
+    /// A verified program in its initial state. Equal seeds make equal choices.
     pub fn new(program: &'p Program, checks: Checks, seed: u64) -> Result<RandomScheduler<'p>, TooLarge> {
         let machine = Machine::new(program, checks)?;
         let state = machine.start();
@@ -28,27 +28,27 @@ impl<'p> RandomScheduler<'p> {
         Ok(RandomScheduler { machine, state, random, trace: Vec::new(), over: None })
     }
 
-    /// Has machine code run local code. The program is at its start.
+    /// Executes local code by machine code. The program is in its initial state.
     pub fn use_native(&mut self, native: Box<dyn Native>) {
         self.machine.use_native(&mut self.state, native);
     }
 
-    /// The choices made so far.
+    /// The steps taken so far.
     pub fn trace(&self) -> &[Step] {
         &self.trace
     }
 
-    /// What has been done with each fast path so far.
+    /// The counters of each fast path.
     pub fn path_runs(&self) -> &[PathCounters] {
         &self.machine.work.path_runs
     }
 
-    /// The state the program is in.
+    /// The current state.
     pub fn state(&self) -> &State {
         &self.state
     }
 
-    /// Runs until everything rests, the program is over, or about `budget` IR steps are done. Never blocks.
+    /// Runs until the program is quiescent or over, or about `budget` IR steps are done. Never blocks.
     pub fn run(&mut self, environment: &mut dyn Environment, budget: u64) -> Outcome {
         let mut fuel = budget;
         while fuel > 0 {
@@ -79,14 +79,14 @@ impl<'p> RandomScheduler<'p> {
     }
 }
 
-/// A trace asks for a step that the program cannot take.
+/// A trace contains a step that is not enabled.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReplayError {
-    /// Which step of the trace, from 0.
+    /// The number of the step in the trace, from 0.
     pub number: usize,
-    /// What it asks for.
+    /// The step.
     pub step: Step,
-    /// What is possible there, as far as the world offers it.
+    /// The steps that are enabled there, as far as the environment allows them.
     pub possible: Vec<Step>,
 }
 
@@ -100,8 +100,8 @@ impl fmt::Display for ReplayError {
 
 impl std::error::Error for ReplayError {}
 
-/// Takes the steps of a trace, each of which must be possible. The clock and the readiness of the world are as the
-/// trace says, its messages are the world's. The outcome is `Budget` if the trace ends before the program.
+/// Takes the steps of a trace, each of which must be enabled. The clock and the readiness of the environment follow the
+/// trace; the messages come from the environment. The outcome is `Budget` if the trace ends before the program.
 pub fn replay(
     program: &Program,
     checks: Checks,

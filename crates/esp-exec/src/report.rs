@@ -1,57 +1,64 @@
-//! How a run ends or pauses, and how a fault is told to a person: process, place, channel; for a deadlock who waits
-//! for whom.
+//! Outcomes of runs, and the text of a fault: process, location and channel; for a deadlock, the wait-for graph.
 
-use quaject_esp_ir::deadlock::WaitForEdge;
-use quaject_esp_ir::ir::{Boundary, ChannelId, Direction, Fault, Location, Program};
+use quaject_esp_ir::ir::{Boundary, ChannelId, Direction, Fault, Location, Program, WaitForEdge};
 use quaject_esp_ir::text::{fault_name, location_text};
 use smol_str::SmolStr;
 use std::fmt::Write as _;
 
-/// What a run has come to.
+/// The outcome of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// The budget is used up; run again to go on.
+    /// The budget is used up. The run can be continued.
     Budget,
-    /// Nothing can happen before the world does something.
+    /// No step is enabled until the environment or the clock enables one.
     Quiescent(AwaitedEvents),
-    /// The program has ended with this status: `exit`, or 0 when everything rests for good.
+    /// The program has ended with this status: that of `exit`, or 0 when no step can ever be enabled.
     Ended(u8),
     /// A fault has stopped the program.
     Faulted(Box<FaultReport>),
 }
 
-/// What a resting program waits for.
+/// What a quiescent program waits for.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AwaitedEvents {
     /// The earliest time at which an `after` can be taken.
     pub deadline_ns: Option<i64>,
-    /// Channels on which a message is awaited from the world, in order, each once. One that already offers a message
-    /// which no pattern takes is not among them.
+    /// Channels on which a message from the environment is awaited, in order, each once. A channel that already offers
+    /// a message that no pattern matches is left out.
     pub readable: Vec<ChannelId>,
-    /// Channels on which a message is held for the world, in order, each once.
+    /// Channels on which a message to the environment is pending, in order, each once.
     pub writable: Vec<ChannelId>,
 }
 
 /// A fault.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FaultReport {
-    /// Which.
+    /// Its kind.
     pub fault: Fault,
-    /// Who; for a deadlock the first of those that wait.
+    /// The faulting instance; for a deadlock the first blocked one.
     pub instance: u32,
-    /// Where.
+    /// The location of the fault.
     pub location: Location,
     /// The channel of the operation it happened in.
     pub channel: Option<ChannelId>,
-    /// The function or pool it is about.
+    /// The function or pool that the fault concerns.
     pub name: Option<SmolStr>,
-    /// For a deadlock: every instance that waits in vain, with all it waits for.
+    /// For a deadlock: the edges of the wait-for graph of all instances that are blocked forever.
     pub waits: Vec<WaitForEdge>,
 }
 
+/// The wait-for graph of a deadlock, with the edges of each fused process replaced by those of its members, in order of
+/// instances. `fused` holds the fused instances, each with an edge of one of its members.
+pub fn edges_by_member(mut waits: Vec<WaitForEdge>, fused: &[(u32, &WaitForEdge)]) -> Vec<WaitForEdge> {
+    waits.retain(|wait| fused.iter().all(|(instance, _)| *instance != wait.instance));
+    waits.extend(fused.iter().map(|(_, wait)| (*wait).clone()));
+    waits.sort_by_key(|wait| wait.instance);
+    waits
+}
+
 impl FaultReport {
-    /// Where it happened and the channel of the operation, as people are told: of a deadlock, where the first of those
-    /// who wait does.
+    /// The location and channel that the text reports: those of the fault, or of the first blocked instance of a
+    /// deadlock.
     pub fn place(&self) -> (Location, Option<ChannelId>) {
         match self.waits.first() {
             Some(wait) => (wait.location, wait.operation.map(|(channel, _)| channel)),

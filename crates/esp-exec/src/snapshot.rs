@@ -1,6 +1,6 @@
-//! States as bytes: one string per instance and one for what all share, each with one representation, so that a part
-//! of a state is equal to another exactly if its bytes are. Deadlines are not kept: who explores lets an `after` be
-//! taken at any time.
+//! Serialised states: one byte string per instance and one for the shared part. The encoding is canonical: two parts of
+//! states are equal exactly if their bytes are. Deadlines are left out, because the checker lets an `after` be taken at any
+//! time.
 //!
 //! ```text
 //!   instance   control (0 ended, odd running at, even waiting at), open branches, registers, memory
@@ -12,8 +12,8 @@ use crate::code::Code;
 use crate::execute::Frame;
 use crate::step::{BranchState, Control, Machine, State};
 
-/// From here on a number says that an instance is lent, and from which wait.
-const LENT: u64 = 1 << 40;
+/// Control numbers from here on are captured instances: this plus the wait.
+const CAPTURED_BY_PATH: u64 = 1 << 40;
 
 impl State {
     /// Appends one instance's part.
@@ -23,7 +23,7 @@ impl State {
             Control::Ended => 0,
             Control::Running { at } => 2 * u64::from(at) + 1,
             Control::Waiting { wait } => 2 * u64::from(wait) + 2,
-            Control::CapturedByPath { wait } => LENT + u64::from(wait),
+            Control::CapturedByPath { wait } => CAPTURED_BY_PATH + u64::from(wait),
         };
         write_number(control, out);
         for branches in instance.branches.chunks(7) {
@@ -38,7 +38,7 @@ impl State {
         }
     }
 
-    /// Appends what all instances share.
+    /// Appends the shared part.
     pub fn save_shared(&self, out: &mut Vec<u8>) {
         let mut zeros = ZeroRuns::default();
         self.closed.iter().for_each(|closed| zeros.byte(u8::from(*closed), out));
@@ -48,7 +48,7 @@ impl State {
         }
     }
 
-    /// An instance that takes no part: it has ended.
+    /// Terminates an instance that a model leaves out.
     pub fn leave_out(&mut self, instance: u32) {
         let instance = &mut self.instances[instance as usize];
         instance.control = Control::Ended;
@@ -57,14 +57,16 @@ impl State {
 }
 
 impl Machine<'_> {
-    /// Makes one instance what these bytes say.
+    /// Restores one instance from its bytes.
     pub fn load_instance(&self, state: &mut State, instance: u32, bytes: &[u8]) {
         let mut reader = SnapshotReader { bytes, at: 0, zeros: 0 };
         let target = &mut state.instances[instance as usize];
         let control = reader.plain();
         target.control = match control {
             0 => Control::Ended,
-            control if control >= LENT => Control::CapturedByPath { wait: (control - LENT) as u32 },
+            control if control >= CAPTURED_BY_PATH => {
+                Control::CapturedByPath { wait: (control - CAPTURED_BY_PATH) as u32 }
+            }
             control if control % 2 == 1 => Control::Running { at: (control / 2) as u32 },
             control => Control::Waiting { wait: (control / 2 - 1) as u32 },
         };
@@ -85,7 +87,7 @@ impl Machine<'_> {
         memory.iter_mut().for_each(|byte| *byte = reader.byte());
     }
 
-    /// Makes what all share what these bytes say.
+    /// Restores the shared part from its bytes.
     pub fn load_shared(&self, state: &mut State, bytes: &[u8]) {
         let mut reader = SnapshotReader { bytes, at: 0, zeros: 0 };
         state.closed.iter_mut().for_each(|closed| *closed = reader.byte() != 0);
@@ -100,7 +102,8 @@ impl Machine<'_> {
 }
 
 impl Code {
-    /// Whether a guard of some process asks for free objects, so that steps of one change others.
+    /// Whether a guard of some process reads the number of free objects, so that a step of one instance can open a
+    /// branch of another.
     pub(crate) fn retries(&self) -> bool {
         self.processes.iter().flat_map(|process| &process.waits).any(|wait| wait.retries)
     }
@@ -122,7 +125,7 @@ fn write_number(mut value: u64, out: &mut Vec<u8>) {
     out.push(value as u8);
 }
 
-/// Writes runs of zeros short. The last byte of the output is its run's length while one is under way.
+/// Run-length encodes zeros. Within a run the last byte of the output is the length of the run.
 #[derive(Default)]
 struct ZeroRuns {
     run: u8,

@@ -1,11 +1,12 @@
-//! Looks at a message before anybody commits to it: what an `out` says, whether an `in` takes it. Regions run here, and
-//! what they have computed is taken back without a trace. Counts of objects are changed by a region's own code alone.
+//! Speculative evaluation of a communication before any instance commits to it: the message of an `out`, the match of an
+//! `in`. Regions run here, and their registers and slots are cleared afterwards. Only the code of a region changes
+//! reference counts.
 
 use crate::code::{BranchCode, Inst, OperandCode, OperationCode, PassedCode, PayloadCode, Pc, RegionCode};
 use crate::execute::{Frame, LocalContext, StopReason, Trap, resolve};
 use crate::matching::{Matcher, bind, references};
 use crate::step::StepContext;
-use crate::store::{DataView, ValueRef};
+use crate::values::{DataView, ValueRef};
 use quaject_esp_ir::ir::{Fault, MemoryMode};
 
 impl<'a> StepContext<'a> {
@@ -48,7 +49,7 @@ impl<'a> StepContext<'a> {
         Ok(passed)
     }
 
-    /// Runs a region to its result's position.
+    /// Runs a region. Returns the position of its `Result`.
     fn run_region(&mut self, instance: u32, region: &RegionCode) -> Result<Pc, Box<Trap>> {
         let body = self.body(instance);
         let mut context = LocalContext {
@@ -65,7 +66,7 @@ impl<'a> StepContext<'a> {
             StopReason::Value(pc) => Ok(pc),
             StopReason::Trap(trap) => Err(trap),
             StopReason::Fuel(at) => {
-                // Whoever set a limit asks whether it was reached; like a fault, it counts as a match until then.
+                // Counts as a match, as a fault does. The engine that set the limit checks `fuel_exhausted`.
                 self.work.scratch.region_fuel_exhausted = true;
                 Err(Box::new(Trap::at(Fault::Overflow, body.locations[at as usize])))
             }
@@ -81,7 +82,7 @@ impl<'a> StepContext<'a> {
         }
     }
 
-    /// The `bool` of a region.
+    /// Evaluates a guard or condition.
     pub(crate) fn evaluate_condition(&mut self, instance: u32, region: &RegionCode) -> Result<bool, Box<Trap>> {
         let pc = self.run_region(instance, region);
         let body = self.body(instance);
@@ -111,7 +112,7 @@ impl<'a> StepContext<'a> {
         self.evaluate_condition(receiver, region).unwrap_or(true)
     }
 
-    /// Matches the message in `parts` against an `in`'s patterns; what they keep is then in `captures`.
+    /// Matches the message in `parts` against the patterns of an `in`. What they bind is then in `captures`.
     pub(crate) fn capture(&mut self, source: &[u8], receiver: u32, branch: &BranchCode) -> Result<bool, Fault> {
         let OperationCode::In { channel, patterns, .. } = &branch.operation else {
             unreachable!("only an `in` has patterns")
@@ -130,7 +131,7 @@ impl<'a> StepContext<'a> {
     }
 }
 
-/// Whether an `in` has a condition that takes objects, which it still holds if it faults.
+/// Whether an `in` has a condition that allocates; the objects stay allocated if the condition faults.
 pub(crate) fn condition_changes_pools(branch: &BranchCode) -> bool {
     match &branch.operation {
         OperationCode::In { condition: Some(region), .. } => region.changes_pools,
@@ -138,7 +139,7 @@ pub(crate) fn condition_changes_pools(branch: &BranchCode) -> bool {
     }
 }
 
-/// Takes back everything a region has computed in its frame.
+/// Clears the registers and slots of a region.
 pub(crate) fn clear_region(region: &RegionCode, frame: &mut Frame) {
     for register in &region.registers {
         frame.registers[*register as usize] = 0;

@@ -1,13 +1,13 @@
-//! What a program does: the states it can be in and the steps it can take from each (reference, section 8). The one
-//! definition of the semantics; schedules, the replayer and the checker only choose among these steps.
+//! The transition system of a program: its states and the steps possible in each (reference, section 8). This is the one
+//! definition of the semantics. Schedules, the replayer and the checker only choose among these steps.
 //!
 //! ```text
-//!   Running(pc) --local--> Waiting(wait) --communicate, from/to world, after, else--> Running(pc)
+//!   Running(pc) --local--> Waiting(wait) --communicate, from/to environment, after, else--> Running(pc)
 //!        \---local: exit, fault: the program is over;   end: Ended;   yield: Running(pc)
 //! ```
 //!
-//! From one operation to the next is one step, as nothing another instance does can be seen in between. While an
-//! instance waits, what its regions would compute is tried and taken back without a trace.
+//! The local code between two operations is one step, because other instances cannot observe its intermediate states.
+//! While an instance waits, its regions are evaluated speculatively and rolled back.
 
 use crate::code::{BodyCode, BranchCode, Code, OperationCode, PayloadCode, Pc, WaitCode};
 use crate::environment::Environment;
@@ -16,24 +16,25 @@ use crate::execute::{Frame, Scratch, Trap};
 use crate::footprint::data_bytes;
 use crate::matching::Capture;
 use crate::native::{Cell, Native};
+use crate::pools::Pools;
 use crate::profile::PathCounters;
 use crate::report::{FaultReport, Outcome};
 use crate::speculate::clear_region;
-use crate::store::{Pools, ValueRef};
 pub use crate::trace::Step;
+use crate::values::ValueRef;
 use quaject_esp_ir::ir::{Boundary, ChannelId, InstanceId, PoolId, ProcessId, Program};
 use quaject_esp_ir::liveness::Dead;
 use std::collections::VecDeque;
 
-/// Everything a program's future depends on, but for the world. Equal states have equal futures; what a process will
-/// never read again is 0, so that states do not differ by it.
+/// The configuration of a program (reference, section 8), without its environment. Equal states have equal futures.
+/// Dead registers and slots are 0, so that states do not differ by them.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct State {
     pub(crate) instances: Vec<Instance>,
     pub(crate) pools: Pools,
-    /// Per channel: whether the world has closed it.
+    /// Per channel: whether the environment has closed it.
     pub(crate) closed: Vec<bool>,
-    /// Who was interrupted within its own code; nobody else may run.
+    /// The instance that was interrupted within its local code. No other instance may run until it is done.
     pub(crate) unfinished: Option<u32>,
     /// Free objects per pool when the step under way began; empty between steps.
     pub(crate) free_before: Vec<u32>,
@@ -48,22 +49,22 @@ pub(crate) struct Instance {
     pub(crate) branches: Vec<BranchState>,
 }
 
-/// Where an instance stands.
+/// The control state of an instance.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Control {
-    /// It can run its own code.
+    /// It can run its local code.
     Running {
-        /// Where, in an order of its own for each process.
+        /// The position in the code of its process.
         at: u32,
     },
-    /// At an operation.
+    /// It waits at an operation.
     Waiting {
         /// Which of the process's waits, by order of blocks.
         wait: u32,
     },
-    /// At the end of its text.
+    /// It has terminated.
     Ended,
-    /// On a fast path of another instance, which it was taken along from this wait.
+    /// It is a member of a fast path that another instance executes, captured at this wait.
     CapturedByPath {
         /// Which of the process's waits.
         wait: u32,
@@ -78,12 +79,12 @@ pub(crate) struct BranchState {
     pub(crate) deadline_ns: i64,
 }
 
-/// What a step has led to.
+/// The result of a step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Effect {
     /// The program goes on.
     Done,
-    /// The fuel was used up within the step; the same step goes on with it.
+    /// The fuel was used up within the step. The next step has to continue it.
     Unfinished,
     /// The program has ended.
     Exited(u8),
@@ -91,22 +92,22 @@ pub enum Effect {
     Faulted(Box<FaultReport>),
 }
 
-/// Whether the world and the clock are asked, or taken to be as a recorded trace says.
+/// Whether the environment and the clock are polled, or behave as a recorded trace says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum EnvironmentMode {
-    /// Asked.
+    /// Polled.
     Polled,
-    /// Nothing is ready outside but what the trace says: `else` and lower branches of a `pri alt` do not look there,
-    /// and an `after` may be taken at any time.
+    /// Only what the trace takes is ready: `else` and lower branches of a `pri alt` assume that the environment is not
+    /// ready, and an `after` is possible at any time.
     AsTraced,
 }
 
-/// The program takes more memory than an engine here will give it.
+/// The program needs more memory than the limit of this crate.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TooLarge {
     /// How much, in bytes.
     pub bytes: usize,
-    /// How much it may need, in bytes.
+    /// The limit, in bytes.
     pub most: usize,
 }
 
@@ -133,37 +134,37 @@ pub struct Machine<'p> {
     pub(crate) work: Workspace,
 }
 
-/// Memory that steps are tried and taken with; it says nothing about a state.
+/// Buffers that are reused from step to step. They are not part of a state.
 #[derive(Debug)]
 pub(crate) struct Workspace {
     pub(crate) scratch: Scratch,
-    /// The values of the message at hand, and the memory of one from outside.
+    /// The values of the current message, and the memory of a message from the environment.
     pub(crate) parts: Vec<ValueRef>,
     pub(crate) message_memory: Vec<u8>,
-    /// What the patterns at hand keep of it.
+    /// What the current patterns capture of it.
     pub(crate) captures: Vec<Capture>,
-    /// Waiting instances of which a guard has opened in the last step.
+    /// Waiting instances with a guard that opened in the last step.
     pub(crate) reopened: VecDeque<u32>,
-    /// Instances that a fast path took along in the last step, each with the wait it was at; and those that came back,
-    /// in order.
+    /// Instances that a fast path captured in the last step, each with its wait, and instances that were resumed, in
+    /// order.
     pub(crate) captured: Vec<(u32, u32)>,
     pub(crate) resumed: Vec<u32>,
-    /// What has been done on fast paths so far.
+    /// Totals of all fast paths so far.
     pub(crate) runs: PathTotals,
-    /// The same of each fast path.
+    /// Counters of each fast path.
     pub(crate) path_runs: Vec<PathCounters>,
 }
 
-/// What has been done on fast paths.
+/// Totals over all fast paths.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PathTotals {
-    /// How often one was entered.
+    /// The number of entries.
     pub(crate) entries: u64,
-    /// Fuel that was used on them.
+    /// The fuel used on paths.
     pub(crate) fuel: u64,
 }
 
-/// A program in one of its states, and the world around it: where steps are tried and taken.
+/// What evaluating and taking a step needs: the program, one of its states, the environment and the buffers.
 pub(crate) struct StepContext<'a> {
     pub(crate) program: &'a Program,
     pub(crate) code: &'a Code,
@@ -195,7 +196,7 @@ impl<'p> Machine<'p> {
         Ok(Machine { program, code, checks, work })
     }
 
-    /// The state in which all instances are at their first statement.
+    /// The initial state: all instances are at their first statement.
     pub fn start(&self) -> State {
         let instance = |process: &ProcessId| Instance {
             control: Control::Running { at: 0 },
@@ -211,7 +212,7 @@ impl<'p> Machine<'p> {
         }
     }
 
-    /// Has machine code run local code from this state, which is the program's start.
+    /// Executes local code by machine code from now on. `state` is the initial state.
     pub fn use_native(&mut self, state: &mut State, native: Box<dyn Native>) {
         for instance in &mut state.instances {
             let registers = instance.frame.registers.len();
@@ -220,13 +221,13 @@ impl<'p> Machine<'p> {
         self.work.scratch.native = Some(native);
     }
 
-    /// All steps possible now, in order.
+    /// All enabled steps, in order.
     pub fn enabled(&mut self, state: &mut State, environment: &mut dyn Environment) -> Vec<Step> {
         self.context(state, environment).enabled()
     }
 
-    /// Whether the program may take this step now. Any step may be asked for. The state is left as it was, but that
-    /// a channel seen closed is closed.
+    /// Whether a step is enabled; any step may be passed. The state does not change, except that a channel that the
+    /// environment has closed is recorded as closed.
     pub fn is_enabled(
         &mut self,
         step: Step,
@@ -237,12 +238,12 @@ impl<'p> Machine<'p> {
         self.context(state, environment).is_enabled(step, mode)
     }
 
-    /// Takes a step that is possible. Local code stops when the fuel is used up.
+    /// Takes an enabled step. Local code stops when the fuel is used up.
     pub fn step(&mut self, step: Step, state: &mut State, environment: &mut dyn Environment, fuel: &mut u64) -> Effect {
         self.context(state, environment).step(step, fuel)
     }
 
-    /// What a state without possible steps is: at rest, ended, or deadlocked.
+    /// Classifies a state without enabled steps: quiescent, terminated, or deadlocked.
     pub fn classify_quiescence(&mut self, state: &mut State, environment: &mut dyn Environment) -> Outcome {
         self.context(state, environment).classify_quiescence()
     }
@@ -288,7 +289,7 @@ impl<'a> StepContext<'a> {
         }
     }
 
-    /// The wait and branch of a waiting instance, if the branch is there and open.
+    /// A branch of the operation at which an instance waits, if it exists and is open.
     #[inline]
     pub(crate) fn open(&self, instance: u32, branch: u32) -> Option<&'a BranchCode> {
         if instance as usize >= self.state.instances.len() {
@@ -301,7 +302,7 @@ impl<'a> StepContext<'a> {
 
     #[inline]
     pub(crate) fn branch(&self, instance: u32, branch: u32) -> &'a BranchCode {
-        self.open(instance, branch).expect("only a possible step is taken")
+        self.open(instance, branch).expect("only an enabled step is taken")
     }
 
     #[inline]
@@ -341,7 +342,7 @@ impl State {
         self.instances.len() as u32
     }
 
-    /// Where an instance stands.
+    /// The control state of an instance.
     #[inline]
     pub fn control(&self, instance: u32) -> Control {
         self.instances[instance as usize].control
@@ -363,7 +364,7 @@ pub(crate) fn channel_of(branch: &BranchCode) -> Option<ChannelId> {
 
 pub(crate) fn report(instance: u32, trap: Trap, channel: Option<ChannelId>) -> Box<FaultReport> {
     let location = trap.location.in_text();
-    // Of a fused process the member is told, as if it ran by itself.
+    // A fault in a fused process is reported as the fault of the member whose code it is.
     let instance = trap.in_process().member.map_or(instance, InstanceId::number);
     Box::new(FaultReport { fault: trap.fault, instance, location, channel, name: trap.name, waits: Vec::new() })
 }

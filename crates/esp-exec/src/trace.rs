@@ -1,11 +1,10 @@
-//! What a program chose: one line per step, the same for every engine, so that a run of generated code can be
-//! replayed here.
+//! Traces: one line per step, the same for every engine, so that a run of generated code can be replayed here.
 //!
 //! ```text
-//!   r I         instance I runs its own code up to its next operation, `yield` or end
-//!   c S b R b2  sender S, branch b, meets receiver R, branch b2
-//!   i I b       instance I, branch b, takes a message from the world
-//!   o I b       instance I, branch b, gives a message to the world
+//!   r I         instance I runs its local code up to its next operation, `yield` or end
+//!   c S b R b2  sender S, branch b, communicates with receiver R, branch b2
+//!   i I b       instance I, branch b, receives a message from the environment
+//!   o I b       instance I, branch b, sends a message to the environment
 //!   a I b       instance I, branch b: its time has passed
 //!   e I         instance I takes its `else`
 //! ```
@@ -18,46 +17,46 @@ use std::str::FromStr;
 /// One step of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub enum Step {
-    /// An instance runs its own code up to its next operation, `yield` or end.
+    /// An instance runs its local code up to its next operation, `yield` or end.
     Local {
-        /// Who.
+        /// The instance.
         instance: u32,
     },
     /// A rendezvous.
     Communicate {
-        /// Who gives.
+        /// The sending instance.
         sender: u32,
         /// Its branch.
         sender_branch: u32,
-        /// Who takes.
+        /// The receiving instance.
         receiver: u32,
         /// Its branch.
         receiver_branch: u32,
     },
-    /// A message from the world is taken.
+    /// A message from the environment is received.
     FromEnvironment {
-        /// By whom.
+        /// The receiving instance.
         instance: u32,
         /// Its branch.
         branch: u32,
     },
-    /// The world accepts a message.
+    /// A message is sent to the environment.
     ToEnvironment {
-        /// From whom.
+        /// The sending instance.
         instance: u32,
         /// Its branch.
         branch: u32,
     },
     /// A time has passed.
     After {
-        /// Whose.
+        /// The instance.
         instance: u32,
         /// Its branch.
         branch: u32,
     },
     /// No open branch can commit.
     Else {
-        /// Whose.
+        /// The instance.
         instance: u32,
     },
 }
@@ -77,7 +76,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// A line that is no step.
+/// A line that is not a step.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ParseStepError(pub String);
 

@@ -1,10 +1,10 @@
-//! Numbers and names of instances: an instance is one running process, and they are counted in order of text over
-//! all replicas. This number is what a `pid` holds. Knows nothing of how instances run.
+//! Numbering and naming of instances. An instance is one running process; instances are counted in order of text over all
+//! replicas. A `pid` holds this number.
 
 use crate::ir::{ChannelId, FastPath, Location, ProcessId, Program, SlotId};
 
 impl Program {
-    /// How many instances run.
+    /// The number of instances.
     pub fn instance_count(&self) -> u32 {
         self.processes.iter().map(|process| process.replicas).sum()
     }
@@ -32,15 +32,15 @@ impl Program {
         None
     }
 
-    /// The slots of a process's body that stand for slots of other instances on a fast path.
+    /// The slots of a process's body that replace slots of captured instances on a fast path.
     pub fn captured_slots(&self, process: ProcessId) -> Vec<SlotId> {
         let own = |path: &&FastPath| self.process_of(path.trigger).is_some_and(|(other, _)| other == process);
         let members = self.paths.iter().filter(own).flat_map(|path| &path.members);
         members.flat_map(|member| member.slots.iter().map(|(_, here)| *here)).collect()
     }
 
-    /// The channel of the operation that code of a fused process at a place is part of. None for other processes, where
-    /// operations are no code.
+    /// The channel of the member operation to which the code of a fused process at a location belongs. None for other
+    /// processes.
     pub fn channel_at(&self, process: ProcessId, place: Location) -> Option<ChannelId> {
         let operations = &self.processes[process.0 as usize].operations;
         let found = operations.binary_search_by_key(&place.in_text(), |(location, _)| *location).ok()?;

@@ -1,15 +1,15 @@
-//! Words, numbers, strings and signs of the IR's text form. Knows nothing of what they mean.
+//! The lexer of the text form: words, numbers, strings and signs.
 
 use std::fmt;
 
-/// The smallest parts of the text.
+/// A token.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Token {
     Word(String),
     Int(i128),
     Bytes(Vec<u8>),
     Sign(&'static str),
-    /// What is none of these.
+    /// Any other character.
     Bad(String),
     End,
 }
@@ -30,7 +30,7 @@ impl fmt::Display for Token {
 const SIGNS: [&str; 21] =
     ["->", "=>", "==", "<=", "(", ")", "[", "]", "{", "}", ",", ":", ".", "=", "@", "#", "^", "*", "|", "-", "/"];
 
-const DEEPEST: u32 = 200;
+const MAX_DEPTH: u32 = 200;
 
 #[derive(Clone)]
 pub(crate) struct Lexer<'a> {
@@ -61,7 +61,7 @@ impl<'a> Lexer<'a> {
     /// One level deeper; false when that is too deep.
     pub(crate) fn enter(&mut self) -> bool {
         self.depth += 1;
-        self.depth <= DEEPEST
+        self.depth <= MAX_DEPTH
     }
 
     pub(crate) fn leave(&mut self) {

@@ -5,7 +5,6 @@
 pub mod access;
 pub mod cfg;
 pub mod dataflow;
-pub mod deadlock;
 pub mod dominators;
 pub mod graph;
 mod instances;

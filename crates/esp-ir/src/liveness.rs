@@ -1,8 +1,8 @@
-//! Which registers and slots of a process still matter where others can see it: at a wait, after a branch of one,
-//! after a `yield`. What no longer matters is zeroed there, so that states which go on alike are equal.
+//! Liveness of registers and slots, and the storage of a process that is dead at its observable points: at a wait, after a
+//! branch of one, after a `yield`. Dead storage is zeroed there, so that states with equal futures are equal.
 //!
-//! Liveness runs backwards over the blocks. Forwards runs what may differ from zero, so that only that is zeroed.
-//! A slot counts as one thing: it is dead only before it is written whole. Knows nothing of states and steps.
+//! Liveness is a backward data-flow analysis. A forward analysis finds the storage that may differ from zero, so that only that
+//! is zeroed. A slot is one unit: only a write of the whole slot kills it.
 
 use crate::cfg::{Regions, edges, reverse_postorder};
 use crate::dataflow::{all_blocks, solve_backward};
@@ -13,7 +13,7 @@ use crate::sets::Set;
 use crate::visit::{Use, op_uses, operand_uses, passed_uses, terminator_uses, written_place};
 use std::collections::BTreeSet;
 
-/// What no longer matters at some point of a body.
+/// The dead storage at a point of a body.
 #[derive(Clone, Debug, Default)]
 pub struct Dead {
     /// Registers: values by their numbers.
@@ -22,19 +22,19 @@ pub struct Dead {
     pub slots: Box<[(usize, usize)]>,
 }
 
-/// What fast paths ask of a body.
+/// The constraints of fast paths on a body.
 #[derive(Clone, Debug, Default)]
 pub struct OnPaths {
-    /// Slots that stand for slots of other instances while a path runs.
+    /// Slots that replace slots of captured instances on a path.
     pub captured: Vec<u32>,
-    /// Whether an instance can be taken along from a wait, to arrive there anew: its guards are then still known.
+    /// Whether a path may capture an instance at a wait and resume it there. Its guards are then live at the wait.
     pub keeps_guards: bool,
 }
 
-/// What is dead where a block's terminator lets others see the process.
+/// The dead storage at a terminator that other instances can observe.
 #[derive(Clone, Debug, Default)]
 pub struct DeadAt {
-    /// At the wait, when its guards are known; or after the `yield`.
+    /// At the wait, once its guards are evaluated; or after the `yield`.
     pub here: Dead,
     /// After each branch of the wait.
     pub branches: Vec<Dead>,
@@ -42,7 +42,7 @@ pub struct DeadAt {
     pub otherwise: Dead,
 }
 
-/// For each block, what is dead at its terminator. `slots` are the offsets and sizes of the body's slots.
+/// The dead storage at the terminator of each block. `slots` are the offsets and sizes of the body's slots.
 pub fn dead_at(body: &Body, slots: &[(usize, usize)], on_paths: &OnPaths) -> Vec<DeadAt> {
     let is_seen = |terminator: &Terminator| matches!(terminator, Terminator::Wait(_) | Terminator::Yield(_));
     if !body.blocks.iter().any(|block| is_seen(&block.terminator)) {
@@ -52,14 +52,14 @@ pub fn dead_at(body: &Body, slots: &[(usize, usize)], on_paths: &OnPaths) -> Vec
     flow.find_dead()
 }
 
-/// For each wait of a body, in order of blocks, what is live there: values by their numbers, then slots.
+/// The live storage at each wait of a body, in order of blocks: values by their numbers, then slots.
 pub fn live_at_waits(body: &Body, slots: &[(usize, usize)], on_paths: &OnPaths) -> Vec<Set> {
     let flow = Flow::new(body, slots, on_paths);
-    let waits = body.blocks.iter().filter_map(|block| Some(flow.live_at_rest(block.terminator.as_wait()?)));
+    let waits = body.blocks.iter().filter_map(|block| Some(flow.live_at_wait(block.terminator.as_wait()?)));
     waits.collect()
 }
 
-/// Per block of a body: the values that are live at its start, its parameters included.
+/// The live values at the start of each block, including its parameters.
 pub fn live_values(body: &Body) -> Vec<Vec<u32>> {
     let on_paths = OnPaths::default();
     let flow = Flow::new(body, &[], &on_paths);
@@ -68,14 +68,14 @@ pub fn live_values(body: &Body) -> Vec<Vec<u32>> {
     flow.live.iter().map(of).collect()
 }
 
-/// For each block of a body, what is live at its start: values by their numbers, then slots.
+/// The live storage at the start of each block: values by their numbers, then slots.
 pub fn live_everywhere(body: &Body, slots: &[(usize, usize)], on_paths: &OnPaths) -> Vec<Set> {
     let flow = Flow::new(body, slots, on_paths);
     flow.live
 }
 
-/// The instructions that write to slots what nobody reads, by block and position, in order. What else they may do, as
-/// to fault, is not looked at. Not for bodies with fast paths, whose slots others read.
+/// The dead stores to slots: instructions by block and position, in order. Other effects, such as faults, are not
+/// considered. Not for bodies with fast paths, whose slots are read through other names.
 pub fn dead_stores(body: &Body) -> Vec<(usize, usize)> {
     let on_paths = OnPaths::default();
     let flow = Flow::new(body, &[], &on_paths);
@@ -139,14 +139,14 @@ impl Flow<'_> {
 
     fn live_at_end(&self, terminator: &Terminator) -> Set {
         let mut live = match terminator {
-            Terminator::Wait(wait) => self.live_at_rest(wait),
+            Terminator::Wait(wait) => self.live_at_wait(wait),
             Terminator::Enter(enter) => {
                 let mut live = Set::default();
                 self.join(&mut live, enter.then, &[]);
                 self.on_paths.captured.iter().for_each(|slot| live.remove(self.slot(*slot)));
                 live
             }
-            // The trigger's values get new ones; its slots stay, and those that stand for other members' go back.
+            // The trigger's values are all set. Its slots stay live, as do those copied back to the members.
             Terminator::Leave(leave) => {
                 let mut live = self.live[leave.trigger.to.0 as usize].clone();
                 (0..self.body.values.len() as u32).for_each(|value| live.remove(value));
@@ -192,8 +192,8 @@ impl Flow<'_> {
         live
     }
 
-    /// What is live at a wait once its guards and times have been looked at.
-    fn live_at_rest(&self, wait: &Wait) -> Set {
+    /// The live storage at a wait once its guards and times are evaluated.
+    fn live_at_wait(&self, wait: &Wait) -> Set {
         let mut live = Set::default();
         wait.observed.iter().for_each(|(_, value)| live.insert(value.0));
         for branch in &wait.branches {
@@ -223,7 +223,7 @@ impl Flow<'_> {
         live
     }
 
-    /// Adds what is live at a block's start, but for its parameters and the slots bound on the way there.
+    /// Adds the live storage at a block's start, without its parameters and the slots bound on the edge.
     fn join(&self, live: &mut Set, block: BlockId, bound: &[u32]) {
         let parameters = &self.body.blocks[block.0 as usize].parameters;
         let mut there = self.live[block.0 as usize].clone();
@@ -232,7 +232,7 @@ impl Flow<'_> {
         live.add_all(&there);
     }
 
-    /// Goes back over one instruction.
+    /// The transfer function of an instruction.
     fn before(&self, op: &Op, live: &mut Set) {
         let mut written = None;
         written_place(op, &mut |place| written = Some(place));
@@ -270,13 +270,13 @@ impl Flow<'_> {
         let mut dirty: Vec<Option<Set>> = vec![None; body.blocks.len()];
         let mut dead = vec![DeadAt::default(); body.blocks.len()];
         dirty[0] = Some(Set::default());
-        // The first in order comes first: after all that lead to it, but for loops.
+        // In reverse postorder, so that a block follows its predecessors, back edges excepted.
         let order = reverse_postorder(body, Regions::Include);
         let mut position = vec![usize::MAX; body.blocks.len()];
         order.iter().enumerate().for_each(|(at, block)| position[*block] = at);
         let mut work = BTreeSet::from([(position[0], 0)]);
         while let Some((_, index)) = work.pop_first() {
-            let mut set = dirty[index].clone().expect("a block is visited once something reaches it");
+            let mut set = dirty[index].clone().expect("a block is visited once it is reached");
             self.write(&body.blocks[index].instructions, &mut set);
             let mut flow = |to: BlockId, set: &Set| {
                 let known = &mut dirty[to.0 as usize];
@@ -289,7 +289,7 @@ impl Flow<'_> {
             };
             match &body.blocks[index].terminator {
                 Terminator::Wait(wait) => {
-                    let here = self.split(&mut set, &self.live_at_rest(wait));
+                    let here = self.split(&mut set, &self.live_at_wait(wait));
                     let mut branches = Vec::with_capacity(wait.branches.len());
                     for branch in &wait.branches {
                         let mut set = set.clone();
@@ -347,17 +347,17 @@ impl Flow<'_> {
         dead
     }
 
-    /// What is dead on arrival in a block, parameters set; the rest stays in the set.
+    /// The dead storage at a block's start, with its parameters set; the live part stays in the set.
     fn enter(&self, block: BlockId, set: &mut Set) -> Dead {
         self.body.blocks[block.0 as usize].parameters.iter().for_each(|value| set.insert(value.0));
         self.split(set, &self.live[block.0 as usize])
     }
 
-    /// Takes out of the set what is not live.
+    /// Removes the storage that is not live from the set.
     fn split(&self, set: &mut Set, live: &Set) -> Dead {
-        let gone = set.without(live);
-        *set = set.without(&gone);
-        let dead = gone.numbers();
+        let dead = set.without(live);
+        *set = set.without(&dead);
+        let dead = dead.numbers();
         let values = self.body.values.len() as u32;
         let (registers, slots) = dead.split_at(dead.partition_point(|number| *number < values));
         Dead {
@@ -389,7 +389,7 @@ impl Flow<'_> {
     }
 }
 
-/// Whether an instruction writes its place without a look at what was there.
+/// Whether an instruction writes its place without reading it.
 fn overwrites(op: &Op) -> bool {
     match op {
         Op::Store(..)
@@ -429,7 +429,7 @@ fn overwrites(op: &Op) -> bool {
     }
 }
 
-/// The values that say which part of a place is meant.
+/// The index values of a place.
 fn indices(place: &Place, live: &mut Set) {
     for step in &place.path {
         match step {
@@ -439,7 +439,7 @@ fn indices(place: &Place, live: &mut Set) {
     }
 }
 
-/// The slots a pattern binds, and what it compares with.
+/// The slots that a pattern binds, and its operands.
 fn pattern_parts<'a>(pattern: &'a Pattern, bound: &mut Vec<u32>, read: &mut dyn FnMut(Use<'a>)) {
     match pattern {
         Pattern::Bind(Bind::Slot(slot)) => bound.push(slot.0),

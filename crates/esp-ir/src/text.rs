@@ -1,5 +1,5 @@
-//! The flow IR as text, every fact of it, so that `read` gives the same program back. Knows nothing of what is
-//! well-formed.
+//! The text form of the flow IR. It carries every fact, so that `read` makes the same program of it. It does not require
+//! a well-formed program.
 //!
 //! ```text
 //!   channel c(int) @0:1:9
@@ -12,11 +12,21 @@
 //!   block1(v1 n: int):
 //!     wait fair
 //!       when v2 out site0 c ready(keep v1) -> block2 @0:3:3
+//!       observe "n" v1                       a variable of a property
+//!   }
+//!   process p_q {
+//!     members(p, q)                          of a fused process
+//!     operation c @0:3:3
+//!   block0:
+//!     wait fair
+//!       in site0 d(p0) -> block1 @0:7:5#1
+//!       member 0 at 0 out c(1) @0:3:3        if branch 0 blocks forever, instance 0 waits for instance 1
 //!   }
 //! ```
 //!
-//! A place is `@file:line:column`, left out where there is none. Paths: `s0.1` field, `s0[v1]` element, `s0[inside v1]`
-//! one whose index needs no look, `s0|2` payload of tag 2, `*v3.0` in the object v3 refers to. `;` begins a comment.
+//! A location is `@file:line:column`, followed by `#instance` for code of a member of a fused process, and left out
+//! where there is none. Places: `s0.1` field, `s0[v1]` element, `s0[inside v1]`
+//! one whose index is in bounds, `s0|2` payload of tag 2, `*v3.0` in the object v3 refers to. `;` begins a comment.
 
 use crate::ir::*;
 use std::collections::HashMap;
@@ -55,7 +65,7 @@ fn aggregate_names(types: &TypeTable) -> Vec<String> {
     types.aggregates().iter().enumerate().map(name).collect()
 }
 
-/// The word for a fault in messages.
+/// The name of a fault in messages.
 pub fn fault_name(fault: Fault) -> &'static str {
     match fault {
         Fault::Assert => "assert",
@@ -81,7 +91,7 @@ pub fn counted(count: u64, noun: &str) -> String {
     format!("{count} {noun}{ending}")
 }
 
-/// `file:line:column`, or nothing for code that stands for no text.
+/// `file:line:column`, or nothing for generated code.
 pub fn location_text(program: &Program, location: Location) -> String {
     match program.files.get(location.file as usize) {
         Some(file) if location.line > 0 => format!("{file}:{}:{}", location.line, location.column),
@@ -117,7 +127,7 @@ pub fn print_bytes(bytes: &[u8], text: &mut String) {
     text.push('"');
 }
 
-/// The words for instructions on values.
+/// The mnemonics of operators.
 pub(crate) const BINARY_OPS: [(&str, BinaryOp); 16] = [
     ("add", BinaryOp::Add),
     ("subtract", BinaryOp::Subtract),
@@ -153,8 +163,8 @@ pub(crate) const FAULTS: [Fault; 10] = [
     Fault::Extern,
 ];
 
-fn word_of<T: PartialEq>(table: &[(&'static str, T)], op: &T) -> &'static str {
-    table.iter().find(|(_, other)| other == op).map(|(word, _)| *word).expect("every operator has a word")
+fn mnemonic<T: PartialEq>(table: &[(&'static str, T)], op: &T) -> &'static str {
+    table.iter().find(|(_, other)| other == op).map(|(word, _)| *word).expect("every operator has a mnemonic")
 }
 
 struct Printer<'a> {
@@ -172,7 +182,16 @@ fn location(location: Location) -> String {
     if location == Location::default() {
         return String::new();
     }
-    format!(" @{}:{}:{}", location.file, location.line, location.column)
+    let Location { file, line, column, member } = location;
+    let member = member.map(|member| format!("#{}", member.number())).unwrap_or_default();
+    format!(" @{file}:{line}:{column}{member}")
+}
+
+fn direction(direction: Direction) -> &'static str {
+    match direction {
+        Direction::In => "in",
+        Direction::Out => "out",
+    }
 }
 
 fn list<T>(items: &[T], each: impl Fn(&T) -> String) -> String {
@@ -367,25 +386,7 @@ impl Printer<'_> {
             self.body(&function.body, &[], text);
             text.push_str("}\n");
         }
-        for process in &program.processes {
-            put!(text, "process {}", process.name);
-            if process.replicated {
-                put!(text, "[{}]", process.replicas);
-            }
-            put!(text, "{} {{\n", location(process.location));
-            for label in &process.labels {
-                put!(text, "  label #{label}\n");
-            }
-            for (index, site) in process.sites.iter().enumerate() {
-                let direction = match site.direction {
-                    Direction::In => "in",
-                    Direction::Out => "out",
-                };
-                put!(text, "  site{index} {direction} {}{}\n", self.channel(site.channel), location(site.location));
-            }
-            self.body(&process.body, &process.labels, text);
-            text.push_str("}\n");
-        }
+        program.processes.iter().for_each(|process| self.process(process, text));
         for path in &program.paths {
             put!(text, "path {} {} {{\n", path.name, path.trigger);
             for member in &path.members {
@@ -396,6 +397,30 @@ impl Printer<'_> {
             }
             text.push_str("}\n");
         }
+    }
+
+    fn process(&self, process: &Process, text: &mut String) {
+        let Process { name, replicas, replicated, labels, sites, body, members, operations, location: at } = process;
+        put!(text, "process {name}");
+        if *replicated {
+            put!(text, "[{replicas}]");
+        }
+        put!(text, "{} {{\n", location(*at));
+        for label in labels {
+            put!(text, "  label #{label}\n");
+        }
+        for (index, Site { channel, direction: end, location: at }) in sites.iter().enumerate() {
+            put!(text, "  site{index} {} {}{}\n", direction(*end), self.channel(*channel), location(*at));
+        }
+        if !members.is_empty() {
+            let name = |id: &ProcessId| self.program.processes[id.0 as usize].name.to_string();
+            put!(text, "  members({})\n", list(members, name));
+        }
+        for (at, channel) in operations {
+            put!(text, "  operation {}{}\n", self.channel(*channel), location(*at));
+        }
+        self.body(body, labels, text);
+        text.push_str("}\n");
     }
 
     /// Which aggregates are records; one that no type is made of counts as a record.
@@ -463,8 +488,8 @@ impl Printer<'_> {
         let to_place = |to: &Option<Place>| to.as_ref().map(|to| format!(" to {}", place(to))).unwrap_or_default();
         match op {
             Op::Constant(constant) => put!(text, "constant {constant}"),
-            Op::Unary(op, a) => put!(text, "{} v{}", word_of(&UNARY_OPS, op), a.0),
-            Op::Binary(op, a, b) => put!(text, "{} v{}, v{}", word_of(&BINARY_OPS, op), a.0, b.0),
+            Op::Unary(op, a) => put!(text, "{} v{}", mnemonic(&UNARY_OPS, op), a.0),
+            Op::Binary(op, a, b) => put!(text, "{} v{}, v{}", mnemonic(&BINARY_OPS, op), a.0, b.0),
             Op::Convert(a) => put!(text, "convert v{}", a.0),
             Op::Load(from) => put!(text, "load {}", place(from)),
             Op::Store(to, a) => put!(text, "store {}, v{}", place(to), a.0),
@@ -561,16 +586,17 @@ impl Printer<'_> {
     }
 
     fn wait(&self, wait: &Wait, at: Location, text: &mut String) {
-        text.push_str(match wait.order {
+        let Wait { order, blocking, branches, otherwise, observed, members } = wait;
+        text.push_str(match order {
             AltOrder::Fair => "wait fair",
             AltOrder::Priority => "wait priority",
         });
-        text.push_str(match wait.blocking {
+        text.push_str(match blocking {
             Blocking::Deadlock => "",
             Blocking::MayBlockForever => " idle",
         });
         put!(text, "{}\n", location(at));
-        for branch in &wait.branches {
+        for branch in branches {
             text.push_str("    ");
             match branch.guard {
                 Guard::Open => {}
@@ -599,8 +625,18 @@ impl Printer<'_> {
             }
             put!(text, " -> block{}{}\n", branch.then.0, location(branch.location));
         }
-        if let Some(otherwise) = wait.otherwise {
+        if let Some(otherwise) = otherwise {
             put!(text, "    else -> block{}\n", otherwise.0);
+        }
+        for (name, value) in observed {
+            put!(text, "    observe {} v{}\n", quoted(name), value.0);
+        }
+        for (branch, WaitForEdge { instance, location: at, operation, partners }) in members {
+            put!(text, "    member {instance} at {branch}");
+            if let Some((channel, end)) = operation {
+                put!(text, " {} {}", direction(*end), self.channel(*channel));
+            }
+            put!(text, "({}){}\n", list(partners, u32::to_string), location(*at));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Types of places and operands of the flow IR. Knows nothing of what they hold.
+//! Types of places and operands.
 
 use crate::ir::{Base, Body, Operand, Place, Projection, Slot, Type, TypeId, TypeTable, ValueData};
 

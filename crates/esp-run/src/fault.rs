@@ -3,7 +3,8 @@
 
 use quaject_esp_exec::report::FaultReport;
 use quaject_esp_gen::layout::branches;
-use quaject_esp_ir::deadlock::{WaitForEdge, edges_by_member};
+use quaject_esp_exec::report::edges_by_member;
+use quaject_esp_ir::ir::WaitForEdge;
 use quaject_esp_ir::ir::{
     Boundary, ChannelId, Direction, Fault, Location, Op, Operation, Process, ProcessId, Program, Terminator, Type,
     TypeId, TypeTable,

@@ -78,7 +78,7 @@ pub(crate) struct SuccessorGenerator<'m> {
 impl<'m> SuccessorGenerator<'m> {
     pub(crate) fn new(plan: &'m ExplorationPlan<'m>) -> Result<SuccessorGenerator<'m>, TooLarge> {
         let mut machine = Machine::new(&plan.model.program, Checks::On)?;
-        machine.watch();
+        machine.record_coverage();
         machine.set_fuel_limit(MAX_FUEL);
         let mut state = machine.start();
         for instance in 0..plan.instances as u32 {

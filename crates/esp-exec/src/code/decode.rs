@@ -1,11 +1,11 @@
-//! From blocks and values to instructions and registers.
+//! Translation of the flow IR to its executable form: blocks to positions, values to registers, places to offsets.
 
 use crate::code::{
     AfterCode, BaseCode, BodyCode, BranchCode, EdgeCode, EnterCode, GuardCode, IndexCode, Inst, LeaveCode, OperandCode,
     OperationCode, PassedCode, PatternCode, PayloadCode, Pc, PlaceCode, RegionCode, Register, ResumeCode, Time,
     TypedOperand, WaitCode,
 };
-use crate::store::{Layouts, ScalarKind};
+use crate::layout::{Layouts, ScalarKind};
 use quaject_esp_ir::cfg::region_blocks;
 use quaject_esp_ir::ir::{
     Base, BinaryOp, Bind, BlockId, Body, Boundary, Edge, Guard, Location, Op, Operand, Operation, Passed, Pattern,
@@ -98,7 +98,7 @@ impl<'a> Decoder<'a> {
             | Type::Pid(_)
             | Type::Array { .. }
             | Type::Record(_)
-            | Type::Union(_) => unreachable!("the verifier asks for a reference here"),
+            | Type::Union(_) => unreachable!("the verifier requires a reference here"),
         }
     }
 
@@ -120,7 +120,7 @@ impl<'a> Decoder<'a> {
             match step {
                 Projection::Field(field) => skip = self.layouts.field(types, ty, *field as usize),
                 Projection::Payload(_) => skip = 4,
-                // Looked at all the same: what runs here is what other engines are compared with.
+                // Checked even if it was proved in bounds: the interpreter is the reference for other engines.
                 Projection::Element(index) | Projection::Inside(index) => match types.get(ty) {
                     Type::Array { length, .. } => indices.push(IndexCode::Element {
                         index: index.0,
@@ -177,7 +177,7 @@ impl<'a> Decoder<'a> {
 
     fn instruction(&self, result: Option<Value>, op: &Op) -> Inst {
         let to = result.map_or(0, |value| value.0);
-        let result_kind = || self.kind(result.expect("the verifier asks for a result here"));
+        let result_kind = || self.kind(result.expect("the verifier requires a result here"));
         let pair = |to: &Place, from: &Place| Box::new((self.place(to), self.place(from)));
         match op {
             Op::Constant(value) => Inst::Constant(to, result_kind().wrap(*value as i64)),
@@ -205,7 +205,7 @@ impl<'a> Decoder<'a> {
                     | Type::Pid(_)
                     | Type::Record(_)
                     | Type::Union(_)
-                    | Type::Boxed(_) => unreachable!("the verifier asks for an array here"),
+                    | Type::Boxed(_) => unreachable!("the verifier requires an array here"),
                 };
                 Inst::Fill(Box::new((place, self.typed(operand), length)))
             }
@@ -391,7 +391,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// Finds what belongs to a region: all blocks reached from its first, and the slots its patterns bind.
+    /// Collects the registers and slots of a region: those of all its blocks, and the slots that its patterns bind.
     fn region(&self, entry: BlockId, patterns: &[Pattern]) -> RegionCode {
         let mut slots: Vec<u32> = Vec::new();
         patterns.iter().for_each(|pattern| bound_slots(pattern, &mut |slot| slots.push(slot.0)));

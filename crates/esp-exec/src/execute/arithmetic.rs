@@ -1,7 +1,7 @@
-//! Operators on scalars, and numbers in bytes and bit fields.
+//! Operators on scalars; access to numbers and bit fields in bytes.
 
 use crate::execute::Checks;
-use crate::store::ScalarKind;
+use crate::layout::ScalarKind;
 use quaject_esp_ir::ir::{BinaryOp, BitField, ByteOrder, Fault, UnaryOp};
 
 #[inline]
@@ -13,7 +13,7 @@ pub(super) fn number_of(bytes: &[u8], order: ByteOrder) -> u64 {
     }
 }
 
-/// The bytes a field touches, and the bits of the last one that come after it.
+/// The bytes that a field overlaps, and the number of bits of the last one behind the field.
 fn field_bytes(field: BitField) -> (std::ops::Range<usize>, u32) {
     let end = field.offset_bits + field.width_bits;
     ((field.offset_bits / 8) as usize..end.div_ceil(8) as usize, end.div_ceil(8) * 8 - end)
@@ -98,6 +98,6 @@ pub(super) fn binary(checks: Checks, op: BinaryOp, kind: ScalarKind, a: i64, b: 
         BinaryOp::LessEqual => i64::from(!less(b, a)),
         BinaryOp::Greater => i64::from(less(b, a)),
         BinaryOp::GreaterEqual => i64::from(!less(a, b)),
-        BinaryOp::ShiftLeft | BinaryOp::ShiftRight => unreachable!("shifts are decoded apart"),
+        BinaryOp::ShiftLeft | BinaryOp::ShiftRight => unreachable!("shifts are instructions of their own"),
     })
 }

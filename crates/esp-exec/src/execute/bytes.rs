@@ -1,8 +1,10 @@
-//! Slices, windows and rows of elements in memory.
+//! Slices of `bytes`, windows of bytes for numbers and bit fields, and array fills.
 
 use crate::code::{PlaceCode, Register, TypedOperand};
 use crate::execute::{Frame, LocalContext};
-use crate::store::{Address, ScalarKind, ValueRef, set_word, store, word};
+use crate::layout::{ScalarKind, set_word, store, word};
+use crate::pools::Address;
+use crate::values::ValueRef;
 use quaject_esp_ir::ir::{Fault, Type};
 
 impl LocalContext<'_> {
@@ -66,12 +68,12 @@ impl LocalContext<'_> {
         let to = self.resolve(&pair.0, frame)?;
         let length = word(self.pools.memory(to.space, &frame.memory), to.at);
         let (start, end) = slice_bounds(frame, length, start, end)?;
-        let given = word(self.pools.memory(from.space, &frame.memory), from.at) as usize;
-        if given != end - start {
+        let source_length = word(self.pools.memory(from.space, &frame.memory), from.at) as usize;
+        if source_length != end - start {
             return Err(Fault::Range);
         }
         let (from, to) = (Address { at: from.at + 4, ..from }, Address { at: to.at + 4 + start, ..to });
-        self.pools.copy(&mut frame.memory, from, to, given);
+        self.pools.copy(&mut frame.memory, from, to, source_length);
         Ok(())
     }
 

@@ -1,15 +1,16 @@
-//! Calls of functions and of the world.
+//! Calls of pure functions and of extern functions.
 
 use crate::code::{BodyCode, Inst, OperandCode, PlaceCode, Register, TypedOperand, in_register};
 use crate::coverage::NoHook;
 use crate::datum::{Datum, conforms};
 use crate::environment::Reply;
 use crate::execute::{CALL_ALLOWANCE, Frame, LocalContext, StopReason, Trap};
-use crate::store::{Address, ValueRef, box_datum, write_datum};
+use crate::pools::Address;
+use crate::values::{ValueRef, box_datum, write_datum};
 use quaject_esp_ir::ir::{ExternId, Fault, FnId, Location, Mutability, Type, TypeId};
 
 impl<'a> LocalContext<'a> {
-    /// Makes a call; something is returned only if it did not come back.
+    /// Calls a function. Returns a reason only if the call did not complete.
     pub(super) fn call_function(
         &mut self,
         function: FnId,
@@ -51,7 +52,7 @@ impl<'a> LocalContext<'a> {
         }
         let before = (*fuel).max(self.scratch.allowance);
         let mut left = before;
-        // Functions are not recursive: nobody misses what is taken out.
+        // Functions are not recursive, so that no other call needs the coverage taken out here.
         let stop = match self.scratch.called_of(function).map(std::mem::take) {
             Some(mut watch) => {
                 let stop = self.run_steps(body, &mut callee, 0, &mut left, &mut watch);

@@ -1,14 +1,14 @@
-//! A run that goes on as another form of its program: with fast paths, or again without. Between two steps a state says
-//! everything there is, so it is enough to find, for each place where an instance stands, the same place in the other
-//! form. Knows nothing of when that is worth while.
+//! On-stack replacement (OSR) between a program and its form with fast paths: a run continues in the other form. A state
+//! between two steps determines the future, so that it suffices to map each program point of one form to the same point of
+//! the other. When to replace is decided elsewhere.
 //!
 //! ```text
 //!   plain    block b:  i0 i1 wait
-//!   cut      block b:  i0 -> block n: i1 -> block n+1: wait       as fast paths ask for
-//!   fast     the blocks of `cut` in their places, tests and paths behind them
+//!   split    block b:  i0 -> block n: i1 -> block n+1: wait       at the starts of fast paths
+//!   fast     the blocks of `split` in their places, tests and paths behind them
 //! ```
 //!
-//! Values and slots have the same numbers in all three; those of paths come behind them and matter on a path only.
+//! Values and slots have the same numbers in all three forms. Those of paths follow, and are live only on a path.
 
 use super::{Interpreter, Schedule};
 use crate::code::{GuardCode, Pc};
@@ -18,22 +18,22 @@ use crate::step::{Checks, Control, Machine, State, TooLarge};
 use quaject_esp_ir::ir::{Block, Program, Terminator};
 use std::collections::VecDeque;
 
-/// The same places in a program and in its form with fast paths.
+/// Maps the program points of a program to those of its form with fast paths, and back.
 #[derive(Debug)]
 pub struct OsrMap(Vec<ProcessMap>);
 
 #[derive(Debug)]
 struct ProcessMap {
-    /// Positions at which an instance may be about to run: plain, fast; where several are the same, the first is it.
+    /// Positions at which an instance may be running: plain, fast. Of several equal ones the first counts.
     positions: Vec<(Pc, Pc)>,
     /// Numbers of waits: plain, fast.
     waits: Vec<(u32, u32)>,
-    /// How many registers both have, and how many bytes of slots.
+    /// The registers that both forms have, and the bytes of their slots.
     registers: usize,
     memory: usize,
 }
 
-/// Which way a run moves.
+/// The direction of a replacement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OsrDirection {
     /// From the program to its form with fast paths.
@@ -43,23 +43,23 @@ pub enum OsrDirection {
 }
 
 impl OsrMap {
-    /// Compares a program with its form with fast paths; `cut` is the program, its blocks cut as there, and nothing more.
-    pub fn new(plain: &Program, cut: &Program, fast: &Program) -> OsrMap {
+    /// Maps a program to its form with fast paths. `split` is the program with its blocks split as in that form.
+    pub fn new(plain: &Program, split: &Program, fast: &Program) -> OsrMap {
         let extents = Extents::new(plain);
-        let processes = plain.processes.iter().zip(&cut.processes).zip(&fast.processes);
+        let processes = plain.processes.iter().zip(&split.processes).zip(&fast.processes);
         OsrMap(
             processes
-                .map(|((plain, cut), fast)| {
-                    let (plain, cut, fast) = (&plain.body, &cut.body, &fast.body);
+                .map(|((plain, split), fast)| {
+                    let (plain, split, fast) = (&plain.body, &split.body, &fast.body);
                     let (from, to) = (positions(plain), positions(fast));
                     let (from_waits, to_waits) = (waits(&plain.blocks), waits(&fast.blocks));
-                    let mut origins: Vec<Option<(usize, Pc)>> = vec![None; cut.blocks.len()];
+                    let mut origins: Vec<Option<(usize, Pc)>> = vec![None; split.blocks.len()];
                     for block in 0..plain.blocks.len() {
                         let (mut piece, mut offset) = (block, 0);
                         loop {
                             origins[piece] = Some((block, offset));
-                            offset += cut.blocks[piece].instructions.len() as Pc;
-                            match &cut.blocks[piece].terminator {
+                            offset += split.blocks[piece].instructions.len() as Pc;
+                            match &split.blocks[piece].terminator {
                                 Terminator::Jump(edge) if edge.to.0 as usize >= plain.blocks.len() => {
                                     piece = edge.to.0 as usize;
                                 }
@@ -76,8 +76,8 @@ impl OsrMap {
                             .collect(),
                         waits: pieces
                             .filter_map(|(piece, (block, _))| {
-                                // A test stands where a path starts, never where an instance waits.
-                                let is_wait = matches!(cut.blocks[piece].terminator, Terminator::Wait(_));
+                                // An entry test precedes a path's start; no instance waits there.
+                                let is_wait = matches!(split.blocks[piece].terminator, Terminator::Wait(_));
                                 is_wait.then_some(from_waits[block].zip(to_waits[piece])).flatten()
                             })
                             .collect(),
@@ -102,28 +102,28 @@ fn waits(blocks: &[Block]) -> Vec<Option<u32>> {
 }
 
 impl ProcessMap {
-    fn control(&self, control: Control, way: OsrDirection) -> Option<Control> {
+    fn control(&self, control: Control, direction: OsrDirection) -> Option<Control> {
         match control {
-            Control::Running { at } => Some(Control::Running { at: other(&self.positions, at, way)? }),
-            Control::Waiting { wait } => Some(Control::Waiting { wait: other(&self.waits, wait, way)? }),
+            Control::Running { at } => Some(Control::Running { at: other(&self.positions, at, direction)? }),
+            Control::Waiting { wait } => Some(Control::Waiting { wait: other(&self.waits, wait, direction)? }),
             Control::Ended => Some(Control::Ended),
             Control::CapturedByPath { .. } => None,
         }
     }
 }
 
-/// What a number is on the other side, if it is there.
-fn other(pairs: &[(u32, u32)], number: u32, way: OsrDirection) -> Option<u32> {
-    match way {
+/// The number in the other form, if there is one.
+fn other(pairs: &[(u32, u32)], number: u32, direction: OsrDirection) -> Option<u32> {
+    match direction {
         OsrDirection::ToFast => pairs.iter().find(|(plain, _)| *plain == number).map(|(_, fast)| *fast),
         OsrDirection::ToPlain => pairs.iter().find(|(_, fast)| *fast == number).map(|(plain, _)| *plain),
     }
 }
 
 impl Interpreter<'_> {
-    /// The run, going on as another form of its program, without machine code and without a record; this one is left as
-    /// it is. None if somebody stands where the other form has no place: on a fast path, at the test before one, or
-    /// within local code that was interrupted. That does not last.
+    /// The run, continued in another form of its program, without machine code and without trace or profile. None if an
+    /// instance is at a point that the other form lacks: on a fast path, at an entry test, or within interrupted local
+    /// code. Each of these is temporary.
     ///
     /// # Errors
     /// The other form needs too much memory.
@@ -131,41 +131,41 @@ impl Interpreter<'_> {
         &self,
         to: &'q Program,
         checks: Checks,
-        seams: &OsrMap,
-        way: OsrDirection,
+        map: &OsrMap,
+        direction: OsrDirection,
     ) -> Result<Option<Interpreter<'q>>, TooLarge> {
         if self.state.unfinished.is_some() || self.schedule.over.is_some() {
             return Ok(None);
         }
-        // Asked many times while somebody stands elsewhere, and a machine is costly.
-        let Some(controls) = self.mapped_controls(seams, way) else { return Ok(None) };
+        // Called repeatedly until all points map, and a machine is expensive to make.
+        let Some(controls) = self.mapped_controls(map, direction) else { return Ok(None) };
         let machine = Machine::new(to, checks)?;
-        let state = self.mapped_state(&machine, seams, controls);
-        let schedule = self.mapped_schedule(&machine, seams, way);
+        let state = self.mapped_state(&machine, map, controls);
+        let schedule = self.mapped_schedule(&machine, map, direction);
         Ok(Some(Interpreter { machine, state, schedule }))
     }
 
-    fn mapped_controls(&self, seams: &OsrMap, way: OsrDirection) -> Option<Vec<Control>> {
+    fn mapped_controls(&self, map: &OsrMap, direction: OsrDirection) -> Option<Vec<Control>> {
         let instances = self.state.instances.iter().zip(&self.machine.code.instances);
-        instances.map(|(instance, code)| seams.0[code.0.0 as usize].control(instance.control, way)).collect()
+        instances.map(|(instance, code)| map.0[code.0.0 as usize].control(instance.control, direction)).collect()
     }
 
-    fn mapped_state(&self, machine: &Machine<'_>, seams: &OsrMap, controls: Vec<Control>) -> State {
+    fn mapped_state(&self, machine: &Machine<'_>, map: &OsrMap, controls: Vec<Control>) -> State {
         let mut state = machine.start();
         state.pools = self.state.pools.clone();
         state.closed.clone_from(&self.state.closed);
         let instances = state.instances.iter_mut().zip(&self.state.instances).zip(controls);
         for (number, ((to, from), control)) in instances.enumerate() {
             let process = machine.code.instances[number].0.0 as usize;
-            let seams = &seams.0[process];
+            let map = &map.0[process];
             to.control = control;
             to.branches.clone_from(&from.branches);
-            let (registers, memory) = (seams.registers, seams.memory);
+            let (registers, memory) = (map.registers, map.memory);
             to.frame.registers[..registers].copy_from_slice(&from.frame.registers[..registers]);
             to.frame.memory[..memory].copy_from_slice(&from.frame.memory[..memory]);
             if let Control::Waiting { wait } = control {
                 let wait = &machine.code.processes[process].waits[wait as usize];
-                // A form with paths keeps guards, to arrive at a wait anew; the program forgets them once they are known.
+                // The form with paths keeps guards live at waits, because a resumed member evaluates its wait again.
                 for (branch, known) in wait.branches.iter().zip(&from.branches) {
                     if let GuardCode::Register(register) = branch.guard {
                         to.frame.registers[register as usize] = known.open.into();
@@ -176,13 +176,13 @@ impl Interpreter<'_> {
         state
     }
 
-    fn mapped_schedule(&self, machine: &Machine<'_>, seams: &OsrMap, way: OsrDirection) -> Schedule {
+    fn mapped_schedule(&self, machine: &Machine<'_>, map: &OsrMap, direction: OsrDirection) -> Schedule {
         let from = &self.schedule;
         let first = from.first.iter().enumerate().map(|(instance, first)| {
             let process = machine.code.instances[instance].0.0 as usize;
             let mut moved = vec![0; machine.code.processes[process].waits.len()];
             for (wait, branch) in first.iter().enumerate() {
-                if let Some(wait) = other(&seams.0[process].waits, wait as u32, way) {
+                if let Some(wait) = other(&map.0[process].waits, wait as u32, direction) {
                     moved[wait as usize] = *branch;
                 }
             }
@@ -207,7 +207,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// What has happened since this form of the program runs.
+    /// The counts since this form of the program was entered.
     pub fn tally(&self) -> Tally {
         let runs = self.machine.work.runs;
         Tally { communications: self.schedule.communications, entries: runs.entries, fuel_on_paths: runs.fuel }

@@ -422,8 +422,28 @@ impl Reader<'_> {
             }
             branches.push(self.branch()?);
         }
-        let (observed, members) = (Vec::new(), Vec::new());
+        let mut observed = Vec::new();
+        while self.eat_word("observe") {
+            observed.push((self.string()?.into(), self.value()?));
+        }
+        let mut members = Vec::new();
+        while self.eat_word("member") {
+            members.push(self.blocked_member()?);
+        }
         Ok((Terminator::Wait(Wait { order, blocking, branches, otherwise, observed, members }), location))
+    }
+
+    /// What a member of a fused process waits for, and the branch at which it does.
+    fn blocked_member(&mut self) -> Result<(u32, WaitForEdge)> {
+        let instance = self.number("an instance")?;
+        self.keyword("at")?;
+        let branch = self.number("a branch")?;
+        let direction =
+            if self.eat_word("in") { Some(Direction::In) } else { self.eat_word("out").then_some(Direction::Out) };
+        let operation = direction.map(|direction| Ok((self.channel_id()?, direction))).transpose()?;
+        self.sign("(")?;
+        let partners = self.list(")", |reader| reader.number("an instance"))?;
+        Ok((branch, WaitForEdge { instance, location: self.location()?, operation, partners }))
     }
 
     pub(super) fn branch(&mut self) -> Result<Branch> {

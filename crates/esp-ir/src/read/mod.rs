@@ -52,7 +52,7 @@ struct Reader<'a> {
     lexer: Lexer<'a>,
     token: Token,
     /// Values, slots and blocks are counted without gaps, so that none has a number above the text's length.
-    most: usize,
+    max_ids: usize,
     program: Program,
     aggregates: HashMap<String, (AggregateKind, u32)>,
     pools: HashMap<String, PoolId>,
@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
         Reader {
             lexer,
             token,
-            most: text.len(),
+            max_ids: text.len(),
             program,
             aggregates: HashMap::new(),
             pools: HashMap::new(),
@@ -380,8 +380,17 @@ impl<'a> Reader<'a> {
             let channel = self.channel_id()?;
             sites.push(Site { channel, direction, location: self.location()? });
         }
+        let mut members = Vec::new();
+        if self.eat_word("members") {
+            self.sign("(")?;
+            members = self.list(")", |reader| reader.name(|reader| &reader.processes, "a process"))?;
+        }
+        let mut operations = Vec::new();
+        while self.eat_word("operation") {
+            let channel = self.channel_id()?;
+            operations.push((self.location()?, channel));
+        }
         let body = self.body(&labels)?;
-        let members = Vec::new();
         self.program.processes.push(Process {
             name,
             replicas,
@@ -390,7 +399,7 @@ impl<'a> Reader<'a> {
             sites,
             body,
             members,
-            operations: Vec::new(),
+            operations,
             location,
         });
         Ok(())

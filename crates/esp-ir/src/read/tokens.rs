@@ -1,7 +1,7 @@
-//! Words, signs, numbers, names and places of the text form, one at a time. Knows nothing of what they make up.
+//! Reading of single tokens: words, signs, numbers, names and locations.
 
 use super::{ReadError, Reader, Result};
-use crate::ir::Location;
+use crate::ir::{InstanceId, Location};
 use crate::lexer::Token;
 use std::collections::HashMap;
 
@@ -129,7 +129,7 @@ impl Reader<'_> {
             Token::Int(_) | Token::Bytes(_) | Token::Sign(_) | Token::Bad(_) | Token::End => None,
         };
         match number {
-            Some(number) if (number as usize) < self.most => {
+            Some(number) if (number as usize) < self.max_ids => {
                 self.advance();
                 Ok(number)
             }
@@ -153,6 +153,14 @@ impl Reader<'_> {
         let line = self.number("a line")?;
         self.sign(":")?;
         let column = self.number("a column")?;
-        Ok(Location { file, line, column, member: None })
+        let mut member = None;
+        if self.eat("#") {
+            let number: u32 = self.number("an instance")?;
+            if number == u32::MAX {
+                return self.fail("the number of an instance before");
+            }
+            member = Some(InstanceId::new(number));
+        }
+        Ok(Location { file, line, column, member })
     }
 }

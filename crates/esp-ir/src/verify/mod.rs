@@ -89,6 +89,9 @@ fn items(program: &Program, errors: &mut Vec<VerifyError>) {
         for _ in sites {
             error(format!("`{}` uses a channel that does not exist", process.name));
         }
+        if !process.operations.is_sorted_by(|(earlier, _), (later, _)| earlier < later) {
+            error(format!("the operations of `{}` are not in order of text", process.name));
+        }
         if process.replicas == 0 || (!process.replicated && process.replicas != 1) {
             error(format!("`{}` has {} instances", process.name, process.replicas));
         }

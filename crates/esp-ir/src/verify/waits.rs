@@ -147,6 +147,16 @@ impl Verifier<'_> {
             }
             self.operation(branch);
         }
+        let instances = self.program.instance_count();
+        for (branch, edge) in &wait.members {
+            self.location = edge.location;
+            if *branch as usize >= wait.branches.len() {
+                self.error(format!("a member waits at branch {branch}, which does not exist"));
+            }
+            for instance in edge.partners.iter().chain([&edge.instance]).filter(|instance| **instance >= instances) {
+                self.error(format!("instance {instance} does not exist"));
+            }
+        }
     }
 
     fn operation(&mut self, branch: &Branch) {

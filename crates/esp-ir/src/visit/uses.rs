@@ -128,6 +128,7 @@ pub fn terminator_uses<'a>(terminator: &'a Terminator, visit: &mut dyn FnMut(Use
                 visit(Use::Block(branch.then));
             }
             wait.otherwise.iter().for_each(|block| visit(Use::Block(*block)));
+            wait.observed.iter().for_each(|(_, value)| visit(Use::Value(*value)));
         }
         Terminator::Enter(enter) => visit(Use::Block(enter.then)),
         Terminator::Leave(leave) => {

@@ -6,7 +6,7 @@ use super::explore::Explorer;
 use super::meet::Open;
 use super::path::Path;
 use super::state::{At, Hope, Known, MemberState, State};
-use quaject_esp_ir::deadlock::WaitForEdge;
+use quaject_esp_ir::ir::WaitForEdge;
 use quaject_esp_ir::ir::{
     AltOrder, BinaryOp, BlockId, Blocking, Branch, ChannelId, Direction, Edge, Fault, Guard, Location, Op, Operation,
     Pattern, SiteId, Terminator, TypeTable, Value, Wait,

@@ -1,0 +1,151 @@
+//! Programs: channels, interfaces, functions and processes.
+
+use crate::ir::body::Body;
+use crate::ir::fast_path::FastPath;
+use crate::ir::ids::Location;
+use crate::ir::wait::Pattern;
+use quaject_esp_syntax::hir::{Boundary, ChannelId, Direction, MemoryMode, Mutability, Policy, Purity, Sharing};
+use quaject_esp_syntax::types::{ProcessId, TypeId, TypeTable};
+use smol_str::SmolStr;
+
+/// A program.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// Names of the source files.
+    pub files: Vec<String>,
+    /// Every type, and the pools.
+    pub types: TypeTable,
+    /// How reference counts are released. With `Manual`, the use of an object with count 0 faults `memory`.
+    pub memory: MemoryMode,
+    /// Channels.
+    pub channels: Vec<Channel>,
+    /// C interfaces.
+    pub interfaces: Vec<Interface>,
+    /// Extern functions.
+    pub externs: Vec<Extern>,
+    /// Pure functions.
+    pub functions: Vec<Function>,
+    /// Processes, in order of text.
+    pub processes: Vec<Process>,
+    /// Fast paths, whose code is part of their first process.
+    pub paths: Vec<FastPath>,
+    /// Which instance runs when a receiver that continued a turn stops.
+    pub hand_off: HandOff,
+}
+
+/// Which instance runs when a receiver that continued a turn stops. The semantics allow any order; back ends may fall
+/// back to the queue.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum HandOff {
+    /// The first instance of the ready list, to which the sender was appended: the order of the reference.
+    #[default]
+    Queued,
+    /// The sender, as if it had called the receiver as a function.
+    Direct,
+}
+
+/// A channel.
+#[derive(Clone, Debug)]
+pub struct Channel {
+    /// Its name.
+    pub name: SmolStr,
+    /// Types of the values of one message.
+    pub payload: Vec<TypeId>,
+    /// Whether the environment is at one end.
+    pub boundary: Boundary,
+    /// Whether a value determines its receiver.
+    pub sharing: Sharing,
+    /// Which partner continues after a rendezvous.
+    pub policy: Policy,
+    /// The default driver's text.
+    pub driver: Option<String>,
+    /// Its declaration.
+    pub location: Location,
+}
+
+/// A C interface of an external channel; its patterns bind only parameters (`Bind::Parameter`, `Bind::Slot` into
+/// `slots`), which become the C parameters in order.
+#[derive(Clone, Debug)]
+pub struct Interface {
+    /// C prefix.
+    pub name: SmolStr,
+    /// The channel.
+    pub channel: ChannelId,
+    /// One C function each.
+    pub entries: Vec<InterfaceEntry>,
+}
+
+/// One entry of a C interface.
+#[derive(Clone, Debug)]
+pub struct InterfaceEntry {
+    /// C suffix.
+    pub name: SmolStr,
+    /// Name and type of the C parameters, in order of text.
+    pub parameters: Vec<(SmolStr, TypeId)>,
+    /// One pattern per value of the channel; `Bind::Parameter(k)` is parameter k, whatever its type.
+    pub patterns: Vec<Pattern>,
+}
+
+/// An extern function.
+#[derive(Clone, Debug)]
+pub struct Extern {
+    /// Its C name.
+    pub name: SmolStr,
+    /// Whether it has effects, which are then visible.
+    pub purity: Purity,
+    /// Parameter types; a mutable one may be written by the function.
+    pub parameters: Vec<(TypeId, Mutability)>,
+    /// Result; none for a procedure.
+    pub result: Option<TypeId>,
+}
+
+/// A pure function.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Its name.
+    pub name: SmolStr,
+    /// How its parameters arrive, in order: scalars and references as values (the entry block's parameters, in
+    /// order), flat aggregates in slots (the first slots, in order).
+    pub parameters: Vec<TypeId>,
+    /// The result's type.
+    pub result: TypeId,
+    /// Its code; every path ends in [`Terminator::Return`] or a fault.
+    pub body: Body,
+    /// Its declaration.
+    pub location: Location,
+}
+
+/// A process.
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// Its name.
+    pub name: SmolStr,
+    /// The number of instances.
+    pub replicas: u32,
+    /// Whether replicas were written, so that instances are named `P[k]`.
+    pub replicated: bool,
+    /// Its labels, without `#`.
+    pub labels: Vec<SmolStr>,
+    /// Its channel operations, in order of text.
+    pub sites: Vec<Site>,
+    /// Its code; the entry block has no parameters.
+    pub body: Body,
+    /// Of a fused process: the processes that it replaces.
+    pub members: Vec<ProcessId>,
+    /// Of a fused process: the locations of its members' operations, payloads, patterns and conditions, in order, each
+    /// with the channel that a report of a fault there names.
+    pub operations: Vec<(Location, ChannelId)>,
+    /// Its declaration.
+    pub location: Location,
+}
+
+/// A channel operation in a process's text.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// The channel.
+    pub channel: ChannelId,
+    /// `in` or `out`.
+    pub direction: Direction,
+    /// Its place.
+    pub location: Location,
+}
