@@ -1,7 +1,7 @@
 //! Takes an enabled step: executes local code, transfers a message, or leaves an operation by a branch. Whether the step is
 //! enabled is decided in `enabled`.
 
-use crate::code::{AfterCode, BranchCode, GuardCode, Inst, OperationCode, PassedCode, PayloadCode};
+use crate::code::{AfterCode, BranchCode, GuardCode, Inst, OperationCode, PassedCode, PayloadCode, Pc};
 use crate::execute::{Frame, LocalContext, StopReason, Trap};
 use crate::fast_path::EntryResult;
 use crate::matching::{bind, captured_objects, references, release_all};
@@ -56,8 +56,42 @@ impl<'a> StepContext<'a> {
         let Control::Running { at } = self.state.instances[instance as usize].control else {
             unreachable!("only an enabled step is taken")
         };
+        let stop = self.run_local(instance, at, fuel);
+        self.state.unfinished = None;
+        let control = &mut self.state.instances[instance as usize].control;
+        match stop {
+            StopReason::Wait(wait) => {
+                *control = Control::Waiting { wait };
+                self.evaluate_wait(instance)?;
+            }
+            StopReason::Yield(at) => *control = Control::Running { at },
+            StopReason::End => {
+                *control = Control::Ended;
+                // All storage of a terminated instance is dead.
+                let frame = &mut self.state.instances[instance as usize].frame;
+                frame.registers.fill(0);
+                frame.memory.fill(0);
+            }
+            StopReason::Exit(status) => return Ok(Some(Effect::Exited(status))),
+            StopReason::Trap(trap) => {
+                let process = self.code.instances[instance as usize].0;
+                let channel = self.program.channel_at(process, trap.in_process());
+                return Err(report(instance, *trap, channel));
+            }
+            StopReason::Fuel(at) => {
+                *control = Control::Running { at };
+                self.state.unfinished = Some(instance);
+                return Ok(Some(Effect::Unfinished));
+            }
+            StopReason::Enter(_) | StopReason::Leave(_) => unreachable!("the loop above continues from these"),
+            StopReason::Value(_) | StopReason::Native(_) => unreachable!("processes hold results only in regions"),
+        }
+        Ok(None)
+    }
+
+    /// Runs the local code of an instance from a position, with the entries and exits of fast paths in it.
+    fn run_local(&mut self, instance: u32, mut at: Pc, fuel: &mut u64) -> StopReason {
         let body = self.body(instance);
-        let mut at = at;
         let mut on_path = self.is_on_path(instance).then_some(*fuel);
         let stop = loop {
             let mut context = LocalContext {
@@ -111,36 +145,7 @@ impl<'a> StepContext<'a> {
             }
         };
         self.work.runs.fuel += on_path.map_or(0, |before| before.saturating_sub(*fuel));
-        self.state.unfinished = None;
-        let control = &mut self.state.instances[instance as usize].control;
-        match stop {
-            StopReason::Wait(wait) => {
-                *control = Control::Waiting { wait };
-                self.evaluate_wait(instance)?;
-            }
-            StopReason::Yield(at) => *control = Control::Running { at },
-            StopReason::End => {
-                *control = Control::Ended;
-                // All storage of a terminated instance is dead.
-                let frame = &mut self.state.instances[instance as usize].frame;
-                frame.registers.fill(0);
-                frame.memory.fill(0);
-            }
-            StopReason::Exit(status) => return Ok(Some(Effect::Exited(status))),
-            StopReason::Trap(trap) => {
-                let process = self.code.instances[instance as usize].0;
-                let channel = self.program.channel_at(process, trap.in_process());
-                return Err(report(instance, *trap, channel));
-            }
-            StopReason::Fuel(at) => {
-                *control = Control::Running { at };
-                self.state.unfinished = Some(instance);
-                return Ok(Some(Effect::Unfinished));
-            }
-            StopReason::Enter(_) | StopReason::Leave(_) => unreachable!("the loop above continues from these"),
-            StopReason::Value(_) | StopReason::Native(_) => unreachable!("processes hold results only in regions"),
-        }
-        Ok(None)
+        stop
     }
 
     /// Evaluates the guards and times of an operation on arrival, and the message of a plain `out`.

@@ -39,7 +39,7 @@ pub struct ParseError {
     pub column: u32,
     /// What the type asks for there.
     pub expected: String,
-    /// What stands there.
+    /// What was found.
     pub found: String,
 }
 
@@ -229,7 +229,7 @@ impl Parser<'_> {
         self.at = self.text.len() - self.classify_quiescence().trim_start_matches([' ', '\t', '\r', '\n']).len();
     }
 
-    /// The length of the word, number or single character that stands here.
+    /// The length of the word, number or single character at the current position.
     fn token_len(&self) -> usize {
         let rest = self.classify_quiescence();
         let signed = rest.strip_prefix('-').unwrap_or(rest);
@@ -258,7 +258,7 @@ impl Parser<'_> {
         self.error_at(self.at, expected, found)
     }
 
-    /// Skips blanks, then takes the sign if it stands here.
+    /// Skips blanks, then takes the sign if it is next.
     fn eat(&mut self, sign: &str) -> bool {
         let before = self.at;
         self.skip_blanks();

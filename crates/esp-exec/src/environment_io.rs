@@ -151,9 +151,9 @@ impl Workspace {
         message: &[Datum],
     ) -> Result<bool, Fault> {
         let types = &program.channels[channel.0 as usize].payload;
-        let fits =
+        let conforms_all =
             types.len() == message.len() && types.iter().zip(message).all(|(ty, datum)| conforms(program, *ty, datum));
-        if !fits {
+        if !conforms_all {
             return Err(Fault::Range);
         }
         if !pools.pools.is_empty() {

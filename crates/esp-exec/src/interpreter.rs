@@ -185,7 +185,7 @@ impl Schedule {
                         continue;
                     }
                     match context.classify_quiescence() {
-                        Outcome::Quiescent(resting) => return Outcome::Quiescent(resting),
+                        Outcome::Quiescent(awaited) => return Outcome::Quiescent(awaited),
                         outcome @ (Outcome::Budget | Outcome::Ended(_) | Outcome::Faulted(_)) => {
                             self.over = Some(outcome);
                             continue;

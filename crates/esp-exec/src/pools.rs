@@ -21,11 +21,11 @@ pub(crate) struct Pool {
     pub(crate) free: u32,
     /// The free object with the lowest number, or how many there are.
     lowest: u32,
-    /// In manual memory: how old each object is, from 1.
+    /// In manual memory: the generation of each object, from 1.
     generations: Vec<u32>,
     /// Where a reference has the age.
     generation_shift: u32,
-    /// Whether an object has grown older.
+    /// Whether a generation has advanced since the last step.
     pub(crate) has_dangling: bool,
 }
 
@@ -41,7 +41,7 @@ impl Pool {
         Pool { counts, memory, size, free: capacity, lowest: 0, generations, generation_shift, has_dangling: false }
     }
 
-    /// The object a reference leads to, if it is not free.
+    /// The object of a reference, unless it is null or dangling.
     #[inline]
     fn object(&self, reference: u32) -> Option<usize> {
         let object = (reference & ((1 << self.generation_shift) - 1)) as usize;
@@ -50,12 +50,12 @@ impl Pool {
         (taken && reference >> self.generation_shift == generation).then_some(object)
     }
 
-    /// The reference that leads to an object now.
+    /// The current reference to an object.
     pub(crate) fn reference(&self, object: usize) -> u32 {
         self.generations.get(object).copied().unwrap_or(1) << self.generation_shift | object as u32
     }
 
-    /// After the last age comes the first again.
+    /// The last generation is followed by the first.
     fn advance_generation(&mut self, object: usize) {
         if let Some(generation) = self.generations.get_mut(object) {
             let last = u32::MAX >> self.generation_shift;
@@ -64,7 +64,7 @@ impl Pool {
         }
     }
 
-    /// What a reference is once all objects are young: one to nothing if its object is gone.
+    /// A reference with its generation reset; null if it is dangling.
     pub(crate) fn normalized(&self, reference: u32) -> u32 {
         self.object(reference).map_or(0, |object| 1 << self.generation_shift | object as u32)
     }
@@ -75,7 +75,7 @@ impl Pool {
         self.has_dangling = false;
     }
 
-    /// Finds out from the counts which objects are free; all are young.
+    /// Recomputes the free objects from the counts, and resets the generations.
     pub(crate) fn count_free(&mut self) {
         self.reset_generations();
         self.free = self.counts.iter().filter(|count| **count == 0).count() as u32;
@@ -131,7 +131,7 @@ impl Pools {
         }
     }
 
-    /// The object a reference leads to, if it is not free.
+    /// The object of a reference, unless it is null or dangling.
     pub(crate) fn object(&self, pool: PoolId, reference: u32) -> Option<usize> {
         self.get(pool).object(reference)
     }

@@ -86,8 +86,8 @@ mod tests {
             allowed(&[communicate(0, 0, 1, 1), communicate(0, 1, 1, 0)], &|instance| instance == 0),
             [true, false]
         );
-        let world = Step::FromEnvironment { instance: 1, branch: 0 };
-        assert_eq!(allowed(&[communicate(0, 0, 1, 1), world], &|instance| instance == 1), [false, true]);
+        let from_environment = Step::FromEnvironment { instance: 1, branch: 0 };
+        assert_eq!(allowed(&[communicate(0, 0, 1, 1), from_environment], &|instance| instance == 1), [false, true]);
     }
 
     #[test]

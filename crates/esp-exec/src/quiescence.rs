@@ -25,14 +25,14 @@ enum WakeSource {
 impl StepContext<'_> {
     /// Classifies a state without enabled steps: quiescent, terminated, or deadlocked.
     pub(crate) fn classify_quiescence(&mut self) -> Outcome {
-        let mut resting = AwaitedEvents::default();
+        let mut awaited = AwaitedEvents::default();
         let count = self.state.instances.len();
         let mut wakeable = vec![false; count];
         let mut others = vec![false; count];
         for instance in 0..count as u32 {
             let Some(wait) = self.wait(instance) else { continue };
             for (number, branch) in wait.branches.iter().enumerate() {
-                match self.wake_source(instance, number as u32, branch, &mut resting) {
+                match self.wake_source(instance, number as u32, branch, &mut awaited) {
                     WakeSource::None => {}
                     WakeSource::Environment => wakeable[instance as usize] = true,
                     WakeSource::OtherInstances => others[instance as usize] = true,
@@ -54,11 +54,11 @@ impl StepContext<'_> {
         if !wakeable.contains(&true) {
             return Outcome::Ended(0);
         }
-        resting.readable.sort_unstable();
-        resting.readable.dedup();
-        resting.writable.sort_unstable();
-        resting.writable.dedup();
-        Outcome::Quiescent(resting)
+        awaited.readable.sort_unstable();
+        awaited.readable.dedup();
+        awaited.writable.sort_unstable();
+        awaited.writable.dedup();
+        Outcome::Quiescent(awaited)
     }
 
     fn wake_source(
@@ -66,7 +66,7 @@ impl StepContext<'_> {
         instance: u32,
         number: u32,
         branch: &BranchCode,
-        resting: &mut AwaitedEvents,
+        awaited: &mut AwaitedEvents,
     ) -> WakeSource {
         let known = self.state.instances[instance as usize].branches[number as usize];
         if !known.open {
@@ -77,8 +77,8 @@ impl StepContext<'_> {
         }
         match &branch.operation {
             OperationCode::After { .. } => {
-                let earliest = resting.deadline_ns.map_or(known.deadline_ns, |time| time.min(known.deadline_ns));
-                resting.deadline_ns = Some(earliest);
+                let earliest = awaited.deadline_ns.map_or(known.deadline_ns, |time| time.min(known.deadline_ns));
+                awaited.deadline_ns = Some(earliest);
                 WakeSource::Environment
             }
             OperationCode::In { channel, .. } if !self.is_internal(*channel) => {
@@ -87,7 +87,7 @@ impl StepContext<'_> {
                     Input::Starved => WakeSource::OtherInstances,
                     Input::Refused => WakeSource::Environment,
                     Input::Pending | Input::Matching => {
-                        resting.readable.push(*channel);
+                        awaited.readable.push(*channel);
                         WakeSource::Environment
                     }
                 }
@@ -97,7 +97,7 @@ impl StepContext<'_> {
                     self.state.closed[channel.0 as usize] = true;
                     return WakeSource::None;
                 }
-                resting.writable.push(*channel);
+                awaited.writable.push(*channel);
                 WakeSource::Environment
             }
             OperationCode::In { .. } | OperationCode::Out { .. } => WakeSource::None,

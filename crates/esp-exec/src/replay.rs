@@ -58,7 +58,7 @@ impl<'p> RandomScheduler<'p> {
             let steps = self.machine.enabled(&mut self.state, environment);
             let Some(step) = self.random.choice(&steps).copied() else {
                 match self.machine.classify_quiescence(&mut self.state, environment) {
-                    Outcome::Quiescent(resting) => return Outcome::Quiescent(resting),
+                    Outcome::Quiescent(awaited) => return Outcome::Quiescent(awaited),
                     outcome @ (Outcome::Budget | Outcome::Ended(_) | Outcome::Faulted(_)) => {
                         self.over = Some(outcome);
                         continue;

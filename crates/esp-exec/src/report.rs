@@ -104,14 +104,14 @@ impl FaultReport {
                 Boundary::Internal => false,
                 Boundary::ToEnvironment | Boundary::FromEnvironment => true,
             };
-            let whom = if outside {
-                "the world".to_string()
+            let partner = if outside {
+                "the environment".to_string()
             } else if partners.is_empty() {
-                "nobody".to_string()
+                "no instance".to_string()
             } else {
                 partners.join(" or ")
             };
-            write!(text, " for {whom} to {verb} `{}`", channel(id)).expect("writing to a string does not fail");
+            write!(text, " for {partner} to {verb} `{}`", channel(id)).expect("writing to a string does not fail");
         }
         text
     }

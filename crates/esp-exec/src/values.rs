@@ -6,14 +6,14 @@ use crate::layout::{Layouts, ScalarKind, bytes_at, load, set_word, store, word};
 use crate::pools::{Address, MemorySpace, Pools};
 use quaject_esp_ir::ir::{Fault, Program, Type, TypeId};
 
-/// A value where it lies, for comparison: a register's, or one in memory.
+/// A value in a register or in memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ValueRef {
     Scalar(i64),
     Memory(Address),
 }
 
-/// What is needed to look at values: types, their layouts, the pools.
+/// Read access to values: types, their layouts, the pools.
 #[derive(Clone, Copy)]
 pub(crate) struct DataView<'a> {
     pub(crate) program: &'a Program,
@@ -134,7 +134,7 @@ impl<'a> DataView<'a> {
         }
     }
 
-    /// The value as the world sees it.
+    /// The value as the environment sees it.
     pub(crate) fn datum(&self, ty: TypeId, part: ValueRef, frame: &[u8]) -> Result<Datum, Fault> {
         let types = &self.program.types;
         Ok(match types.get(ty) {

@@ -1,7 +1,12 @@
-//! Runs each program of `programs/` (text form of the IR, or ESP) and compares what happens with the file beside it: the
-//! choices of the reference schedule, messages, and the outcome. Comments such as `; offer c 1`, `; later c 1` (when all rests),
-//! `; close c` (after its messages), `; accept c 2` (no more than these), `; extern f 1` (what a call returns),
-//! `; checked`, `; confluent` (every schedule sends and ends alike) in the program say what the world does.
+//! Runs each program of `programs/` (text form of the IR, or ESP) and compares the result with the `.out` file of its name:
+//! the steps of the reference schedule, the messages, and the outcome. Comments in the program define its environment:
+//!
+//! ```text
+//!   ; offer c 1      a message on channel c            ; extern f 1     the result of a call
+//!   ; later c 1      a message at quiescence           ; checked        with checks of arithmetic
+//!   ; close c        after the messages of c           ; confluent      every schedule sends and ends alike
+//!   ; accept c 2     at most this many messages
+//! ```
 //!
 //! Each program is also verified, printed and read back; each trace is replayed; each is run under random schedules.
 //! `UPDATE_EXPECT=1` writes the expected files.
@@ -35,26 +40,26 @@ fn outcome_text(program: &Program, outcome: &Outcome) -> String {
     }
 }
 
-/// Runs to the end, the world acting at rest; the trace gets a line for what is visible too.
+/// Runs to the end. The environment acts at quiescence. The trace includes visible actions.
 fn run_reference<'p>(program: &'p Program, text: &str) -> (Vec<Step>, Script<'p>, Outcome, String) {
-    let mut world = Script::new(program, text);
-    let mut interpreter = Interpreter::new(program, world.checks).expect("test programs are small");
+    let mut environment = Script::new(program, text);
+    let mut interpreter = Interpreter::new(program, environment.checks).expect("test programs are small");
     interpreter.record();
     let (mut trace, mut transcript, mut logged) = (Vec::new(), String::new(), 0);
     loop {
-        let outcome = interpreter.run(&mut world, 1);
+        let outcome = interpreter.run(&mut environment, 1);
         for step in interpreter.take_trace() {
             writeln!(transcript, "{step}").unwrap();
             trace.push(step);
         }
-        let acted = act(&mut world, &outcome);
-        for line in &world.log[logged..] {
+        let acted = act(&mut environment, &outcome);
+        for line in &environment.log[logged..] {
             writeln!(transcript, "{line}").unwrap();
         }
-        logged = world.log.len();
+        logged = environment.log.len();
         let over = interpreter.executed() > BUDGET || trace.len() > 2000;
         if !acted && (outcome != Outcome::Budget || over) {
-            return (trace, world, outcome, transcript);
+            return (trace, environment, outcome, transcript);
         }
     }
 }
@@ -78,44 +83,44 @@ fn check_file(path: &Path) {
     expect_test::expect_file![path.with_extension("out")].assert_eq(&expected);
 
     // A run in one piece makes the same choices as one in the smallest pieces.
-    let mut world = Script::new(&program, &text);
-    let checks = world.checks;
+    let mut environment = Script::new(&program, &text);
+    let checks = environment.checks;
     let mut interpreter = Interpreter::new(&program, checks).expect("test programs are small");
     interpreter.record();
     let whole = loop {
-        let outcome = interpreter.run(&mut world, BUDGET);
-        if !act(&mut world, &outcome) {
+        let outcome = interpreter.run(&mut environment, BUDGET);
+        if !act(&mut environment, &outcome) {
             break outcome;
         }
     };
     if whole != Outcome::Budget && outcome != Outcome::Budget {
         assert_eq!((interpreter.take_trace(), &whole), (trace.clone(), &outcome), "{name}: in one piece");
         // What the schedule did, the semantics allows.
-        let mut world = Script::new(&program, &text);
-        let (offered, unused) = (world.later.len() - after.later.len(), after.later);
-        for (channel, message) in world.later.drain(..offered) {
-            world.offers[channel.0 as usize].push_back(message);
+        let mut environment = Script::new(&program, &text);
+        let (offered, unused) = (environment.later.len() - after.later.len(), after.later);
+        for (channel, message) in environment.later.drain(..offered) {
+            environment.offers[channel.0 as usize].push_back(message);
         }
-        assert_eq!(world.later, unused);
-        let replayed = replay(&program, checks, &trace, &mut world).expect("test programs are small");
+        assert_eq!(environment.later, unused);
+        let replayed = replay(&program, checks, &trace, &mut environment).expect("test programs are small");
         let replayed = replayed.unwrap_or_else(|error| panic!("{name}: {error}"));
-        world.log.retain(|line| !line.starts_with("time"));
+        environment.log.retain(|line| !line.starts_with("time"));
         let visible: Vec<_> = log.iter().filter(|line| !line.starts_with("time")).cloned().collect();
-        assert_eq!(world.log, visible, "{name}: replay");
+        assert_eq!(environment.log, visible, "{name}: replay");
         assert_eq!(outcome_text(&program, &replayed), outcome_text(&program, &outcome), "{name}: replay");
     }
     for seed in 0..30 {
-        let mut world = Script::new(&program, &text);
+        let mut environment = Script::new(&program, &text);
         let mut random = RandomScheduler::new(&program, checks, seed).expect("test programs are small");
         let by_chance = loop {
-            let outcome = random.run(&mut world, 3000);
-            if !act(&mut world, &outcome) {
+            let outcome = random.run(&mut environment, 3000);
+            if !act(&mut environment, &outcome) {
                 break outcome;
             }
         };
-        if world.confluent {
+        if environment.confluent {
             assert_eq!(outcome_text(&program, &by_chance), outcome_text(&program, &outcome), "{name}: seed {seed}");
-            assert_eq!(by_channel(&world.log), by_channel(&log), "{name}: seed {seed}");
+            assert_eq!(by_channel(&environment.log), by_channel(&log), "{name}: seed {seed}");
         }
     }
 }
@@ -133,33 +138,33 @@ fn programs() {
 
 /// While others are always ready, an external event is seen within 64 turns.
 #[test]
-fn the_world_is_looked_at_every_64_turns() {
+fn the_environment_is_polled_every_64_turns() {
     let text = "channel c(int) external out; process a { while { yield; } } process b { in(c, $x); exit(x); }";
     let program = compile(Path::new("poll.esp"), text);
     for turns_before in [0, 1, 2, 63, 64, 65, 200] {
-        let mut world = Script::new(&program, "");
+        let mut environment = Script::new(&program, "");
         let mut interpreter = Interpreter::new(&program, Checks::Off).expect("test programs are small");
         interpreter.record();
         let mut turns = 0;
         while turns < turns_before + 2 {
-            assert_eq!(interpreter.run(&mut world, 1), Outcome::Budget);
+            assert_eq!(interpreter.run(&mut environment, 1), Outcome::Budget);
             turns += interpreter.take_trace().len();
         }
-        world.offers[0].push_back(vec![Datum::Int(7)]);
-        assert_eq!(interpreter.run(&mut world, 10_000), Outcome::Ended(7));
+        environment.offers[0].push_back(vec![Datum::Int(7)]);
+        assert_eq!(interpreter.run(&mut environment, 10_000), Outcome::Ended(7));
         let waited =
             interpreter.take_trace().iter().position(|step| *step == Step::FromEnvironment { instance: 1, branch: 0 });
         assert!(waited.is_some_and(|turns| turns <= 64), "{turns_before}: {waited:?}");
     }
 }
 
-/// Whether the program is in the same state after either world has had its say.
+/// Whether the program is in the same state after either environment has had its say.
 fn is_same_state(text: &str, worlds: [&str; 2]) -> bool {
     let program = compile(Path::new("state.esp"), text);
     let [first, second] = worlds.map(|script| {
-        let mut world = Script::new(&program, script);
+        let mut environment = Script::new(&program, script);
         let mut interpreter = Interpreter::new(&program, Checks::Off).expect("test programs are small");
-        assert!(matches!(interpreter.run(&mut world, BUDGET), Outcome::Quiescent(_)), "{script}");
+        assert!(matches!(interpreter.run(&mut environment, BUDGET), Outcome::Quiescent(_)), "{script}");
         interpreter.state().clone()
     });
     first == second
@@ -167,7 +172,7 @@ fn is_same_state(text: &str, worlds: [&str; 2]) -> bool {
 
 /// States do not differ by registers and slots that nobody will read.
 #[test]
-fn states_forget_what_no_longer_matters() {
+fn dead_storage_is_cleared() {
     let declarations = "channel c(int) external out; channel d(int) external in; channel b(bytes[<=4]) external out;";
     let check = |process: &str, worlds, same| {
         assert_eq!(is_same_state(&format!("{declarations} {process}"), worlds), same, "{process}");

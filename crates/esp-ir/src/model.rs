@@ -1,52 +1,51 @@
-//! A program together with what surrounds it, ready to be explored: by the checker, or as Promela. Says which
-//! processes are the program's own, which stand for the world, and what the world may do. Knows no engine.
+//! A program with its environment, for exploration by the checker or as Promela: which processes belong to the program, which
+//! model its environment, and what the environment may do. Knows no engine.
 //!
 //! ```text
-//!   process P        P | Explored       as it is
-//!   process Q        Q | LeftOut        not part of the slice: its code is one `End`, its numbers stay
+//!   process P        P | Explored       unchanged
+//!   process Q        Q | LeftOut        outside the slice: its code is one `End`, its numbers are kept
 //!   env host           | Environment    appended; the channels it uses have become internal
 //!                      | Outside        appended: what left-out processes may do at a channel that explored
 //!                                       processes use at both ends
 //! ```
 //!
-//! Processes and instances keep the numbers they have in the program as it is, so that steps mean the same in both.
-//! A channel whose other end is open (the world's without `env`, or left-out processes' alone) is external in
-//! `program`: at `FromEnvironment` any message of [`ModelProgram::messages`] can come at any time, at most
-//! [`ModelProgram::bounds`] of them; at `ToEnvironment` messages are accepted, or not, at any time. An `after` can be taken
-//! at any time: nothing says how long processes take.
+//! Processes and instances keep their numbers, so that steps mean the same in both programs. A channel with an open end (the
+//! environment's without `env`, or that of left-out processes alone) is external in `program`: at `FromEnvironment` any message
+//! of [`ModelProgram::messages`] can arrive at any time, at most [`ModelProgram::bounds`] of them; at `ToEnvironment` messages
+//! are accepted, or not, at any time. An `after` is enabled at any time, because execution times are not modelled.
 
 use crate::ir::{ChannelId, ExternId, Location, ProcessId, Program, TypeId};
 use smol_str::SmolStr;
 
-/// A program and its surroundings.
+/// A program with its environment.
 #[derive(Clone, Debug)]
 pub struct ModelProgram {
     /// The model's name; none if the program has no model.
     pub name: Option<SmolStr>,
-    /// What is explored.
+    /// The scope of exploration.
     pub scope: Scope,
     /// The program's processes, then environments, then stand-ins of processes left out. Well-formed.
     pub program: Program,
-    /// Per process of `program`: what it is.
+    /// The role of each process of `program`.
     pub roles: Vec<Role>,
-    /// How many of the channels are the program's own; stand-ins use no others.
+    /// The number of channels of the original program; stand-ins use no others.
     pub channels: u32,
-    /// How many of the extern functions are the program's own. Later ones give the values of forgotten parts, then the
+    /// The number of extern functions of the original program. Later ones return the values of forgotten parts, then the
     /// messages of stand-ins.
     pub externs: u32,
-    /// Per channel: most messages that the world sends.
+    /// Per channel: the maximum number of messages of the environment.
     pub bounds: Vec<Option<u64>>,
-    /// Per channel, per value of its message: what the world may send.
+    /// Per channel, per value of its message: the values that the environment may send.
     pub messages: Vec<Vec<Values>>,
-    /// Per extern function: what it may return. A mutable argument is left as it is.
+    /// Per extern function: the values that it may return. A mutable argument is unchanged.
     pub results: Vec<Values>,
-    /// Parts inside that do more here than in the program, in order of text.
+    /// Abstracted parts of the program, in order of text.
     pub abstractions: Vec<Abstracted>,
     /// Properties in Spin's syntax.
     pub properties: Vec<String>,
 }
 
-/// What is explored.
+/// The scope of exploration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// All processes.
@@ -57,31 +56,31 @@ pub enum Scope {
     Slice(Vec<ProcessId>),
 }
 
-/// What a process of a model is.
+/// The role of a process in a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// Of the program, and explored.
+    /// A process of the program that is explored.
     Explored,
-    /// Of the program, and left out: its instances have ended from the start.
+    /// A process of the program that is left out: its instances have terminated initially.
     LeftOut,
-    /// An `env` of the model. It may wait for ever.
+    /// An `env` of the model. It may block forever.
     Environment,
-    /// Does whatever left-out processes may do at one channel. It may wait for ever.
+    /// A stand-in that does whatever left-out processes may do at one channel. It may block forever.
     Outside,
 }
 
-/// Which values of a type can come from outside.
+/// The values of a type that the environment may send or return.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
     /// All of them.
     All,
     /// Those whose integers are at least the first and below the second.
     Range(i128, i128),
-    /// One stands for all, as it decides nothing: zero, empty, the first case.
+    /// One representative, because no decision depends on it: zero, empty, the first case.
     One,
 }
 
-/// A part inside that does more than it does in the program.
+/// An abstracted part of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Abstracted {
     /// How.
@@ -128,7 +127,7 @@ impl ModelProgram {
         roles.filter(|(_, role)| **role == Role::Explored).map(|(index, _)| ProcessId(index as u32))
     }
 
-    /// The types of the messages that the world sends, with what may be in them.
+    /// The types of the messages that the environment sends on a channel, with their values.
     pub fn message(&self, channel: ChannelId) -> impl Iterator<Item = (TypeId, Values)> {
         let payload = &self.program.channels[channel.0 as usize].payload;
         payload.iter().copied().zip(self.messages[channel.0 as usize].iter().copied())

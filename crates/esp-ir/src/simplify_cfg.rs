@@ -5,21 +5,21 @@ use crate::cfg::{Regions, edges_mut, successors, wait_targets_mut};
 use crate::ir::{Block, BlockId, Body, SlotId, Terminator, Value};
 use crate::visit::{block_slots, block_slots_mut, op_values_mut, terminator_values_mut};
 
-/// Which value stands for which, followed to the end.
+/// A union-find of values: the representative of each.
 pub struct Replacements(Vec<Value>);
 
 impl Replacements {
-    /// Every value stands for itself.
+    /// Every value represents itself.
     pub fn new(values: usize) -> Replacements {
         Replacements((0..values as u32).map(Value).collect())
     }
 
-    /// From now on `by` stands for the value.
+    /// Makes `by` represent the value.
     pub fn replace(&mut self, value: Value, by: Value) {
         self.0[value.0 as usize] = by;
     }
 
-    /// What stands for the value.
+    /// The representative of the value.
     pub fn find(&mut self, value: Value) -> Value {
         let mut root = value;
         while self.0[root.0 as usize] != root {

@@ -335,50 +335,9 @@ impl Printer<'_> {
             let name = self.pool(PoolId(index as u32));
             put!(text, "pool {name} {} of {}\n", pool.capacity, self.ty(pool.content));
         }
-        for channel in &program.channels {
-            put!(text, "channel {}({})", channel.name, list(&channel.payload, |ty| self.ty(*ty)));
-            text.push_str(match channel.boundary {
-                Boundary::Internal => "",
-                Boundary::ToEnvironment => " to_environment",
-                Boundary::FromEnvironment => " from_environment",
-            });
-            text.push_str(match channel.sharing {
-                Sharing::Ports => "",
-                Sharing::Shared => " shared",
-            });
-            text.push_str(match channel.policy {
-                Policy::Receiver => "",
-                Policy::Sender => " policy sender",
-                Policy::Queue => " policy queue",
-            });
-            if let Some(driver) = &channel.driver {
-                put!(text, " = {}", quoted(driver));
-            }
-            put!(text, "{}\n", location(channel.location));
-        }
-        for interface in &program.interfaces {
-            put!(text, "interface {}({}) {{\n", interface.name, self.channel(interface.channel));
-            for entry in &interface.entries {
-                let parameters = list(&entry.parameters, |(name, ty)| format!("{name}: {}", self.ty(*ty)));
-                put!(text, "  {}({parameters}) ({})\n", entry.name, list(&entry.patterns, pattern));
-            }
-            text.push_str("}\n");
-        }
-        for function in &program.externs {
-            let purity = match function.purity {
-                Purity::Pure => "pure ",
-                Purity::Impure => "",
-            };
-            let parameters = list(&function.parameters, |(ty, mutability)| match mutability {
-                Mutability::Mutable => format!("#{}", self.ty(*ty)),
-                Mutability::Immutable => self.ty(*ty),
-            });
-            put!(text, "extern {purity}{}({parameters})", function.name);
-            if let Some(ty) = function.result {
-                put!(text, " -> {}", self.ty(ty));
-            }
-            text.push('\n');
-        }
+        program.channels.iter().for_each(|channel| self.channel_item(channel, text));
+        program.interfaces.iter().for_each(|interface| self.interface(interface, text));
+        program.externs.iter().for_each(|function| self.external(function, text));
         for function in &program.functions {
             let parameters = list(&function.parameters, |ty| self.ty(*ty));
             put!(text, "function {}({parameters}) -> {}", function.name, self.ty(function.result));
@@ -397,6 +356,53 @@ impl Printer<'_> {
             }
             text.push_str("}\n");
         }
+    }
+
+    fn channel_item(&self, channel: &Channel, text: &mut String) {
+        put!(text, "channel {}({})", channel.name, list(&channel.payload, |ty| self.ty(*ty)));
+        text.push_str(match channel.boundary {
+            Boundary::Internal => "",
+            Boundary::ToEnvironment => " to_environment",
+            Boundary::FromEnvironment => " from_environment",
+        });
+        text.push_str(match channel.sharing {
+            Sharing::Ports => "",
+            Sharing::Shared => " shared",
+        });
+        text.push_str(match channel.policy {
+            Policy::Receiver => "",
+            Policy::Sender => " policy sender",
+            Policy::Queue => " policy queue",
+        });
+        if let Some(driver) = &channel.driver {
+            put!(text, " = {}", quoted(driver));
+        }
+        put!(text, "{}\n", location(channel.location));
+    }
+
+    fn interface(&self, interface: &Interface, text: &mut String) {
+        put!(text, "interface {}({}) {{\n", interface.name, self.channel(interface.channel));
+        for entry in &interface.entries {
+            let parameters = list(&entry.parameters, |(name, ty)| format!("{name}: {}", self.ty(*ty)));
+            put!(text, "  {}({parameters}) ({})\n", entry.name, list(&entry.patterns, pattern));
+        }
+        text.push_str("}\n");
+    }
+
+    fn external(&self, function: &Extern, text: &mut String) {
+        let purity = match function.purity {
+            Purity::Pure => "pure ",
+            Purity::Impure => "",
+        };
+        let parameters = list(&function.parameters, |(ty, mutability)| match mutability {
+            Mutability::Mutable => format!("#{}", self.ty(*ty)),
+            Mutability::Immutable => self.ty(*ty),
+        });
+        put!(text, "extern {purity}{}({parameters})", function.name);
+        if let Some(ty) = function.result {
+            put!(text, " -> {}", self.ty(ty));
+        }
+        text.push('\n');
     }
 
     fn process(&self, process: &Process, text: &mut String) {

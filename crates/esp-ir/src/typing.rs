@@ -12,7 +12,7 @@ pub fn place_type(types: &TypeTable, body: &Body, place: &Place) -> Option<TypeI
 /// # Panics
 /// If the path does not fit the types.
 pub fn known_place_type(types: &TypeTable, values: &[ValueData], slots: &[Slot], place: &Place) -> TypeId {
-    path_type(types, values, slots, place).expect("the path of a place in verified code fits the types")
+    path_type(types, values, slots, place).expect("the verifier types every place")
 }
 
 fn path_type(types: &TypeTable, values: &[ValueData], slots: &[Slot], place: &Place) -> Option<TypeId> {

@@ -262,7 +262,7 @@ fn terminators() {
     check("function f() -> int {\nblock0:\nend\n}\n", &["function `f`, block0: a function only returns"]);
     check(
         "function f(int) -> int {\nblock0:\nv0: int = constant 1\nreturn v0\n}\n",
-        &["function `f`, block0: the entry block has 0 parameters that do not fit"],
+        &["function `f`, block0: the entry block has 0 parameters of other types"],
     );
     check(
         "function f(bytes[<=2]) -> int {\nblock0:\nv0: int = constant 1\nreturn v0\n}\n",
@@ -317,7 +317,7 @@ fn waits() {
     check_wait("in site1 c(p0) -> block2", &["block0: site1 is another operation"]);
     check_wait("in site9 c(p0) -> block2", &["block0: site9 is another operation"]);
     check_wait("in site3 c(p0) -> block2", &["block0: site3 is another operation"]);
-    check_wait("out site5 r ready(keep v0) -> block1", &["block0: `r` is written by the world"]);
+    check_wait("out site5 r ready(keep v0) -> block1", &["block0: `r` is written by the environment"]);
     check_wait("out site1 c ready() -> block1", &["block0: 0 values for 1"]);
     check_wait("out site1 c ready(keep v1) -> block1", &["block0: a value is `bool`, not `int`"]);
     check_wait("out site1 c block5 -> block1", &[]);

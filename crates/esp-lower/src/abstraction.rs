@@ -1,14 +1,13 @@
-//! What a model's abstractions make of the code of its processes (reference, section 11). Nothing that the program does
-//! is lost: a forgotten part has any value wherever it is read, and a value outside of a range ends the run.
+//! The abstractions of a model, applied to the code of its processes (reference, section 11). They over-approximate: every run
+//! of the program is a run of the model, unless a value outside a range ends it.
 //!
 //! ```text
-//!   forget P.n         n + 1            P.n() + 1        a function of the world that returns any value
-//!   forget c.1         out(c, e, f)     out(c, e, c.1()) after f is computed, as that may fault
+//!   forget P.n         n + 1            P.n() + 1        an extern function that returns any value
+//!   forget c.1         out(c, e, f)     out(c, e, c.1()) after f is computed, because that may fault
 //!   range P.n 0..4     n = e            n = e            fault `range` unless it is in 0..4
 //! ```
 //!
-//! Where an instance waits, what it reads is tried again and again and must stay the same: a value for it is chosen on
-//! arrival.
+//! The values that a wait reads have to stay the same while the instance waits. They are chosen on arrival.
 
 use crate::Context;
 use crate::builder::{Builder, Storage, Write};
@@ -31,19 +30,19 @@ enum Subject {
     Payload(ChannelId, u32),
 }
 
-/// What a model abstracts.
+/// The abstractions of a model.
 #[derive(Default)]
 pub(super) struct Abstractions {
     forgotten: FxHashMap<Subject, ExternId>,
     ranges: FxHashMap<Subject, Range>,
-    /// The functions that give the values of what is forgotten; their numbers follow those of the program's.
+    /// The functions that return the values of forgotten parts. They follow those of the program.
     stand_ins: Vec<(ir::Extern, Values)>,
 }
 
 struct Range {
     from: i128,
     to: i128,
-    /// Where values are held to it.
+    /// The locations where a value is checked against it.
     limits: Vec<Location>,
 }
 
@@ -70,7 +69,7 @@ fn described(program: &hir::Program, subject: Subject) -> (SmolStr, TypeId) {
 }
 
 impl Abstractions {
-    /// What a model of a program abstracts.
+    /// The abstractions of a model of a program.
     pub(super) fn of(program: &hir::Program, model: &hir::Model) -> Abstractions {
         let mut found = Abstractions::default();
         let parts = || model.abstractions.iter().filter_map(|part| Some((subject(&part.path)?, part)));
@@ -95,7 +94,7 @@ impl Abstractions {
                 (None, Weight::Idle) => Values::One,
             };
             let (name, ty) = described(program, subject);
-            // Objects are never forgotten: their number decides what is free.
+            // Objects are never forgotten, because their number decides which are free.
             if program.types.holds_objects(ty) {
                 continue;
             }
@@ -107,7 +106,7 @@ impl Abstractions {
         found
     }
 
-    /// Adds the functions to a model whose processes call them.
+    /// Adds the functions to the model.
     pub(super) fn add_functions(&mut self, result: &mut ModelProgram) {
         for (function, values) in self.stand_ins.drain(..) {
             result.program.externs.push(function);
@@ -115,8 +114,8 @@ impl Abstractions {
         }
     }
 
-    /// Tells what counterexamples can be due to, once it is known who is at the ends of channels.
-    pub(super) fn tell(&self, result: &mut ModelProgram, program: &hir::Program, model: &hir::Model) {
+    /// Lists the abstractions that can cause spurious counterexamples, once the ends of channels are known.
+    pub(super) fn list_in(&self, result: &mut ModelProgram, program: &hir::Program, model: &hir::Model) {
         for part in &model.abstractions {
             let Some(subject) = subject(&part.path) else { continue };
             let stand_in = self.forgotten.get(&subject).copied();
@@ -126,7 +125,7 @@ impl Abstractions {
                     Boundary::Internal => true,
                     Boundary::FromEnvironment => false,
                     Boundary::ToEnvironment => {
-                        // Nobody here reads it.
+                        // No process of the model reads it.
                         stand_in.iter().for_each(|function| result.results[function.0 as usize] = Values::One);
                         true
                     }
@@ -162,7 +161,7 @@ impl Context<'_> {
 }
 
 impl<'p> Builder<'_, '_, 'p> {
-    /// Any value of a variable, if it is forgotten and not read by an instance that waits.
+    /// An arbitrary value for a forgotten variable that is not read by a wait.
     pub(super) fn forgotten_value(&mut self, local: LocalId, span: Span) -> Option<Operand> {
         if self.is_in_region() {
             return None;
@@ -181,7 +180,7 @@ impl<'p> Builder<'_, '_, 'p> {
         Operand::Place(place)
     }
 
-    /// Chooses values for the forgotten variables that are read while the instance waits.
+    /// Chooses values for the forgotten variables that a wait reads.
     pub(super) fn choose_before_waiting(&mut self, communicate: &'p hir::Communicate, span: Span) {
         let mut read: Vec<LocalId> = Vec::new();
         let context = &*self.context;
@@ -197,7 +196,7 @@ impl<'p> Builder<'_, '_, 'p> {
             });
         };
         for branch in &communicate.branches {
-            branch.guard.iter().filter(|guard| context.asks_free(guard)).for_each(&mut look);
+            branch.guard.iter().filter(|guard| context.has_free(guard)).for_each(&mut look);
             match &branch.operation {
                 hir::Operation::In(_, _, patterns) => {
                     patterns.iter().for_each(|pattern| conditions(pattern, &mut look));
@@ -234,7 +233,7 @@ impl<'p> Builder<'_, '_, 'p> {
         chosen
     }
 
-    /// Puts them in the place of what was computed.
+    /// Replaces the computed values by them.
     pub(super) fn forget_payloads(&self, channel: ChannelId, operands: &mut [Operand], chosen: Vec<Operand>) {
         let mut chosen = chosen.into_iter();
         for (number, operand) in operands.iter_mut().enumerate() {
@@ -246,14 +245,14 @@ impl<'p> Builder<'_, '_, 'p> {
         }
     }
 
-    /// Holds what a variable is given to its range.
+    /// Checks an assigned value against the range of its variable.
     pub(super) fn hold_variable(&mut self, local: LocalId, value: Value, span: Span) {
         if let Some(process) = self.context.process {
             self.hold(Subject::Variable(process, local), value, span);
         }
     }
 
-    /// Holds a part of a message to its range.
+    /// Checks a part of a message against its range.
     pub(super) fn hold_payload(&mut self, channel: ChannelId, number: usize, operand: &Operand, span: Span) {
         if let Operand::Value(value) = operand {
             self.hold(Subject::Payload(channel, number as u32), *value, span);
@@ -285,7 +284,7 @@ impl<'p> Builder<'_, '_, 'p> {
             let bound = self.define(ty, Op::Constant(bound), span);
             self.define(TypeTable::BOOL, Op::Binary(operator, value, bound), span)
         } else {
-            // No value of the type gets there.
+            // No value of the type is outside the range.
             self.define(TypeTable::BOOL, Op::Constant(0), span)
         };
         let (within, beyond) = (self.block(), self.block());

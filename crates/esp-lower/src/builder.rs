@@ -1,8 +1,8 @@
-//! Builds one body: blocks, SSA values of variables, slots, regions. The result is *raw*: it says what happens, but
-//! not yet where counts of boxed objects begin and end. Knows no statements and no expressions.
+//! Construction of a body: blocks, SSA values of variables, slots, regions. The result is *raw*: reference counts of boxed
+//! objects are not inserted yet. Knows no statements and no expressions.
 
 use crate::Context;
-use crate::pieces::Pieces;
+use crate::chunked_vec::ChunkedVec;
 use quaject_esp_ir::cfg::edges_mut;
 use quaject_esp_ir::ir::{
     Base, BlockId, Edge, Instruction, Location, Op, Place, Slot, SlotId, Terminator, Type, TypeId, Value, ValueData,
@@ -12,18 +12,18 @@ use quaject_esp_syntax::span::Span;
 use rustc_hash::FxHashMap;
 use smol_str::SmolStr;
 
-/// A body without counts.
+/// A body without reference counts.
 #[derive(Default)]
 pub(super) struct RawBody {
     pub(super) values: Vec<ValueData>,
     pub(super) slots: Vec<Slot>,
-    pub(super) blocks: Pieces<RawBlock>,
+    pub(super) blocks: ChunkedVec<RawBlock>,
     pub(super) regions: Vec<Region>,
     /// Slots of parameters, whose counts the caller holds.
     pub(super) parameter_slots: u32,
 }
 
-/// A block without counts.
+/// A block without reference counts.
 pub(super) struct RawBlock {
     pub(super) parameters: Vec<Value>,
     pub(super) code: Vec<Raw>,
@@ -40,11 +40,11 @@ pub(super) struct RawBlock {
 pub(super) struct Region {
     pub(super) kind: RegionKind,
     pub(super) entry: BlockId,
-    /// Where its branch goes on; none until the wait is complete.
+    /// The target of its branch; none until the wait is complete.
     pub(super) then: Option<BlockId>,
 }
 
-/// What a region computes.
+/// The purpose of a region.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum RegionKind {
     Guard,
@@ -52,24 +52,24 @@ pub(super) enum RegionKind {
     Payload,
 }
 
-/// An instruction before counts are placed.
+/// An instruction before reference counts are inserted.
 pub(super) enum Raw {
-    /// An instruction; what it writes is either new memory or replaces a value.
+    /// An instruction that writes new memory or replaces a value.
     Plain(Instruction, Write),
-    /// The slot gets a new value as a whole: what follows builds it, part by part.
+    /// A new value of a slot, which the following instructions build part by part.
     Begin(SlotId),
     /// `freeze` of a boxed object: the object itself at its last use, else a copy.
     Freeze { result: Value, from: Value, location: Location },
 }
 
-/// Whether a write finds an old value.
+/// Whether a write replaces an old value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Write {
     Initial,
     Update,
 }
 
-/// A terminator before counts are placed.
+/// A terminator before reference counts are inserted.
 pub(super) enum RawTerminator {
     /// Not yet known.
     Open,
@@ -82,14 +82,14 @@ pub(super) enum RawTerminator {
     },
 }
 
-/// Where a variable lives.
+/// The storage of a variable.
 #[derive(Clone, Copy)]
 pub(super) enum Storage {
     Ssa,
     Slot(SlotId),
 }
 
-/// Where `break` and `continue` lead.
+/// The targets of `break` and `continue`.
 pub(super) struct Loop {
     pub(super) next: BlockId,
     pub(super) exit: BlockId,
@@ -153,7 +153,7 @@ impl<'c, 'x, 'p> Builder<'c, 'x, 'p> {
 
     /// A new block of the region being built, not sealed.
     pub(super) fn block(&mut self) -> BlockId {
-        // Its terminator counts as an instruction; without the block there is nowhere to go on.
+        // Its terminator counts as an instruction. The block is made even beyond the limit, as a target.
         let _ = self.context.has_room();
         self.body.blocks.push(RawBlock {
             parameters: Vec::new(),
@@ -179,13 +179,13 @@ impl<'c, 'x, 'p> Builder<'c, 'x, 'p> {
         &mut self.body.blocks[block.0 as usize]
     }
 
-    /// Goes on in `block`, all of whose predecessors are known; without any, the code there cannot be reached.
+    /// Continues in `block`, all of whose predecessors are known. Without predecessors the code is unreachable.
     pub(super) fn enter(&mut self, block: BlockId) {
         self.seal(block);
         self.enter_open(block);
     }
 
-    /// Goes on in a block that will get more predecessors.
+    /// Continues in a block that will get more predecessors.
     pub(super) fn enter_open(&mut self, block: BlockId) {
         let reachable = block == BlockId(0) || !self.body.blocks[block.0 as usize].predecessors.is_empty();
         self.current = reachable.then_some(block);
@@ -202,7 +202,7 @@ impl<'c, 'x, 'p> Builder<'c, 'x, 'p> {
         self.complete(&mut work);
     }
 
-    /// Runs `build` in a region that belongs to the block being built, then goes on in that block.
+    /// Runs `build` in a region that belongs to the block being built, then continues in that block.
     pub(super) fn in_region(&mut self, kind: RegionKind, build: impl FnOnce(&mut Self, BlockId)) -> BlockId {
         let outside = self.here();
         assert!(self.region.is_none(), "regions hold expressions only, so they do not nest");
@@ -245,7 +245,7 @@ impl<'c, 'x, 'p> Builder<'c, 'x, 'p> {
         Place { base: Base::Slot(slot), path: Vec::new() }
     }
 
-    /// The slot gets a new value as a whole.
+    /// Begins a new value of a slot.
     pub(super) fn begin(&mut self, slot: SlotId) {
         let here = self.here();
         self.block_mut(here).code.push(Raw::Begin(slot));
@@ -289,7 +289,7 @@ impl<'c, 'x, 'p> Builder<'c, 'x, 'p> {
         result
     }
 
-    /// Ends the block with `thaw` of a boxed object and goes on where its result is known.
+    /// Ends the block with `thaw` of a boxed object and continues in the block of its result.
     pub(super) fn thaw(&mut self, from: Value, span: Span) -> Value {
         let ty = self.body.values[from.0 as usize].ty;
         let test = self.here();
@@ -446,9 +446,7 @@ impl<'c, 'x, 'p> Builder<'c, 'x, 'p> {
         }
     }
 
-    /// Analysis proved that no such value is used; it only keeps the graph whole.
-    /// The present values of the variables that are wanted: integers, `bool`s and ids whose name no other variable of the
-    /// process has.
+    /// The current values of the observed variables: integers, `bool`s and ids with a name that is unique in the process.
     pub(super) fn observed(&mut self) -> Vec<(SmolStr, Value)> {
         let mut observed = Vec::new();
         for name in self.context.observed_here.clone() {

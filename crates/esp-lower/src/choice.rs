@@ -1,4 +1,4 @@
-//! Lowers `match`: arms are tried in order; a table of tags or constants is used when there are several.
+//! Lowering of `match`: arms are tested in order, or by a jump table of tags or constants if there are several.
 
 use crate::builder::{Builder, Storage, Write, object};
 use crate::expression::step;
@@ -20,7 +20,7 @@ enum Head {
     Else,
 }
 
-/// An assignment that waits until the whole pattern has matched.
+/// An assignment that is deferred until the entire pattern has matched.
 struct Pending<'p> {
     place: &'p hir::Place,
     value: Operand,
@@ -161,7 +161,7 @@ impl<'p> Builder<'_, '_, 'p> {
         self.end(Terminator::Fault(Fault::Assert), span);
     }
 
-    /// Goes to `otherwise` unless the pattern matches; without `otherwise` it is known to.
+    /// Jumps to `otherwise` unless the pattern matches. Without `otherwise` the pattern is known to match.
     fn require(
         &mut self,
         subject: Subject,
@@ -335,7 +335,7 @@ impl<'p> Builder<'_, '_, 'p> {
         }
     }
 
-    /// A value where another type is wanted: wider integers, `bytes` of another bound, boxed from flat and back.
+    /// Converts a value to the expected type: wider integers, `bytes` of another bound, boxed from flat and back.
     pub(super) fn coerce(&mut self, operand: Operand, from: TypeId, to: TypeId, span: Span) -> Operand {
         if from == to {
             return operand;

@@ -1,5 +1,5 @@
-//! Lowers `in`, `out` and `alt`: what is computed on arrival, the regions that run while waiting, and what a branch
-//! binds. A pattern's assignments are ordinary code at the head of its `then` block.
+//! Lowering of `in`, `out` and `alt`: what is computed on arrival, the regions evaluated while the instance waits, and the
+//! binds of a branch. The assignments of a pattern are ordinary code at the head of its `then` block.
 
 use crate::builder::{Builder, RegionKind, Storage, Write};
 use crate::expression::{any, step};
@@ -11,7 +11,7 @@ use quaject_esp_ir::ir::{
 use quaject_esp_syntax::hir::{self, CommunicateForm, ControlPoint, Expr, ExprKind, LocalId, PatternKind};
 use quaject_esp_syntax::span::Span;
 
-/// What a pattern keeps, in order of text.
+/// The binds of a pattern, in order of text.
 struct Bound<'p> {
     bind: Bind,
     ty: TypeId,
@@ -24,7 +24,7 @@ enum BoundTarget<'p> {
     Assign(&'p hir::Place),
 }
 
-/// What was computed on arrival, per branch.
+/// The values computed on arrival, per branch.
 struct Arrival {
     guard: Option<Guard>,
     operands: Vec<Operand>,
@@ -65,7 +65,7 @@ impl<'p> Builder<'_, '_, 'p> {
         let blocking = if communicate.idle { Blocking::MayBlockForever } else { Blocking::Deadlock };
         let observed = self.observed();
         self.end(Terminator::Wait(Wait { order, blocking, branches, otherwise, observed, members: Vec::new() }), span);
-        // Where there is but one way on, ways do not meet.
+        // A single continuation needs no join.
         let join = (bodies.len() + usize::from(otherwise.is_some()) > 1).then(|| self.block());
         for (then, bound, branch) in bodies {
             self.enter(then);
@@ -89,7 +89,7 @@ impl<'p> Builder<'_, '_, 'p> {
     fn arrive(&mut self, form: CommunicateForm, branch: &'p hir::Branch) -> Arrival {
         let guard = match &branch.guard {
             None => Some(Guard::Open),
-            Some(guard) if self.context.asks_free(guard) => None,
+            Some(guard) if self.context.has_free(guard) => None,
             Some(guard) => Some(Guard::Value(self.value(guard))),
         };
         let wanted: Vec<&'p Expr> = match &branch.operation {
@@ -113,7 +113,7 @@ impl<'p> Builder<'_, '_, 'p> {
             Some(Guard::Value(condition)) if !wanted.iter().all(|expr| is_simple(expr)) => {
                 self.if_open(condition, &wanted, branch.span)
             }
-            // A guard that asks `free` can open later, when nothing can be evaluated any more.
+            // A guard with `free` can open later, when operands can no longer be evaluated.
             Some(Guard::Value(_) | Guard::Open | Guard::Region(_)) | None => {
                 wanted.into_iter().map(|expr| self.settled_operand(expr)).collect()
             }
@@ -126,7 +126,7 @@ impl<'p> Builder<'_, '_, 'p> {
         self.settled(operand, expr.ty, expr.span)
     }
 
-    /// Evaluates operands only if a guard holds. Nothing reads them otherwise, but counted ones must know it.
+    /// Evaluates operands only if a guard holds. They are not read otherwise, but counted ones need a defined value.
     fn if_open(&mut self, condition: quaject_esp_ir::ir::Value, wanted: &[&'p Expr], span: Span) -> Vec<Operand> {
         let (open, closed, join) = (self.block(), self.block(), self.block());
         let mut operands = Vec::new();
@@ -330,7 +330,7 @@ impl<'p> Builder<'_, '_, 'p> {
     }
 }
 
-/// State of a walk over the patterns of one `in`.
+/// The state of a traversal of the patterns of an `in`.
 struct PatternReader<'p> {
     operands: std::vec::IntoIter<Operand>,
     bound: Vec<Bound<'p>>,
@@ -373,7 +373,7 @@ fn equal_operands<'p>(pattern: &'p hir::Pattern, wanted: &mut Vec<&'p Expr>) {
     }
 }
 
-/// Whether evaluation cannot fault, so that it does no harm when a guard is false.
+/// Whether evaluation cannot fault, so that it is safe even if a guard is false.
 fn is_simple(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Constant(_) | ExprKind::Local(_) | ExprKind::OwnId => true,
@@ -385,8 +385,8 @@ fn is_simple(expr: &Expr) -> bool {
 }
 
 impl super::Context<'_> {
-    /// Whether an expression asks `free(T)`, itself or in a function it calls.
-    pub(super) fn asks_free(&self, expr: &Expr) -> bool {
+    /// Whether an expression evaluates `free(T)`, directly or in a function it calls.
+    pub(super) fn has_free(&self, expr: &Expr) -> bool {
         any(expr, &mut |part| match &part.kind {
             ExprKind::FreeObjects(_) => true,
             ExprKind::CallFn(function, _) => self.free_functions[function.0 as usize],

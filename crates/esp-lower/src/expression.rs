@@ -9,7 +9,7 @@ use quaject_esp_ir::ir::{
 use quaject_esp_syntax::hir::{self, Argument, BinaryOperator, Expr, ExprKind, LayoutId, PlaceStep, UnaryOperator};
 use quaject_esp_syntax::span::Span;
 
-/// What an assignment writes, after its indices are evaluated.
+/// The target of an assignment, with its indices evaluated.
 pub(super) enum Target {
     Variable(hir::LocalId),
     Memory(Place),
@@ -133,7 +133,7 @@ impl Builder<'_, '_, '_> {
         }
     }
 
-    /// The present value of a variable that lives in SSA form, or any if it is forgotten.
+    /// The current value of a variable that lives in SSA form, or any if it is forgotten.
     fn read_or_any(&mut self, local: hir::LocalId, span: Span) -> Value {
         match self.forgotten_value(local, span) {
             Some(Operand::Value(value)) => value,
@@ -196,7 +196,7 @@ impl Builder<'_, '_, '_> {
         }
     }
 
-    /// Ends the block: goes to `then` if the condition holds, else to `otherwise`. They are different blocks.
+    /// Ends the block with a branch to `then` if the condition holds, else to `otherwise`. They are different blocks.
     pub(super) fn test(
         &mut self,
         condition: &Expr,
@@ -326,7 +326,7 @@ impl Builder<'_, '_, '_> {
                 let from = self.place(right);
                 self.effect(Op::Append { to, from }, Write::Initial, span);
             }
-            // The slice itself sees whether it is too long.
+            // The slice instruction checks the length.
             ExprKind::Fit(inner) if let ExprKind::Slice(..) = inner.kind => self.build(inner, to),
             ExprKind::Fit(inner) => {
                 let from = self.place(inner);
@@ -471,7 +471,7 @@ impl Builder<'_, '_, '_> {
         }
     }
 
-    /// Evaluates the indices of what is assigned.
+    /// Evaluates the indices of the target of an assignment.
     pub(super) fn target(&mut self, place: &hir::Place) -> Target {
         let mut memory = match self.storage(place.base) {
             Storage::Slot(slot) => Place { base: Base::Slot(slot), path: Vec::new() },
@@ -508,7 +508,7 @@ impl Builder<'_, '_, '_> {
         Target::Memory(memory)
     }
 
-    /// Reads what is about to be updated.
+    /// Reads the target of an update.
     pub(super) fn load(&mut self, target: &Target, ty: TypeId, span: Span) -> Value {
         let op = match target {
             Target::Variable(local) => return self.read_or_any(*local, span),
@@ -610,7 +610,7 @@ fn is_indexed(place: &Place) -> bool {
     })
 }
 
-/// A place one step further.
+/// A place with one more projection.
 pub(super) fn step(place: &Place, step: Projection) -> Place {
     let mut place = place.clone();
     place.path.push(step);

@@ -1,29 +1,29 @@
-//! From the checked program to the flow IR. Evaluation order, conversions and control flow are written out; counts of
-//! boxed objects are placed by liveness (reference, section 6). Knows no optimisation: what runs is what was written.
+//! Lowering of the checked program to the flow IR. Evaluation order, conversions and control flow become explicit; reference
+//! counts of boxed objects are inserted by liveness (reference, section 6). Does not optimise.
 //!
 //! ```text
 //!   statement, choice, communicate, expression     source constructs, one file each
-//!   builder                                        blocks and SSA values as they are made
-//!   model                                          a program with its environment, for those that explore it
-//!   abstraction                                    what a model forgets or limits
-//!   tidy                                           block parameters that always have one value, chains of jumps
-//!   predicates                                     what fast paths ask
-//!   counts                                         where counts begin, move and end
+//!   builder                                        blocks and SSA values under construction
+//!   model                                          a program with its environment, for exploration
+//!   abstraction                                    abstractions of a model
+//!   simplify                                       unreachable blocks, trivial block parameters
+//!   predicates                                     predicates of fast paths
+//!   refcount                                       reference-count insertion
 //! ```
 #![forbid(unsafe_code)]
 
 mod abstraction;
 mod builder;
 mod choice;
+mod chunked_vec;
 mod communicate;
-mod counts;
 mod expression;
 mod model;
 mod operator;
-mod pieces;
 mod predicates;
+mod refcount;
+mod simplify;
 mod statement;
-mod tidy;
 
 use builder::Builder;
 pub use model::{lower_concrete, lower_model, lower_model_with_variables};
@@ -45,11 +45,11 @@ pub fn lower(program: &hir::Program, sources: &SourceMap) -> ir::Program {
     lower_with(&mut context, processes)
 }
 
-/// Likewise, unless that makes more than so many instructions: some take a hundred times the memory of their text.
-/// The text of a process goes as soon as its graph is there, before the next is lowered.
-pub fn lower_within(mut program: hir::Program, sources: &SourceMap, most_instructions: usize) -> Option<ir::Program> {
+/// Likewise, but returns none for a program with more instructions than the limit: they can take a hundred times the memory
+/// of the text. The syntax of a process is freed once it is lowered, before the next one.
+pub fn lower_within(mut program: hir::Program, sources: &SourceMap, max_instructions: usize) -> Option<ir::Program> {
     let bodies: Vec<Vec<Stmt>> = program.processes.iter_mut().map(|process| mem::take(&mut process.body)).collect();
-    let mut context = Context::new(&program, sources, most_instructions);
+    let mut context = Context::new(&program, sources, max_instructions);
     context.compute_predicates();
     let processes = program.processes.iter().zip(bodies.into_iter().map(Cow::Owned));
     let lowered = lower_with(&mut context, processes);
@@ -85,48 +85,48 @@ fn lower_with<'p>(
     }
 }
 
-/// Variables whose values are wanted.
+/// Variables to be observed.
 enum Observed {
-    /// All there are.
+    /// All variables.
     All,
-    /// These: process and name.
+    /// These, by process and name.
     Named(Vec<(SmolStr, SmolStr)>),
 }
 
-/// What all bodies share.
+/// The state that is shared by all bodies.
 struct Context<'p> {
     program: &'p hir::Program,
     sources: &'p SourceMap,
-    /// How many instructions may still be made.
+    /// The number of instructions that may still be made.
     instructions_left: usize,
-    /// Whether more were wanted. They are left out, and the result is of no use.
+    /// Whether the limit was exceeded. The result is then incomplete and must be discarded.
     is_too_large: bool,
     types: TypeTable,
     counted: FxHashMap<TypeId, bool>,
     optional: FxHashMap<TypeId, TypeId>,
-    /// Pure functions that ask `free(T)`, themselves or through others.
+    /// Pure functions that evaluate `free(T)`, directly or through calls.
     free_functions: Vec<bool>,
-    /// Variables whose values are wanted at every wait. Of the process being lowered: the names.
+    /// Variables to be observed at every wait, and the names of those of the current process.
     observed: Observed,
     observed_here: Vec<SmolStr>,
-    /// Predicates of fast paths, and which process is being lowered.
+    /// Predicates of fast paths, and the current process.
     predicates: Vec<predicates::Predicate<'p>>,
     process: Option<usize>,
-    /// What the model abstracts.
+    /// The abstractions of the model.
     abstractions: abstraction::Abstractions,
 }
 
 impl<'p> Context<'p> {
-    fn new(program: &'p hir::Program, sources: &'p SourceMap, most_instructions: usize) -> Context<'p> {
+    fn new(program: &'p hir::Program, sources: &'p SourceMap, max_instructions: usize) -> Context<'p> {
         Context {
             program,
             sources,
-            instructions_left: most_instructions,
+            instructions_left: max_instructions,
             is_too_large: false,
             types: program.types.clone(),
             counted: FxHashMap::default(),
             optional: FxHashMap::default(),
-            free_functions: functions_that_ask_free(program),
+            free_functions: functions_with_free(program),
             observed: Observed::Named(Vec::new()),
             observed_here: Vec::new(),
             predicates: Vec::new(),
@@ -239,7 +239,7 @@ fn lower_process(context: &mut Context<'_>, process: &hir::Process, body: Cow<'_
     }
 }
 
-/// What the end of the text means.
+/// The kind of a body, which decides what its end means.
 #[derive(Clone, Copy)]
 enum BodyKind {
     Process,
@@ -268,9 +268,9 @@ fn lower_body(
     if context.is_too_large {
         return Body::default();
     }
-    tidy::drop_unreachable(&mut raw);
-    tidy::drop_trivial_parameters(&mut raw);
-    let body = counts::place_counts(context, raw);
+    simplify::drop_unreachable(&mut raw);
+    simplify::drop_trivial_parameters(&mut raw);
+    let body = refcount::insert_reference_counts(context, raw);
     simplify_cfg::merge_and_number(body)
 }
 
@@ -293,13 +293,13 @@ fn interface_pattern(pattern: &hir::Pattern) -> Pattern {
         }
         PatternKind::Record(parts) => Pattern::Record(parts.iter().map(interface_pattern).collect()),
         PatternKind::Array(parts) => Pattern::Array(parts.iter().map(interface_pattern).collect()),
-        // The world outside has neither variables nor an id of its own.
+        // The environment has neither variables nor an id.
         PatternKind::Any | PatternKind::Assign(_) | PatternKind::OwnId | PatternKind::Equal(_) => Pattern::Any,
     }
 }
 
-/// For each pure function, whether it or one it calls asks `free(T)`.
-fn functions_that_ask_free(program: &hir::Program) -> Vec<bool> {
+/// For each pure function, whether it or one it calls evaluates `free(T)`.
+fn functions_with_free(program: &hir::Program) -> Vec<bool> {
     let mut facts: Vec<(bool, Vec<usize>)> = Vec::new();
     for function in &program.functions {
         let mut asks = false;

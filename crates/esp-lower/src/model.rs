@@ -1,5 +1,5 @@
-//! From a checked program and a model of it to what is explored: environments become processes, processes left out
-//! become what their ports allow.
+//! Lowering of a program with a model: environments become processes, and processes outside the slice are replaced by
+//! stand-ins that do whatever their ports allow.
 
 use crate::abstraction::Abstractions;
 use crate::{Context, Observed, lower_with};
@@ -14,7 +14,7 @@ use quaject_esp_syntax::hir::{self, AbstractionKind, ModelPath, ModelScope, Weig
 use quaject_esp_syntax::span::SourceMap;
 use std::borrow::Cow;
 
-/// Lowers a program as one of its models sees it, or as a whole without any. `scope` goes before the model's own.
+/// Lowers a program with one of its models, or without a model. `scope` overrides the scope of the model.
 pub fn lower_model(
     program: &hir::Program,
     model: Option<&hir::Model>,
@@ -24,7 +24,7 @@ pub fn lower_model(
     lower_observed(program, model, scope, sources, (observed_by(model), Detail::Abstract))
 }
 
-/// Likewise, but nothing inside is abstracted: what is found there is what the program does in the model's environment.
+/// Likewise, without the model's abstractions: every run is a run of the program in the model's environment.
 pub fn lower_concrete(
     program: &hir::Program,
     model: Option<&hir::Model>,
@@ -38,7 +38,7 @@ fn observed_by(model: Option<&hir::Model>) -> Observed {
     Observed::Named(model.map(hir::Model::observed).unwrap_or_default())
 }
 
-/// Likewise, and every variable keeps its value where its process waits, for those who show them.
+/// Likewise, with every variable observed at every wait, for display.
 pub fn lower_model_with_variables(
     program: &hir::Program,
     model: Option<&hir::Model>,
@@ -48,7 +48,7 @@ pub fn lower_model_with_variables(
     lower_observed(program, model, scope, sources, (Observed::All, Detail::Abstract))
 }
 
-/// Whether the inside is as the model abstracts it.
+/// Whether the abstractions of the model are applied.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Detail {
     Abstract,
@@ -103,7 +103,7 @@ fn lower_observed(
         open_or_close(&mut result, ChannelId(channel), &uses);
     }
     if let Some(model) = abstracted {
-        abstractions.tell(&mut result, program, model);
+        abstractions.list_in(&mut result, program, model);
     }
     if let Some(model) = model {
         restrict(&mut result, model);
@@ -115,7 +115,7 @@ fn lower_observed(
                 process.sites.clear();
                 process.labels.clear();
             }
-            Role::Environment | Role::Outside => rest_anywhere(&mut process.body),
+            Role::Environment | Role::Outside => allow_blocking_forever(&mut process.body),
             Role::Explored => {}
         }
     }
@@ -129,9 +129,9 @@ fn weighed(weight: &Weight) -> Values {
     }
 }
 
-/// Who uses each channel, in their text.
+/// The processes that use each channel.
 struct Uses {
-    /// Per channel: readers, writers.
+    /// Per channel: receivers, senders.
     by: Vec<(Vec<usize>, Vec<usize>)>,
 }
 
@@ -154,7 +154,7 @@ impl Uses {
     }
 }
 
-/// Decides who is at the ends of a channel in the model.
+/// Decides which processes are at the ends of a channel in the model.
 fn open_or_close(model: &mut ModelProgram, channel: ChannelId, uses: &Uses) {
     let (readers, writers) = &uses.by[channel.0 as usize];
     let left_out = |users: &[usize]| users.iter().any(|user| model.roles[*user] == Role::LeftOut);
@@ -190,7 +190,7 @@ fn open_or_close(model: &mut ModelProgram, channel: ChannelId, uses: &Uses) {
     }
 }
 
-/// Appends a process that stands for those left out.
+/// Appends a stand-in for the processes left out.
 fn add_outside(model: &mut ModelProgram, (process, result): (Process, Option<Vec<ir::TypeId>>), channel: ChannelId) {
     for (number, ty) in result.into_iter().flatten().enumerate() {
         model.program.externs.push(ir::Extern {
@@ -256,7 +256,7 @@ fn finish(
     (outside(body, code, vec![operation], channel, direction), payload)
 }
 
-/// A process that does the operations for ever, and may think again at any time.
+/// A process that repeats the operations forever, and may choose again at any time.
 fn outside(
     mut body: Body,
     mut code: Vec<Instruction>,
@@ -307,7 +307,7 @@ fn block(instructions: Vec<Instruction>, terminator: Terminator) -> Block {
     Block { parameters: Vec::new(), instructions, terminator, location: Location::default() }
 }
 
-/// What the instances of a process take from a channel by their text, whatever their variables hold.
+/// The patterns of a process on a channel that do not depend on its variables.
 fn static_patterns(program: &Program, process: ProcessId, channel: ChannelId) -> Vec<Vec<Pattern>> {
     let mut found: Vec<Vec<Pattern>> = Vec::new();
     let first = program.first_instance(process);
@@ -344,8 +344,8 @@ fn static_part(pattern: &Pattern, instance: u32) -> Pattern {
     }
 }
 
-/// The world may keep still at any operation.
-fn rest_anywhere(body: &mut Body) {
+/// An environment may block forever at any operation.
+fn allow_blocking_forever(body: &mut Body) {
     for block in &mut body.blocks {
         if let Terminator::Wait(wait) = &mut block.terminator {
             wait.blocking = Blocking::MayBlockForever;
@@ -353,13 +353,13 @@ fn rest_anywhere(body: &mut Body) {
     }
 }
 
-/// Takes over what the model says of the world's messages and functions.
+/// Applies the model's restrictions of messages and results of the environment.
 fn restrict(result: &mut ModelProgram, model: &hir::Model) {
     for (channel, bound) in &model.bounds {
         result.bounds[channel.0 as usize] = Some(*bound);
     }
     for part in &model.abstractions {
-        // What the world sends and returns can be anything already where it decides, and one thing where it does not.
+        // Messages and results of the environment are already arbitrary where a decision depends on them.
         let AbstractionKind::Range(from, to) = part.kind else { continue };
         match part.path {
             ModelPath::Extern(id) => result.results[id.0 as usize] = Values::Range(from, to),

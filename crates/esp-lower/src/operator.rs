@@ -1,8 +1,8 @@
-//! Small translations from the checked program that several constructs share. Knows no control flow.
+//! Translation of operators and values that several constructs share.
 
 use quaject_esp_ir::ir::{BinaryOp, Operand, Passed, Transfer};
 
-/// The operator of the flow IR for one that has no control flow.
+/// The operator of the flow IR for an operator without control flow.
 pub(super) fn binary_op(operator: quaject_esp_syntax::hir::BinaryOperator) -> BinaryOp {
     use quaject_esp_syntax::hir::BinaryOperator;
     match operator {
@@ -25,7 +25,7 @@ pub(super) fn binary_op(operator: quaject_esp_syntax::hir::BinaryOperator) -> Bi
     }
 }
 
-/// A value passed as its giver keeps it, before counts are placed.
+/// A value of a message, before reference counts are inserted.
 pub(super) fn passed(operand: Operand) -> Passed {
     Passed { operand, transfer: Transfer::Keep }
 }

@@ -1,5 +1,5 @@
-//! Predicates of fast paths: each is computed in the code of its process, where its statement is, and marked by number.
-//! A predicate that could fault there counts as false (reference, section 10): it is not computed at all.
+//! Predicates of fast paths. Each is computed in the code of its process at its statement, and marked by its number. A
+//! predicate whose evaluation could fault counts as false (reference, section 10) and is not computed.
 
 use crate::Context;
 use crate::builder::{Builder, Write};
@@ -14,11 +14,11 @@ pub struct Predicate<'p> {
     pub process: usize,
     /// The statement.
     pub point: ControlPoint,
-    /// What has to hold there.
+    /// The condition.
     pub condition: &'p Expr,
 }
 
-/// Every predicate of a program's fast paths; [`Op::Test`] names them by their place in this list.
+/// Every predicate of a program's fast paths; [`Op::Test`] refers to them by their index in this list.
 pub fn predicates(program: &hir::Program) -> Vec<Predicate<'_>> {
     let mut found = Vec::new();
     for part in program.fast_paths.iter().flat_map(|path| &path.processes) {
@@ -48,7 +48,7 @@ pub fn elements(part: &FastPathProcess) -> Vec<&Element> {
     elements
 }
 
-/// Whether evaluation can neither fault nor take an object.
+/// Whether evaluation can neither fault nor allocate.
 fn cannot_fault(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Constant(_) | ExprKind::Local(_) | ExprKind::OwnId | ExprKind::FreeObjects(_) => true,
@@ -94,7 +94,7 @@ impl Builder<'_, '_, '_> {
 }
 
 impl<'p> Context<'p> {
-    /// Has the predicates of the program's fast paths computed.
+    /// Computes the predicates of the program's fast paths in what is lowered from now on.
     pub(super) fn compute_predicates(&mut self) {
         self.predicates = predicates(self.program);
     }

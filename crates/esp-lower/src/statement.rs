@@ -41,11 +41,11 @@ impl<'p> Builder<'_, '_, 'p> {
             StmtKind::For(local, start, end, body) => self.for_loop(*local, start, end, body, span),
             StmtKind::Match(scrutinee, arms) => self.choose(scrutinee, arms, span),
             StmtKind::Break => {
-                let exit = self.loops.last().expect("`break` stands in a loop").exit;
+                let exit = self.loops.last().expect("`break` is in a loop").exit;
                 self.jump(exit, span);
             }
             StmtKind::Continue => {
-                let next = self.loops.last().expect("`continue` stands in a loop").next;
+                let next = self.loops.last().expect("`continue` is in a loop").next;
                 self.jump(next, span);
             }
             StmtKind::Yield => {
@@ -115,8 +115,7 @@ impl<'p> Builder<'_, '_, 'p> {
         }
     }
 
-    /// Jumps to where several paths meet, if this one gets there: as part of the last of its statements, as who never
-    /// gets past them has nothing else to do.
+    /// Jumps to the join of several paths if this one is reachable. The jump has the location of its last statement.
     pub(super) fn go_on(&mut self, join: quaject_esp_ir::ir::BlockId, statements: &[Stmt], span: Span) {
         if self.is_reachable() {
             self.jump(join, statements.last().map_or(span, |last| last.span));
@@ -242,7 +241,7 @@ fn is_local(expr: &Expr, local: LocalId) -> bool {
     }
 }
 
-/// Whether a boxed value is an object no one else refers to.
+/// Whether a boxed value is a new object without other references.
 fn is_fresh(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Box(_) | ExprKind::Thaw(_) | ExprKind::CallExtern(..) => true,

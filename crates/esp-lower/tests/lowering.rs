@@ -1,4 +1,4 @@
-//! Lowers each program of `lowering/` and compares the IR with the file beside it; the IR is printed and read back.
+//! Lowers each program of `lowering/` and compares the IR with the `.ir` file of its name; the IR is printed and read back.
 //! Each is then run: the first line says how, `// ends STATUS` or `// faults NAME`, and when every instance has ended,
 //! every object is free again. `UPDATE_EXPECT=1` writes the expected files.
 
@@ -16,7 +16,7 @@ use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
 use std::path::Path;
 
-/// A world with which nothing can be exchanged.
+/// A environment with which nothing can be exchanged.
 struct Nobody;
 
 impl Environment for Nobody {

@@ -1,5 +1,5 @@
-//! What models make of small programs: who is explored, which channels stay open, what the world may do there. Every
-//! result is well-formed.
+//! The models of small programs: which processes are explored, which channels stay open, what the environment may do there.
+//! Every result is well-formed.
 
 use expect_test::{Expect, expect};
 use quaject_esp_ir::ir::Boundary;
@@ -39,7 +39,7 @@ fn check(text: &str, scope: Option<ModelScope>, expected: Expect) {
     for (index, channel) in model.program.channels.iter().enumerate() {
         let end = match channel.boundary {
             Boundary::Internal => "inside".to_string(),
-            Boundary::ToEnvironment => "to the world".to_string(),
+            Boundary::ToEnvironment => "to the environment".to_string(),
             Boundary::FromEnvironment => format!("{:?}, bound {:?}", model.messages[index], model.bounds[index]),
         };
         writeln!(told, "{}: {end}", channel.name).expect("writing to a string does not fail");
@@ -59,7 +59,7 @@ const RELAY: &str = "
 ";
 
 #[test]
-fn without_a_model_all_is_explored_and_the_world_may_do_anything() {
+fn without_a_model_all_processes_are_explored_in_the_most_general_environment() {
     check(
         RELAY,
         None,
@@ -68,7 +68,7 @@ fn without_a_model_all_is_explored_and_the_world_may_do_anything() {
             show Explored
             inC: [One, One], bound None
             midC: inside
-            outC: to the world
+            outC: to the environment
         "#]],
     );
 }
@@ -107,14 +107,14 @@ fn a_range_restricts_messages_and_results() {
             p Explored
             inC: [Range(0, 4), One], bound Some(3)
             midC: inside
-            outC: to the world
+            outC: to the environment
             f() Range(1, 2)
         "#]],
     );
 }
 
 #[test]
-fn a_process_alone_is_surrounded_by_its_ports() {
+fn stand_ins_use_the_ports_of_a_single_process() {
     check(
         RELAY,
         Some(ModelScope::Process(ProcessId(1))),
@@ -123,13 +123,13 @@ fn a_process_alone_is_surrounded_by_its_ports() {
             show Explored
             inC: [One, One], bound None
             midC: [One], bound None
-            outC: to the world
+            outC: to the environment
         "#]],
     );
 }
 
 #[test]
-fn who_shares_a_channel_with_a_slice_is_stood_in_for() {
+fn processes_that_share_a_channel_with_a_slice_get_stand_ins() {
     check(
         "channel c(pid(a, b), bool); channel d(bool);
          process a { in(c, @, $x); out(d, x); }

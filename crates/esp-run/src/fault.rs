@@ -2,8 +2,8 @@
 //! Knows the program, not how it ran.
 
 use quaject_esp_exec::report::FaultReport;
-use quaject_esp_gen::layout::branches;
 use quaject_esp_exec::report::edges_by_member;
+use quaject_esp_gen::layout::branches;
 use quaject_esp_ir::ir::WaitForEdge;
 use quaject_esp_ir::ir::{
     Boundary, ChannelId, Direction, Fault, Location, Op, Operation, Process, ProcessId, Program, Terminator, Type,

@@ -1,7 +1,7 @@
-//! A world for tests that follows a script in the program's own comments and keeps a log of what is visible. Comments
-//! such as `; offer c 1`, `; later c 1` (when all rests), `; close c` (after its messages), `; accept c 2` (no more than
-//! these), `; extern f 1` (what a call returns), `; checked`, `; confluent` (every schedule sends and ends alike) say what
-//! the world does; `//` begins them in ESP.
+//! An environment for tests that follows a script in the comments of the program, and logs the visible actions. Its
+//! commands are `; offer c 1`, `; later c 1` (at quiescence), `; close c` (after the messages of c), `; accept c 2` (at most
+//! this many), `; extern f 1` (the result of a call), `; checked`, `; confluent` (every schedule sends and ends alike). In
+//! ESP the comments begin with `//`.
 
 use quaject_esp_exec::datum::{Datum, parse_message, print_message};
 use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
@@ -14,20 +14,20 @@ use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
 use std::collections::VecDeque;
 use std::path::Path;
 
-/// A world that follows a script and keeps a log.
+/// An environment that follows a script and keeps a log.
 #[derive(Clone)]
 pub struct Script<'p> {
-    /// What runs.
+    /// The program.
     pub program: &'p Program,
     /// Per channel: messages on offer.
     pub offers: Vec<VecDeque<Vec<Datum>>>,
     /// Per channel: whether it closes after its messages.
     pub closing: Vec<bool>,
-    /// Messages that are offered when all rests.
+    /// Messages that are offered at quiescence.
     pub later: VecDeque<(ChannelId, Vec<Datum>)>,
-    /// Per channel: how many messages are accepted.
+    /// Per channel: the number of messages that are accepted.
     pub accepts: Vec<u32>,
-    /// Per function: what it returns, reversing bytes it may write; none: it is not there.
+    /// Per function: its result; it reverses the bytes it may write. None for an unresolved function.
     pub externs: Vec<Option<i128>>,
     /// Whether overflow faults.
     pub checks: Checks,
@@ -35,12 +35,12 @@ pub struct Script<'p> {
     pub confluent: bool,
     /// The time.
     pub now_ns: i64,
-    /// What was visible, in order.
+    /// The visible actions, in order.
     pub log: Vec<String>,
 }
 
 impl<'p> Script<'p> {
-    /// The world that the comments of this text describe.
+    /// The environment that the comments of this text describe.
     pub fn new(program: &'p Program, text: &str) -> Script<'p> {
         let channels = program.channels.len();
         let mut script = Script {
@@ -107,7 +107,7 @@ impl Environment for Script<'_> {
 
     fn put(&mut self, channel: ChannelId, message: &[Datum]) {
         let left = &mut self.accepts[channel.0 as usize];
-        assert!(*left > 0, "a message is put where the world is not ready");
+        assert!(*left > 0, "a message is put where the environment is not ready");
         *left = left.saturating_sub(u32::from(*left < u32::MAX));
         let channel = &self.program.channels[channel.0 as usize];
         self.log.push(format!("> {} {}", channel.name, print_message(self.program, &channel.payload, message)));
@@ -134,19 +134,19 @@ impl Environment for Script<'_> {
     }
 }
 
-/// Lets the world act where a program rests: the next message of the script, else the clock.
-pub fn act(world: &mut Script<'_>, outcome: &Outcome) -> bool {
-    let Outcome::Quiescent(resting) = outcome else { return false };
-    if let Some((channel, message)) = world.later.pop_front() {
-        world.offers[channel.0 as usize].push_back(message);
+/// Lets the environment act at quiescence: the next message of the script, else the clock.
+pub fn act(environment: &mut Script<'_>, outcome: &Outcome) -> bool {
+    let Outcome::Quiescent(awaited) = outcome else { return false };
+    if let Some((channel, message)) = environment.later.pop_front() {
+        environment.offers[channel.0 as usize].push_back(message);
         return true;
     }
-    match resting.deadline_ns {
+    match awaited.deadline_ns {
         Some(deadline_ns) => {
-            assert!(deadline_ns > world.now_ns, "a time that has passed is waited for");
-            world.now_ns = deadline_ns;
-            world.log.push(format!("time {deadline_ns}"));
-            world.log.len() < 200
+            assert!(deadline_ns > environment.now_ns, "the program waits for a time that has passed");
+            environment.now_ns = deadline_ns;
+            environment.log.push(format!("time {deadline_ns}"));
+            environment.log.len() < 200
         }
         None => false,
     }

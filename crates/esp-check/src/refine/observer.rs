@@ -70,7 +70,12 @@ pub fn build_observer(input: RefinementInput<'_>, limits: &Limits) -> Result<Obs
             };
             let events = alphabet.all().iter().map(event).collect();
             let (edges, stands) = minimized(rough);
-            ObserverOutcome::Automaton(Observer { channels: channels.into_iter().collect(), events, edges, quiescent: stands })
+            ObserverOutcome::Automaton(Observer {
+                channels: channels.into_iter().collect(),
+                events,
+                edges,
+                quiescent: stands,
+            })
         }
     })
 }

@@ -31,7 +31,7 @@ fn a_send_without_a_receiver_is_a_deadlock() {
         error deadlock
            1  p -> q: c(1)  (p.esp:1:29)
         fault `deadlock`, channel `c`
-          `p` waits at p.esp:1:40 for nobody to read `c`
+          `p` waits at p.esp:1:40 for no instance to read `c`
     "#]],
     );
 }
@@ -84,7 +84,7 @@ fn a_message_of_the_environment_does_not_hide_a_deadlock() {
                1  p -> q: a(1)  (p.esp:3:22)
                2  s -> q: b(1)  (p.esp:5:22)
             fault `deadlock`, channel `a`
-              `p` waits at p.esp:3:33 for nobody to read `a`
+              `p` waits at p.esp:3:33 for no instance to read `a`
         "#]],
     );
 }
@@ -427,7 +427,7 @@ fn symmetry_keeps_the_names_of_replicas_in_a_run() {
                2  src -> w[1]: a(1)  (p.esp:2:35)
                3  src -> w[1]: a(2)  (p.esp:2:46)
             fault `deadlock`, channel `a`
-              `w[2]` waits at p.esp:3:25 for nobody to write `a`
+              `w[2]` waits at p.esp:3:25 for no instance to write `a`
         "#]],
     );
 }

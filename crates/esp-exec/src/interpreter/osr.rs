@@ -1,4 +1,4 @@
-//! On-stack replacement (OSR) between a program and its form with fast paths: a run continues in the other form. A state
+//! On-stack replacement (OSR; Hölzle et al., "Debugging Optimized Code with Dynamic Deoptimization") between a program and its form with fast paths: a run continues in the other form. A state
 //! between two steps determines the future, so that it suffices to map each program point of one form to the same point of
 //! the other. When to replace is decided elsewhere.
 //!

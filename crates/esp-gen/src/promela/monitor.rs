@@ -131,7 +131,8 @@ pub(super) fn declare(plan: &Plan<'_>, body: &Lines, lines: &mut Lines) {
 /// A process that asserts, where the model is quiescent, that the specification can be quiescent too.
 pub(super) fn declare_quiescence(plan: &Plan<'_>, lines: &mut Lines) {
     let Some(monitor) = &plan.monitor else { return };
-    let quiescent: Vec<usize> = (0..monitor.observer.quiescent.len()).filter(|at| monitor.observer.quiescent[*at]).collect();
+    let quiescent: Vec<usize> =
+        (0..monitor.observer.quiescent.len()).filter(|at| monitor.observer.quiescent[*at]).collect();
     let condition = if quiescent.is_empty() { "false".to_string() } else { among(&monitor.variable, &quiescent) };
     lines.plain("");
     lines.plain("active proctype quiescent() {");

@@ -29,7 +29,7 @@ pub enum Op {
         /// Source; may be the destination.
         from: Place,
     },
-    /// Writes a byte string literal, which fits.
+    /// Writes a byte string literal, whose length is within the bound.
     SetBytes(Place, Vec<u8>),
     /// Writes the same value to every element of an array.
     Fill(Place, Operand),

@@ -18,9 +18,9 @@ pub struct ReadError {
     pub line: u32,
     /// Column in characters, from 1.
     pub column: u32,
-    /// What could stand there.
+    /// What was expected.
     pub expected: String,
-    /// What stands there.
+    /// What was found.
     pub found: String,
 }
 

@@ -69,7 +69,7 @@ impl Verifier<'_> {
     pub(super) fn flow(&mut self) {
         let body = self.body;
         let dominators = Dominators::new(body);
-        // Block and position of each definition; parameters stand before instruction 0.
+        // Block and position of each definition; parameters precede instruction 0.
         let mut defined = vec![(0usize, 0usize); body.values.len()];
         for (index, block) in body.blocks.iter().enumerate() {
             block.parameters.iter().for_each(|value| defined[value.0 as usize] = (index, 0));

@@ -20,9 +20,9 @@ pub struct VerifyError {
     pub body: Option<String>,
     /// The block.
     pub block: Option<BlockId>,
-    /// The place in the source, if the code has one.
+    /// The source location, if the code has one.
     pub location: Location,
-    /// What is wrong.
+    /// The message.
     pub message: String,
 }
 
@@ -44,7 +44,7 @@ impl VerifyError {
     }
 }
 
-/// Every rule the program breaks; none if it is well-formed.
+/// Every violated rule; none if the program is well-formed.
 pub fn verify(program: &Program) -> Vec<VerifyError> {
     let mut errors = Vec::new();
     items(program, &mut errors);
@@ -98,7 +98,7 @@ fn items(program: &Program, errors: &mut Vec<VerifyError>) {
     }
 }
 
-/// Whose code it is.
+/// The owner of a body.
 #[derive(Clone, Copy)]
 enum Owner<'a> {
     Function(&'a Function),
@@ -110,10 +110,10 @@ struct Verifier<'a> {
     owner: Owner<'a>,
     body: &'a Body,
     errors: &'a mut Vec<VerifyError>,
-    /// Where the check is now.
+    /// The current position.
     block: Option<BlockId>,
     location: Location,
-    /// What is live at the start of each block, of processes that fast paths return to.
+    /// The live values at the start of each block, of processes that fast paths resume.
     live: HashMap<ProcessId, Vec<Vec<u32>>>,
 }
 
@@ -175,7 +175,7 @@ impl<'a> Verifier<'a> {
         };
         let given: Vec<TypeId> = parameters.iter().map(|value| self.ty(*value)).collect();
         if given != wanted {
-            self.error(format!("the entry block has {} parameters that do not fit", given.len()));
+            self.error(format!("the entry block has {} parameters of other types", given.len()));
         }
         if let Owner::Function(function) = self.owner {
             let flat: Vec<TypeId> = function.parameters.iter().copied().filter(|ty| !is_value(types, *ty)).collect();
@@ -187,8 +187,9 @@ impl<'a> Verifier<'a> {
         self.block = None;
     }
 
-    /// Whether a value of type `from` can stand where `to` is wanted: equal, or a `pid` of fewer processes.
-    fn fits(&self, from: TypeId, to: TypeId) -> bool {
+    /// Whether a value of type `from` is assignable to type `to`: the types are equal, or `from` is a `pid` of fewer
+    /// processes.
+    fn is_assignable(&self, from: TypeId, to: TypeId) -> bool {
         match (self.program.types.get(from), self.program.types.get(to)) {
             (Type::Pid(from), Type::Pid(to)) => from.iter().all(|process| to.contains(process)),
             (

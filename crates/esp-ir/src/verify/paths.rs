@@ -42,7 +42,7 @@ pub(super) fn paths(program: &Program, errors: &mut Vec<VerifyError>) {
             for (own, stand_in) in &member.slots {
                 let types = (body.slots.get(own.0 as usize), here.get(stand_in.0 as usize));
                 if types.0.is_none() || types.0.map(|slot| slot.ty) != types.1.map(|slot| slot.ty) {
-                    error("a slot is not like the one it stands for");
+                    error("a slot has another type than the one it replaces");
                 }
             }
         }

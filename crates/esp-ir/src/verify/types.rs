@@ -63,7 +63,7 @@ impl Verifier<'_> {
 
     pub(super) fn expect_type(&mut self, value: Value, wanted: TypeId) {
         let ty = self.ty(value);
-        if !self.fits(ty, wanted) {
+        if !self.is_assignable(ty, wanted) {
             self.error(format!("v{} is {}, not {}", value.0, self.name(ty), self.name(wanted)));
         }
     }
@@ -109,13 +109,13 @@ impl Verifier<'_> {
 
     pub(super) fn expect_operand(&mut self, operand: &Operand, wanted: TypeId, what: &str) {
         let Some(ty) = self.operand(operand) else { return };
-        if !self.fits(ty, wanted) {
+        if !self.is_assignable(ty, wanted) {
             self.error(format!("{what} is {}, not {}", self.name(ty), self.name(wanted)));
         }
     }
 
     fn same(&mut self, a: TypeId, b: TypeId) {
-        if !self.fits(a, b) && !self.fits(b, a) {
+        if !self.is_assignable(a, b) && !self.is_assignable(b, a) {
             self.error(format!("{} and {} are not one type", self.name(a), self.name(b)));
         }
     }
@@ -163,7 +163,7 @@ impl Verifier<'_> {
 
     fn result_type(&mut self, instruction: &Instruction, wanted: TypeId) {
         if let Some(ty) = self.result(instruction)
-            && !self.fits(wanted, ty)
+            && !self.is_assignable(wanted, ty)
         {
             self.error(format!("the result is {}, not {}", self.name(wanted), self.name(ty)));
         }
@@ -402,7 +402,7 @@ impl Verifier<'_> {
     }
 
     fn constant(&mut self, ty: TypeId, constant: i128) {
-        let fits = match self.program.types.get(ty) {
+        let is_valid = match self.program.types.get(ty) {
             Type::Int(int) => crate::ir::IntType::min(*int) <= constant && constant <= crate::ir::IntType::max(*int),
             Type::Bool => constant == 0 || constant == 1,
             Type::Pid(_) => constant >= 0 && constant < i128::from(self.program.instance_count()),
@@ -413,7 +413,7 @@ impl Verifier<'_> {
             | Type::Union(_)
             | Type::Boxed(_) => false,
         };
-        if !fits {
+        if !is_valid {
             self.error(format!("{constant} is no {}", self.name(ty)));
         }
     }

@@ -212,9 +212,11 @@ impl Verifier<'_> {
         }
         let channel = &self.program.channels[channel.0 as usize];
         match (channel.boundary, direction) {
-            (Boundary::ToEnvironment, Direction::In) => self.error(format!("`{}` is read by the world", channel.name)),
+            (Boundary::ToEnvironment, Direction::In) => {
+                self.error(format!("`{}` is read by the environment", channel.name))
+            }
             (Boundary::FromEnvironment, Direction::Out) => {
-                self.error(format!("`{}` is written by the world", channel.name))
+                self.error(format!("`{}` is written by the environment", channel.name))
             }
             (Boundary::Internal, _)
             | (Boundary::ToEnvironment, Direction::Out)
@@ -226,9 +228,9 @@ impl Verifier<'_> {
     fn region_parameters(&mut self, block: BlockId, wanted: &[TypeId]) {
         let parameters = &self.body.blocks[block.0 as usize].parameters;
         let given: Vec<TypeId> = parameters.iter().map(|value| self.ty(*value)).collect();
-        let fits = given.len() == wanted.len()
-            && given.iter().zip(wanted).all(|(parameter, bound)| self.fits(*bound, *parameter));
-        if !fits {
+        let is_valid = given.len() == wanted.len()
+            && given.iter().zip(wanted).all(|(parameter, bound)| self.is_assignable(*bound, *parameter));
+        if !is_valid {
             self.error(format!("block{} does not take the {} values that arrive", block.0, wanted.len()));
         }
     }
@@ -268,7 +270,7 @@ impl Verifier<'_> {
             | Type::Record(_)
             | Type::Union(_) => ty,
         };
-        let fits = match (pattern, types.get(content)) {
+        let is_valid = match (pattern, types.get(content)) {
             (Pattern::Any, _) => true,
             (Pattern::Bind(Bind::Parameter(number)), _) => {
                 let in_order = *number as usize == bound.len();
@@ -322,7 +324,7 @@ impl Verifier<'_> {
                 _,
             ) => false,
         };
-        if !fits {
+        if !is_valid {
             self.error(format!("a pattern does not fit {}", self.name(ty)));
         }
     }

@@ -1,16 +1,15 @@
-//! Which holders of counts are live where. A *holder*, or item, is an SSA value that refers to a boxed object, or a
-//! slot that has boxed parts. Knows nothing of what is done about it.
+//! Liveness of holders. A *holder*, or item, is an SSA value that refers to a boxed object, or a slot that has boxed parts.
 
 use super::{bound_slots, is_boxed};
 use crate::Context;
 use crate::builder::{Raw, RawBody, RawTerminator, RegionKind};
-use crate::tidy::raw_successors;
+use crate::simplify::raw_successors;
 use quaject_esp_ir::ir::{Base, Op, Operand, Operation, Place, SlotId, Terminator, Value};
 use quaject_esp_ir::sets::Set;
 use quaject_esp_ir::typing::known_place_type;
 use quaject_esp_ir::visit::{op_slots, op_values, terminator_slots, terminator_values};
 
-/// A holder of counts.
+/// A holder of reference counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Item(u32);
 
@@ -48,18 +47,18 @@ enum Holder {
 
 /// The last uses in one block.
 pub(super) struct Deaths {
-    /// Per instruction, what is not used after it: last uses, and results that no one uses.
+    /// Per instruction, the holders that die there: last uses and unused results.
     pub(super) after: Vec<Vec<Item>>,
-    /// What is live before the first instruction.
+    /// The holders live before the first instruction.
     pub(super) live_at_start: ItemSet,
 }
 
-/// Holders of one body, and where they are live.
+/// The holders of a body and their liveness.
 pub(super) struct Liveness {
     holders: Vec<Holder>,
     values: Vec<Option<Item>>,
     slots: Vec<Option<Item>>,
-    /// For a reference read from a holder and used up before anything can change there: that holder.
+    /// For a borrowed reference, one loaded from a holder and last used before the holder can change: that holder.
     roots: Vec<Option<Item>>,
     /// The region in which an item begins.
     regions: Vec<Option<usize>>,
@@ -71,7 +70,7 @@ pub(super) struct Liveness {
 }
 
 impl Liveness {
-    /// Finds the holders and, if there are any, where they are live.
+    /// Finds the holders and computes their liveness.
     pub(super) fn new(context: &mut Context<'_>, raw: &RawBody) -> Liveness {
         let mut liveness = Liveness {
             holders: Vec::new(),
@@ -94,7 +93,7 @@ impl Liveness {
         liveness
     }
 
-    /// Whether there are no holders at all.
+    /// Whether there are no holders.
     pub(super) fn is_empty(&self) -> bool {
         self.holders.is_empty()
     }
@@ -166,7 +165,7 @@ impl Liveness {
         }
     }
 
-    /// The holder a place lies in.
+    /// The holder of which a place is a part.
     pub(super) fn base_item(&self, place: &Place) -> Option<Item> {
         match place.base {
             Base::Slot(slot) => self.slots[slot.0 as usize],
@@ -174,7 +173,7 @@ impl Liveness {
         }
     }
 
-    /// The holder an SSA value is, if it has a count of its own.
+    /// The SSA value as a holder, if it has a count of its own.
     pub(super) fn value_item(&self, value: Value) -> Option<Item> {
         self.values.get(value.0 as usize).copied().flatten()
     }
@@ -183,7 +182,7 @@ impl Liveness {
         self.slots[slot.0 as usize]
     }
 
-    /// The holder a place is, if it is a whole slot.
+    /// The place as a holder, if it is an entire slot.
     pub(super) fn whole_slot(&self, place: &Place) -> Option<Item> {
         match place.base {
             Base::Slot(slot) if place.path.is_empty() => self.slot_item(slot),
@@ -198,12 +197,12 @@ impl Liveness {
         }
     }
 
-    /// Whether code of this region, or outside of all, has to end the item's count.
+    /// Whether code of this region, or outside all regions, has to release the holder.
     pub(super) fn is_owned_in(&self, item: Item, region: Option<usize>) -> bool {
         self.owned[item.0 as usize] && self.regions[item.0 as usize] == region
     }
 
-    /// Whether a block of a region runs on every path through it.
+    /// Whether a block of a region is on every path through it.
     pub(super) fn always_runs(&self, raw: &RawBody, region: usize, block: usize) -> bool {
         let ends = |index: &usize| {
             raw.blocks[*index].region == Some(region)
@@ -216,7 +215,7 @@ impl Liveness {
         raw.regions[region].entry.0 as usize == block || (results.next() == Some(block) && results.next().is_none())
     }
 
-    /// Whether a region's messages pass this holder.
+    /// Whether a message of the region contains this holder.
     pub(super) fn is_passed(&self, raw: &RawBody, region: usize, holder: Item) -> bool {
         raw.blocks.iter().zip(&self.terminator_uses).all(|(block, uses)| match &block.terminator {
             RawTerminator::Plain(Terminator::Result(_)) if block.region == Some(region) => uses.contains(&holder),
@@ -224,7 +223,7 @@ impl Liveness {
         })
     }
 
-    /// What is live where a block begins, without its parameters.
+    /// The holders live at a block's start, without its parameters.
     pub(super) fn live_in(&self, block: usize) -> &ItemSet {
         &self.live_in[block]
     }
@@ -265,7 +264,7 @@ impl Liveness {
         items.extend(self.values[value.0 as usize].or(self.roots[value.0 as usize]));
     }
 
-    /// The slots a wait binds: they begin where it ends.
+    /// The slots that a wait binds: they begin at its end.
     fn bound(&self, terminator: &Terminator) -> ItemSet {
         let mut bound = ItemSet::default();
         match terminator {
@@ -320,7 +319,7 @@ impl Liveness {
         }
     }
 
-    /// What is live before a block's terminator: what it uses and what any way on needs.
+    /// The holders live before a block's terminator: its uses, and those live at a successor.
     pub(super) fn before_terminator(&self, raw: &RawBody, block: usize) -> ItemSet {
         let mut live = ItemSet::default();
         for successor in raw_successors(&raw.blocks[block].terminator) {
@@ -334,7 +333,7 @@ impl Liveness {
         live
     }
 
-    /// Walks a block backward from what is live before its terminator.
+    /// Applies the transfer functions of a block, backward from its terminator.
     pub(super) fn deaths(&self, raw: &RawBody, block: usize, at_end: &ItemSet) -> Deaths {
         let code = &raw.blocks[block].code;
         let mut live = at_end.clone();
@@ -362,7 +361,7 @@ impl Liveness {
     }
 }
 
-/// Where references are used, and whether a use hands them on.
+/// The uses of references, and whether a use passes them on.
 struct ReferenceUses {
     /// Per value: block, position, and whether the use needs a count.
     uses: Vec<Vec<(usize, usize, Need)>>,
@@ -409,7 +408,7 @@ impl ReferenceUses {
         ReferenceUses { uses }
     }
 
-    /// Whether a reference loaded here is only looked at, in this block, before any count can change.
+    /// Whether a reference loaded here is only borrowed: used in this block, before any count can change.
     fn can_borrow(
         &self,
         context: &mut Context<'_>,
@@ -428,7 +427,7 @@ impl ReferenceUses {
     }
 }
 
-/// Whether an instruction neither begins, ends, nor asks for counts, nor overwrites a reference.
+/// Whether an instruction neither begins, releases nor reads counts, nor overwrites a reference.
 fn is_calm(context: &mut Context<'_>, raw: &RawBody, code: &Raw) -> bool {
     let instruction = match code {
         Raw::Begin(slot) => return !context.counted(raw.slots[slot.0 as usize].ty),

@@ -1,5 +1,5 @@
-//! Keeps the graph small: drops blocks that cannot be reached and block parameters that always have one value, joins
-//! chains of jumps, and numbers everything in order of text. Changes nothing of what the program does.
+//! Simplification of the raw control-flow graph: removes unreachable blocks and trivial block parameters, those whose
+//! arguments are all the same value (Braun et al., "Simple and Efficient Construction of Static Single Assignment Form").
 
 use crate::builder::{Raw, RawBody, RawTerminator};
 use quaject_esp_ir::cfg::{Regions, edges_mut, successors};
@@ -7,7 +7,7 @@ use quaject_esp_ir::ir::{BlockId, Edge, Value};
 use quaject_esp_ir::simplify_cfg::Replacements;
 use quaject_esp_ir::visit::{op_values_mut, terminator_values_mut};
 
-/// Empties blocks that no path from the entry reaches, and forgets the edges from them.
+/// Empties unreachable blocks and removes them from the predecessor lists.
 pub(super) fn drop_unreachable(body: &mut RawBody) {
     let mut reached = vec![false; body.blocks.len()];
     let mut work = vec![BlockId(0)];
@@ -27,7 +27,7 @@ pub(super) fn drop_unreachable(body: &mut RawBody) {
     }
 }
 
-/// Every block a raw terminator leads to, regions included.
+/// The successors of a raw terminator, including regions.
 pub(super) fn raw_successors(terminator: &RawTerminator) -> Vec<BlockId> {
     match terminator {
         RawTerminator::Open => Vec::new(),
@@ -44,7 +44,7 @@ fn raw_edges(terminator: &mut RawTerminator) -> Vec<&mut Edge> {
     }
 }
 
-/// Replaces parameters whose arguments are all the same value, or the parameter itself, by that value.
+/// Replaces a parameter by its argument if all its arguments are the same value or the parameter itself.
 pub(super) fn drop_trivial_parameters(body: &mut RawBody) {
     let mut replacements = Replacements::new(body.values.len());
     // Per block and parameter: the arguments along every edge.

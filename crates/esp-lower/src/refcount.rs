@@ -1,16 +1,16 @@
-//! Places counts of boxed objects (reference, section 6). A count ends after the last use, by liveness on the graph
-//! as lowered from the text; a last use that hands the object on moves its count instead of adding one.
+//! Reference-count insertion for boxed objects (reference, section 6). A count is released after its last use, found by
+//! liveness on the graph before optimisation. A last use that passes the object on moves its count instead of adding one.
 //!
 //! ```text
-//!   holder                     begins with one count                 ends
+//!   holder                     begins with one count                 released
 //!   reference value            allocated, loaded, received, returned  after its last use, or on the edge where it dies
 //!   slot with boxed parts      `Begin`, then built part by part       the same
 //!   parameters of functions    the caller holds it
-//!   boxed object's parts       stored                                 when the object is freed
+//!   parts of a boxed object    stored                                 when the object is freed
 //! ```
 //!
-//! A region never ends counts that the instance holds: they end at the head of the branch's `then` block, or move
-//! into the message. In manual memory only the parts of boxed objects are counted here; the program does the rest.
+//! A region never releases counts that the instance holds: they are released at the head of the branch's `then` block, or
+//! move into the message. In manual memory only the parts of boxed objects are counted here; the program counts the others.
 
 mod liveness;
 
@@ -26,8 +26,8 @@ use quaject_esp_ir::simplify_cfg::Replacements;
 use quaject_esp_ir::typing::known_place_type;
 use quaject_esp_ir::visit::{bound_slots, op_values_mut, terminator_values_mut};
 
-/// Turns a raw body into one that says where counts begin, move and end.
-pub(super) fn place_counts(context: &mut Context<'_>, mut raw: RawBody) -> Body {
+/// Makes a raw body into a body with reference counts.
+pub(super) fn insert_reference_counts(context: &mut Context<'_>, mut raw: RawBody) -> Body {
     let mode = context.program.memory;
     let liveness = Liveness::new(context, &raw);
     if liveness.is_empty() {
@@ -44,11 +44,11 @@ pub(super) fn place_counts(context: &mut Context<'_>, mut raw: RawBody) -> Body 
             location: block.location,
         });
     }
-    // Regions first: what they move into a message does not end in the `then` block.
+    // Regions first: what they move into a message is not released in the `then` block.
     let (regions, others): (Vec<usize>, Vec<usize>) =
         (0..raw.blocks.len()).partition(|index| raw.blocks[*index].region.is_some());
     let values = std::mem::take(&mut raw.values);
-    let mut placer = Placer {
+    let mut inserter = Inserter {
         context,
         mode,
         replacements: Replacements::new(values.len()),
@@ -63,12 +63,12 @@ pub(super) fn place_counts(context: &mut Context<'_>, mut raw: RawBody) -> Body 
         blocks,
     };
     for index in regions.into_iter().chain(others) {
-        placer.block(index);
+        inserter.block(index);
     }
-    placer.finish()
+    inserter.finish()
 }
 
-/// Whether nothing but a fault stands in a block.
+/// Whether a block consists of a fault only.
 fn only_faults(block: &RawBlock) -> bool {
     block.code.is_empty()
         && match &block.terminator {
@@ -77,7 +77,7 @@ fn only_faults(block: &RawBlock) -> bool {
         }
 }
 
-/// A block of a body that knows no boxed objects.
+/// A block of a body without boxed objects.
 fn uncounted_block(raw: RawBlock) -> Block {
     let terminator = match raw.terminator {
         RawTerminator::Open => Terminator::End,
@@ -87,7 +87,7 @@ fn uncounted_block(raw: RawBlock) -> Block {
     Block { parameters: raw.parameters, instructions: uncounted(raw.code), terminator, location: raw.location }
 }
 
-/// Its instructions. Collected in place: a large block is not in memory twice.
+/// Its instructions, collected in place, so that a large block is not in memory twice.
 fn uncounted(code: Vec<Raw>) -> Vec<Instruction> {
     let plain = code.into_iter().filter_map(|raw| match raw {
         Raw::Plain(instruction, _) => Some(instruction),
@@ -97,42 +97,42 @@ fn uncounted(code: Vec<Raw>) -> Vec<Instruction> {
     plain.collect()
 }
 
-struct Placer<'a, 'p> {
+struct Inserter<'a, 'p> {
     context: &'a mut Context<'p>,
     mode: MemoryMode,
     values: Vec<ValueData>,
-    /// How many of the values were there before.
+    /// The number of values of the raw body.
     raw_values: usize,
-    /// What is read, without its values; code moves out of it as its counts are placed.
+    /// The raw body, without its values. Code is moved out of it as counts are inserted.
     raw: RawBody,
     only_faults: Vec<bool>,
     liveness: Liveness,
     blocks: Vec<Block>,
-    /// What ends at the head of each block.
+    /// The holders released at the head of each block.
     heads: Vec<Vec<Instruction>>,
-    /// Per `then` block: what its payload region moved into the message.
+    /// Per `then` block: the holders that its payload region has moved into the message.
     consumed: Vec<Vec<Item>>,
-    /// Values of freezes that moved.
+    /// Values of freezes that move.
     freezes: Vec<(Value, Value)>,
     replacements: Replacements,
 }
 
-/// What happens to an item that is handed on.
+/// How a holder is passed on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Handing {
     Moves,
     Copies,
 }
 
-/// Who gets what is handed on.
+/// The receiver of a count.
 #[derive(Clone, Copy)]
 enum Receiver {
     Message,
-    /// A value or slot, if it is one that holds counts.
+    /// A value or slot, if it is a holder.
     Holder(Option<Item>),
 }
 
-impl Placer<'_, '_> {
+impl Inserter<'_, '_> {
     fn block(&mut self, index: usize) {
         let at_end = self.liveness.before_terminator(&self.raw, index);
         let deaths = self.liveness.deaths(&self.raw, index, &at_end);
@@ -153,12 +153,12 @@ impl Placer<'_, '_> {
         self.terminator(index, &at_end);
     }
 
-    /// Whether this code holds the item's count and has to end it.
+    /// Whether this code owns the holder's count and has to release it.
     fn owns(&self, item: Item, block: usize) -> bool {
         self.mode == MemoryMode::Automatic && self.liveness.is_owned_in(item, self.raw.blocks[block].region)
     }
 
-    /// Whether a last use in this block may hand the item on. A region may do so only with what leaves it again.
+    /// Whether a last use in this block may move the holder. A region may move only what leaves it again.
     fn may_move(&self, item: Item, block: usize, receiver: Receiver) -> bool {
         if self.liveness.is_owned_in(item, self.raw.blocks[block].region) {
             return true;
@@ -178,7 +178,7 @@ impl Placer<'_, '_> {
             && self.liveness.always_runs(&self.raw, region, block)
     }
 
-    /// Decides on the last hand-on of an item, and remembers it if it takes place in a region.
+    /// Decides whether the last use of a holder moves it, and records moves in regions.
     fn hand_on(&mut self, item: Item, block: usize, receiver: Receiver) -> Handing {
         if !self.may_move(item, block, receiver) {
             return Handing::Copies;
@@ -205,7 +205,7 @@ impl Placer<'_, '_> {
         self.context.counted(ty)
     }
 
-    /// Whether what is stored there is counted by this pass.
+    /// Whether a store to this place is counted by this pass.
     fn holds_counts(&self, place: &Place) -> bool {
         match (self.mode, place.base) {
             (MemoryMode::Automatic, _) | (MemoryMode::Manual, Base::Object(_)) => true,
@@ -336,7 +336,7 @@ impl Placer<'_, '_> {
         }
     }
 
-    /// `freeze` where the original lives on.
+    /// `freeze` of an object that stays live.
     fn copy_object(&mut self, block: usize, result: Value, from: Value, location: Location) {
         let ty = self.values[from.0 as usize].ty;
         let (pool, content) = self.context.boxed(ty).expect("only boxed objects are frozen so");
@@ -407,7 +407,7 @@ impl Placer<'_, '_> {
         self.blocks[index].terminator = terminator;
     }
 
-    /// The code an edge needs: one count per argument, and an end to what dies along it.
+    /// The code of an edge: a count for each argument, and releases of the holders that die on it.
     fn edge(&mut self, from: usize, edge: Edge, at_end: &ItemSet, location: Location) -> Edge {
         let target = edge.to.0 as usize;
         let mut code = Vec::new();
@@ -422,7 +422,7 @@ impl Placer<'_, '_> {
             }
             let item = self.liveness.value_item(*argument);
             match item {
-                // The first argument takes the count of a value that is not used any more.
+                // The first argument takes the count of a dead value.
                 Some(item) if !live.contains(item) && self.owns(item, from) => live.insert(item),
                 Some(_) | None => {
                     code.push(Instruction { result: None, op: Op::Retain(Operand::Value(*argument)), location })
@@ -512,7 +512,7 @@ impl Placer<'_, '_> {
         }
     }
 
-    /// Decides which values of a message take the giver's counts along. `then` is where a plain `out` goes on.
+    /// Decides which values of a message move the sender's counts. `then` is the target of a plain `out`.
     fn message(&mut self, block: usize, passed: &mut [Passed], then: Option<BlockId>) {
         if self.mode == MemoryMode::Manual {
             return;
