@@ -34,7 +34,8 @@ pub fn encode(types: &TypeTable, layouts: &Layouts, ty: TypeId, datum: &Datum, t
             let parts = &types.aggregate(*id).parts;
             put(to, tag_bytes(parts.len()), i128::from(*tag));
             if let (Some(payload), Some(part)) = (payload, parts[*tag as usize].1) {
-                let offset = layouts.payload_offset(ty, View::Environment).expect("a tag with a payload has a place for it");
+                let offset =
+                    layouts.payload_offset(ty, View::Environment).expect("a tag with a payload has a place for it");
                 encode(types, layouts, part, payload, &mut to[offset as usize..]);
             }
         }

@@ -187,7 +187,7 @@ fn wait_targets(wait: &Wait) -> impl Iterator<Item = BlockId> {
 /// The values an instruction reads.
 pub(super) fn op_uses(op: &Op) -> Vec<Value> {
     let mut uses = Vec::new();
-    op_values(&op, &mut |value| uses.push(*value));
+    op_values(op, &mut |value| uses.push(*value));
     uses
 }
 
@@ -199,13 +199,13 @@ pub(super) fn terminator_uses(body: &Body, terminator: &Terminator) -> Vec<Value
         Terminator::Jump(_) | Terminator::Yield(_) | Terminator::End | Terminator::Fault(_) | Terminator::Enter(_) => {}
         Terminator::Branch { condition: value, .. } | Terminator::Switch { value, .. } => uses.push(*value),
         Terminator::Wait(wait) => {
-            terminator_values(&terminator, &mut |value| uses.push(*value));
+            terminator_values(terminator, &mut |value| uses.push(*value));
             for region in region_entries(wait) {
                 region_uses(body, region, &mut uses);
             }
         }
         Terminator::Return(_) | Terminator::Result(_) | Terminator::Exit(_) | Terminator::Leave(_) => {
-            terminator_values(&terminator, &mut |value| uses.push(*value));
+            terminator_values(terminator, &mut |value| uses.push(*value));
         }
     }
     uses

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 const READER: &str = r#"esp-ir 1
 memory auto
 file "a.esp"
-channel a(int) from_world @0:1:9
+channel a(int) from_environment @0:1:9
 process p @0:2:9 {
   site0 in a @0:2:21
 block0:
@@ -33,7 +33,7 @@ const LONG: Duration = Duration::from_secs(20);
 const WRITER: &str = r#"esp-ir 1
 memory auto
 file "a.esp"
-channel a(int) to_world @0:1:9
+channel a(int) to_environment @0:1:9
 process p @0:2:9 {
   site0 out a @0:2:21
 block0:

@@ -14,7 +14,7 @@ pub(in crate::passes) fn cleaned(blocks: &str) -> String {
 /// The same, tidied by this.
 pub(in crate::passes) fn cleaned_by(blocks: &str, clean: &dyn Fn(Body, &TypeTable, bool) -> Body) -> String {
     let text = format!(
-        "esp-ir 1\nfile \"p.esp\"\nchannel i(int) from_world\nchannel o(int, int) to_world\nprocess p {{\n  \
+        "esp-ir 1\nfile \"p.esp\"\nchannel i(int) from_environment\nchannel o(int, int) to_environment\nprocess p {{\n  \
          site0 in i @0:1:1\n  site1 out o @0:2:1\n  slot s0 key: bytes[<=8]\n  slot s1 more: bytes[<=8]\nblock0:\n  \
          wait fair\n    in site0 i(p0) -> block1 @0:1:1\n{blocks}}}\n"
     );
