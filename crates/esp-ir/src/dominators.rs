@@ -1,5 +1,5 @@
-//! Which block every way to another one leads through. By the iterative algorithm of Cooper, Harvey and Kennedy ("A
-//! Simple, Fast Dominance Algorithm"). Knows the control-flow graph only.
+//! Dominators, by the iterative algorithm of Cooper, Harvey and Kennedy ("A Simple, Fast Dominance Algorithm"). A block
+//! dominates another one if every path from the entry to that one passes it. Knows the control-flow graph only.
 
 use crate::cfg::{Regions, reverse_postorder, successors};
 use crate::ir::Body;
@@ -62,7 +62,7 @@ impl Dominators {
         &self.order
     }
 
-    /// The closest other block that every way to a block leads through, if it is reachable and not the first.
+    /// The immediate dominator of a block; none of the entry and of unreachable blocks.
     pub fn immediate(&self, block: usize) -> Option<usize> {
         self.immediate[block].filter(|above| *above != block)
     }
@@ -72,7 +72,7 @@ impl Dominators {
         self.immediate[block].is_some()
     }
 
-    /// Whether every way to a reachable block leads through another one, or both are the same.
+    /// Whether `above` dominates a reachable block; each block dominates itself.
     pub fn dominates(&self, above: usize, mut block: usize) -> bool {
         if !self.is_reachable(above) {
             return false;

@@ -3,19 +3,24 @@
 #![forbid(unsafe_code)]
 
 pub mod access;
+pub mod bounds_check;
 pub mod cfg;
 pub mod dataflow;
 pub mod dominators;
+pub mod facts;
 pub mod graph;
 mod instances;
+pub mod intervals;
 pub mod ir;
 mod lexer;
 pub mod liveness;
+pub mod loops;
 pub mod model;
 pub mod pool_recheck;
 pub mod read;
 pub mod sets;
 pub mod simplify_cfg;
+pub mod small_map;
 pub mod text;
 pub mod typing;
 pub mod verify;

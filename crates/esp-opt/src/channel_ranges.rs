@@ -3,7 +3,7 @@
 //! yields. Flow-insensitive across processes.
 
 use crate::facts::Fact;
-use crate::ranges::{Ranges, ranges_of_receiver};
+use quaject_esp_ir::intervals::{Intervals, intervals_of_receiver};
 use quaject_esp_ir::ir::{
     Bind, Boundary, Branch, Operand, Operation, Pattern, Payload, Program, Type, TypeId, TypeTable, Value,
 };
@@ -20,14 +20,14 @@ type Sent = Vec<Vec<Option<Fact>>>;
 pub(crate) fn ranges_of_processes(program: &Program, checked: bool) -> Vec<Vec<Option<Fact>>> {
     let types = &program.types;
     let mut sent: Sent = program.channels.iter().map(|channel| vec![None; channel.payload.len()]).collect();
-    let mut found: Vec<Option<Ranges>> = program.processes.iter().map(|_| None).collect();
+    let mut found: Vec<Option<Intervals>> = program.processes.iter().map(|_| None).collect();
     let mut visits = vec![0; program.processes.len()];
     let mut worklist: BTreeSet<usize> = (0..program.processes.len()).collect();
     while let Some(process) = worklist.pop_first() {
         visits[process] += 1;
         let is_last = visits[process] == MAX_VISITS;
         let received = if is_last { FxHashMap::default() } else { received(program, process, &sent) };
-        let ranges = ranges_of_receiver(&program.processes[process].body, types, checked, &received);
+        let ranges = intervals_of_receiver(&program.processes[process].body, types, checked, &received);
         for (block, branch) in branches(program, process) {
             let Operation::Out { channel, payload, .. } = &branch.operation else { continue };
             let channel = channel.0 as usize;
@@ -50,7 +50,7 @@ pub(crate) fn ranges_of_processes(program: &Program, checked: bool) -> Vec<Vec<O
         }
         found[process] = Some(ranges);
     }
-    found.into_iter().map(|ranges| ranges.map_or_else(Vec::new, Ranges::everywhere)).collect()
+    found.into_iter().map(|ranges| ranges.map_or_else(Vec::new, Intervals::everywhere)).collect()
 }
 
 /// Joins a sent fact into a part of a message; whether that has grown.

@@ -15,14 +15,11 @@
 
 mod absolute_deadlines;
 mod channel_ranges;
-pub mod facts;
 pub mod fuse;
 pub mod groups;
 mod label_instances;
 pub mod limits;
 pub mod loop_versioning;
-mod loops;
-mod map;
 pub mod observability;
 pub mod passes;
 pub mod path;
@@ -31,7 +28,7 @@ pub mod path_spec;
 mod placement;
 mod places;
 mod product;
-mod ranges;
 pub mod refusal;
 mod report;
-mod within;
+
+pub use quaject_esp_ir::facts;

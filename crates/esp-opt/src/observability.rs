@@ -5,10 +5,10 @@
 //! 8), but fusion, which fixes one, may change what the program prints. An analysis: it changes no program.
 
 use crate::passes;
-use crate::ranges::ranges_by_place;
 use crate::refusal::Refusal;
-use crate::within::Within;
+use quaject_esp_ir::bounds_check::BoundsCheck;
 use quaject_esp_ir::dominators::Dominators;
+use quaject_esp_ir::intervals::intervals_by_block;
 use quaject_esp_ir::ir::{
     AltOrder, BinaryOp, Body, Boundary, ChannelId, Direction, FnId, Function, Guard, Location, MemoryMode, Op,
     Operation, Place, ProcessId, Program, Projection, Purity, Terminator, UnaryOp, Value, Wait,
@@ -147,8 +147,8 @@ fn may_fault(
     let known = OnceCell::new();
     let within = |place: &Place, block: usize| {
         let (known, dominators) =
-            known.get_or_init(|| (ranges_by_place(&body, &program.types, checked), Dominators::new(&body)));
-        Within { body: &body, known, dominators }.is_inside(place, block)
+            known.get_or_init(|| (intervals_by_block(&body, &program.types, checked), Dominators::new(&body)));
+        BoundsCheck { body: &body, intervals: known, dominators }.is_in_bounds(place, block)
     };
     let faults = |block: usize, op: &Op| {
         let mut outside = false;

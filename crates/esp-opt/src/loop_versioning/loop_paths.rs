@@ -1,10 +1,10 @@
 //! The paths once through a loop body, as candidates for unrolling, shortest first. Knows edges, not instructions.
 
 use super::memset_idiom::{MemsetLoop, memset_loop};
-use crate::loops::{Loop, loops};
 use quaject_esp_ir::cfg::{Regions, region_entries, successors};
 use quaject_esp_ir::dominators::Dominators;
 use quaject_esp_ir::ir::{Body, Edge, Op, Terminator, TypeTable};
+use quaject_esp_ir::loops::{Loop, loops};
 use std::collections::BTreeSet;
 
 /// Blocks on one path.

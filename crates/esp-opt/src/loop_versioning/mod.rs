@@ -22,11 +22,11 @@ mod unrolled;
 
 use crate::facts::Fact;
 use crate::limits::code_size;
-use crate::ranges::ranges;
 use emit::{UnrolledVersion, version_blocks};
 use loop_paths::{EdgeChoice, LoopPath, Loops};
 use quaject_esp_ir::cfg::edges;
 use quaject_esp_ir::dominators::Dominators;
+use quaject_esp_ir::intervals::intervals;
 use quaject_esp_ir::ir::{Body, Location, Op, Program, Terminator, TypeTable, Value};
 use quaject_esp_ir::simplify_cfg::merge_and_number;
 use recurrences::{derive_tables, emit_lookups, final_definition, has_index_type, recurrences, table_count};
@@ -121,7 +121,7 @@ pub fn unroll_body(body: &mut Body, types: &TypeTable) -> Result<Vec<UnrolledLoo
         let Some(number) = loops.loops.iter().position(open) else { break };
         let header = loops.loops[number].0;
         done.insert(header);
-        let known = ranges(body, types, false, &[]);
+        let known = intervals(body, types, false, &[]);
         for path in loops.paths(body, number) {
             match unroll_path(body, types, (&dominators, &loops), &known, &path) {
                 Ok((unrolled_loop, entry)) => {

@@ -3,8 +3,8 @@
 
 use super::gvn::literal_bytes;
 use crate::facts::Fact;
-use crate::ranges::{Ranges, ranges_by_place};
 use quaject_esp_ir::dominators::Dominators;
+use quaject_esp_ir::intervals::{Intervals, intervals_by_block};
 use quaject_esp_ir::ir::{Base, Body, Place, Projection, Type, TypeTable, Value};
 use quaject_esp_ir::typing::place_type;
 use quaject_esp_ir::visit::{op_places, op_places_mut};
@@ -20,7 +20,7 @@ pub(super) fn mark_inside(body: &mut Body, types: &TypeTable, checked: bool) -> 
     if !has_any {
         return false;
     }
-    let known = ranges_by_place(body, types, checked);
+    let known = intervals_by_block(body, types, checked);
     let literals: FxHashMap<Value, i128> =
         literal_bytes(body).into_iter().map(|(value, literal)| (value, literal.len() as i128)).collect();
     let dominators = Dominators::new(body);
@@ -59,7 +59,7 @@ pub(super) fn mark_inside(body: &mut Body, types: &TypeTable, checked: bool) -> 
 struct RangeProof<'a> {
     body: &'a Body,
     types: &'a TypeTable,
-    known: &'a Ranges,
+    known: &'a Intervals,
     dominators: &'a Dominators,
     checked_in: &'a FxHashMap<Value, Vec<(usize, i128)>>,
     block: usize,

@@ -3,7 +3,7 @@
 
 use super::gvn::literal_bytes;
 use crate::facts::Fact;
-use crate::ranges::ranges;
+use quaject_esp_ir::intervals::intervals;
 use quaject_esp_ir::ir::{Base, Body, Instruction, Op, Place, Projection, Terminator, Type, TypeTable, Value};
 use quaject_esp_ir::typing::place_type;
 use quaject_esp_ir::visit::{op_values, terminator_values};
@@ -19,7 +19,7 @@ pub(super) fn remove(body: &mut Body, types: &TypeTable, checked: bool, entry_fa
     if lengths.is_empty() {
         return false;
     }
-    let known = ranges(body, types, checked, entry_facts);
+    let known = intervals(body, types, checked, entry_facts);
     let is_inside = |instruction: &Instruction| {
         let Some((index, length)) = instruction.result.and_then(|result| lengths.get(&result)) else { return false };
         let fact = known[index.0 as usize].as_ref();

@@ -2,9 +2,9 @@
 //! in range if the length has not changed since. Applies to bodies that no other process interleaves with.
 
 use crate::facts::Fact;
-use crate::ranges::ranges;
 use quaject_esp_ir::cfg::{Regions, edges};
 use quaject_esp_ir::dominators::Dominators;
+use quaject_esp_ir::intervals::intervals;
 use quaject_esp_ir::ir::{
     Base, BinaryOp, Body, Instruction, Op, Place, Projection, SlotId, Terminator, Type, TypeTable, Value,
 };
@@ -34,7 +34,7 @@ pub(super) fn eliminate_checks(
     let mut any = lengths.unify(body, &dominators);
     let conditions = Conditions::new(body, &dominators);
     if conditions.any {
-        let known = ranges(body, types, checked, entry_facts);
+        let known = intervals(body, types, checked, entry_facts);
         let proof = Proof { conditions, known, types };
         any |= proof.decide(body, &dominators);
         any |= proof.mark(body, &mut lengths, &dominators);

@@ -3,7 +3,7 @@
 
 use super::Context;
 use crate::facts::Fact;
-use crate::ranges::ranges;
+use quaject_esp_ir::intervals::intervals;
 use quaject_esp_ir::ir::{BinaryOp, Body, Instruction, IntType, Op, Type, TypeId, TypeTable, Value, ValueData};
 use quaject_esp_ir::simplify_cfg::Replacements;
 use quaject_esp_ir::visit::{op_values_mut, terminator_values_mut};
@@ -21,7 +21,7 @@ enum Cheaper {
 /// Replaces operations by cheaper ones; whether there were any.
 pub(super) fn reduce(body: &mut Body, context: Context<'_>) -> bool {
     let Context { types, checked, cache, .. } = context;
-    let known = cache.0.take().unwrap_or_else(|| ranges(body, types, checked, &[]));
+    let known = cache.0.take().unwrap_or_else(|| intervals(body, types, checked, &[]));
     let mut replacements = Replacements::new(body.values.len());
     let mut any = false;
     for index in 0..body.blocks.len() {

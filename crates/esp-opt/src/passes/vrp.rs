@@ -4,13 +4,13 @@
 use super::Context;
 use super::dce::has_effect;
 use crate::facts::Fact;
-use crate::ranges::ranges;
+use quaject_esp_ir::intervals::intervals;
 use quaject_esp_ir::ir::{Body, Op, Type};
 
 /// Replaces such results by constants; whether there were any.
 pub(super) fn fold_by_ranges(body: &mut Body, context: Context<'_>) -> bool {
     let Context { types, checked, cache, .. } = context;
-    let known = ranges(body, types, checked, &[]);
+    let known = intervals(body, types, checked, &[]);
     let mut any = false;
     for instruction in body.blocks.iter_mut().flat_map(|block| &mut block.instructions) {
         let Some(result) = instruction.result else { continue };

@@ -1,9 +1,9 @@
 //! Loops that count to a bound: they end, whatever else happens. Knows one body, no states.
 
-use crate::loops::{Loop, loops};
 use quaject_esp_ir::cfg::edges;
 use quaject_esp_ir::dominators::Dominators;
 use quaject_esp_ir::ir::{BinaryOp, Block, BlockId, Body, Op, Terminator, Value};
+use quaject_esp_ir::loops::{Loop, loops};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A loop that goes round while a counter is below a bound, and adds one to it each time.

@@ -19,14 +19,14 @@ use super::state::{At, Detail, Key, Known, MemberState, Origin, Standing, State}
 use super::tell::{Left, Rest, Told};
 use crate::facts::Fact;
 use crate::limits::{LimitKind, ProductLimits};
-use crate::map::Map;
 use crate::path_exit::{IterationCountPlacement, PathExit};
 use crate::path_spec::ProgramPoint;
-use crate::ranges::ranges;
 use crate::refusal::Refusal;
+use quaject_esp_ir::intervals::intervals;
 use quaject_esp_ir::ir::{
     BlockId, Body, ChannelId, Direction, Edge, Location, Op, ProcessId, Slot, Terminator, TypeTable, Value,
 };
+use quaject_esp_ir::small_map::SmallMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -160,9 +160,9 @@ struct Node {
     key: Rc<Key>,
     block: BlockId,
     /// The members' live values: parameters of the block, in their order, and constants.
-    values: Map<Origin, Known>,
+    values: SmallMap<Origin, Known>,
     /// What the key says of the parameters.
-    given: Rc<Map<Value, Fact>>,
+    given: Rc<SmallMap<Value, Fact>>,
     /// The members that are gone, and the parameters that say where they are.
     gone: Vec<(usize, Value)>,
     /// On a fast path: the parameter that counts iterations.
@@ -284,11 +284,11 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// of iterations begins with, and what is always so of those values.
     fn start(&mut self, course: &Course) -> Result<(End, Value, Vec<Option<Fact>>), Refusal> {
         let (mut members, mut parameters) = (Vec::new(), Vec::new());
-        let (mut values, mut facts) = (Map::new(), Map::new());
+        let (mut values, mut facts) = (SmallMap::new(), SmallMap::new());
         for (number, member) in self.group.members.iter().enumerate() {
             let (block, _) = course.start(number);
             let at = if number == 0 { At::Running(block) } else { At::Waiting(block) };
-            let ranges = ranges(member.body, self.group.types(), self.group.checked, &[]);
+            let ranges = intervals(member.body, self.group.types(), self.group.checked, &[]);
             for value in &member.live[block.0 as usize].values {
                 let data = &member.body.values[value.0 as usize];
                 let parameter = self.out.value(data.ty, data.name.clone());
@@ -298,7 +298,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 facts.extend(interval.map(|fact| (parameter, fact)));
                 values.insert((number, *value), Known::Value(parameter));
             }
-            members.push(MemberState { at, last: Map::new(), rests_at: None });
+            members.push(MemberState { at, last: SmallMap::new(), rests_at: None });
         }
         let given = parameters.iter().map(|parameter| facts.get(parameter).cloned()).collect();
         let entry = self.out.block(parameters);
@@ -336,7 +336,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     /// The same; nothing if the search has to begin anew.
     fn explore_once(&mut self) -> Result<Option<End>, Refusal> {
         let entry = self.out.block(Vec::new());
-        let member = MemberState { at: At::Running(BlockId(0)), last: Map::new(), rests_at: None };
+        let member = MemberState { at: At::Running(BlockId(0)), last: SmallMap::new(), rests_at: None };
         let state = State::new(vec![member; self.group.members.len()]);
         let mut start = self.end(Path { block: entry, state });
         loop {
@@ -568,7 +568,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     fn new_node(&mut self, state: &State, key: Key) -> usize {
         // What the key says, it says of some of these values, in the same order.
         let mut facts = key.facts.iter().peekable();
-        let mut given = Map::with_capacity(key.facts.len());
+        let mut given = SmallMap::with_capacity(key.facts.len());
         let values = state.values.keys().map(|origin| {
             let fact = facts.next_if(|(other, _)| *other == origin).map(|(_, fact)| fact);
             if let Some(constant) = fact.and_then(Fact::as_constant) {
@@ -581,7 +581,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             }
             (*origin, Known::Value(parameter))
         });
-        let values: Map<Origin, Known> = values.collect();
+        let values: SmallMap<Origin, Known> = values.collect();
         drop(facts);
         let gone = state.members.iter().enumerate().filter(|(_, member)| matches!(member.at, At::Gone(_)));
         let gone: Vec<(usize, Value)> =
@@ -667,7 +667,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
 }
 
 /// Of the live values at a node those that are parameters, and which.
-fn parameters(values: &Map<Origin, Known>) -> impl Iterator<Item = (Origin, Value)> {
+fn parameters(values: &SmallMap<Origin, Known>) -> impl Iterator<Item = (Origin, Value)> {
     values.iter().filter_map(|(origin, known)| match known {
         Known::Value(parameter) => Some((*origin, *parameter)),
         Known::Constant(_) => None,

@@ -3,9 +3,9 @@
 
 use super::course::Progress;
 use super::group::Group;
-use crate::facts::{Fact, MOST_EXCLUDED, refine};
-use crate::map::Map;
+use crate::facts::{Fact, MAX_EXCLUDED, refine};
 use quaject_esp_ir::ir::{BinaryOp, BlockId, SlotId, TypeId, TypeTable, Value};
+use quaject_esp_ir::small_map::SmallMap;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
@@ -14,21 +14,21 @@ use std::rc::Rc;
 pub(super) struct State {
     pub(super) members: Vec<MemberState>,
     /// What the members' live values are.
-    pub(super) values: Map<Origin, Known>,
+    pub(super) values: SmallMap<Origin, Known>,
     /// What is known of values of the residue, beyond their types: what was at the node, as its key says it, and what has
     /// been learned since.
-    pub(super) given: Rc<Map<Value, Fact>>,
-    pub(super) facts: Map<Value, Fact>,
+    pub(super) given: Rc<SmallMap<Value, Fact>>,
+    pub(super) facts: SmallMap<Value, Fact>,
     /// What is known of the tags of unions in memory of the residue.
-    pub(super) tags: Map<TagPlace, Fact>,
+    pub(super) tags: SmallMap<TagPlace, Fact>,
     /// Lengths of `bytes` in slots of the residue, as far as they are known on this path.
-    pub(super) lengths: Map<SlotId, i128>,
+    pub(super) lengths: SmallMap<SlotId, i128>,
     /// Values that were read as the tag of a union which has not changed since.
-    pub(super) reads: Map<Value, TagPlace>,
+    pub(super) reads: SmallMap<Value, TagPlace>,
     /// Comparisons of which the result is a value of the residue.
-    pub(super) tests: Map<Value, Test>,
+    pub(super) tests: SmallMap<Value, Test>,
     /// Constants that have a value on this path.
-    pub(super) constants: Map<(TypeId, i128), Value>,
+    pub(super) constants: SmallMap<(TypeId, i128), Value>,
     /// Rendezvous that were tried and do not match.
     pub(super) refuted: BTreeSet<Meeting>,
     /// Members that have gone on since the last node, and members that the world was asked for.
@@ -46,7 +46,7 @@ pub(super) struct State {
 /// Where all members stand, and on a fast path how far it has come.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct Standing {
-    pub(super) members: Vec<(At, Map<BlockId, Way>)>,
+    pub(super) members: Vec<(At, SmallMap<BlockId, Way>)>,
     pub(super) progress: Progress,
 }
 
@@ -55,7 +55,7 @@ pub(super) struct Standing {
 pub(super) struct MemberState {
     pub(super) at: At,
     /// Per fair wait with several ways: the way taken last.
-    pub(super) last: Map<BlockId, Way>,
+    pub(super) last: SmallMap<BlockId, Way>,
     /// Of a member that is gone: the number of the place, 0 where it has ended.
     pub(super) rests_at: Option<Known>,
 }
@@ -136,8 +136,8 @@ pub(super) struct Key {
     pub(super) place: usize,
     pub(super) refuted: BTreeSet<Meeting>,
     /// Per member and live value: what is known of it; absent: no more than its type.
-    pub(super) facts: Map<Origin, Fact>,
-    pub(super) tags: Map<TagPlace, Fact>,
+    pub(super) facts: SmallMap<Origin, Fact>,
+    pub(super) tags: SmallMap<TagPlace, Fact>,
 }
 
 /// How much of what is known tells nodes apart.
@@ -156,14 +156,14 @@ impl State {
     pub(super) fn new(members: Vec<MemberState>) -> State {
         State {
             members,
-            values: Map::new(),
+            values: SmallMap::new(),
             given: Rc::default(),
-            facts: Map::new(),
-            tags: Map::new(),
-            lengths: Map::new(),
-            reads: Map::new(),
-            tests: Map::new(),
-            constants: Map::new(),
+            facts: SmallMap::new(),
+            tags: SmallMap::new(),
+            lengths: SmallMap::new(),
+            reads: SmallMap::new(),
+            tests: SmallMap::new(),
+            constants: SmallMap::new(),
             refuted: BTreeSet::new(),
             moved: BTreeSet::new(),
             polled: BTreeSet::new(),
@@ -342,7 +342,7 @@ impl Group<'_> {
         let mut not: Vec<i128> = excluded.filter(|value| low < *value && *value < high).filter(is_out).collect();
         not.sort_unstable();
         not.dedup();
-        not.truncate(MOST_EXCLUDED);
+        not.truncate(MAX_EXCLUDED);
         Fact { low, high, not }
     }
 

@@ -1,29 +1,32 @@
-//! Indices that have been compared with the length of the bytes they are indices of, as loops over bytes do, where nobody
-//! has written those since. Changes nothing.
+//! Bounds checks that a dominating comparison makes redundant: a loop over bytes compares its index with their length,
+//! and no write changes the length between the comparison and the access. Changes nothing.
 
+use crate::cfg::{Regions, successors};
+use crate::dominators::Dominators;
 use crate::facts::Fact;
-use crate::ranges::Ranges;
-use quaject_esp_ir::cfg::{Regions, successors};
-use quaject_esp_ir::dominators::Dominators;
-use quaject_esp_ir::ir::{Base, BinaryOp, BlockId, Body, Op, Place, Projection, SlotId, Terminator, Value};
-use quaject_esp_ir::visit::{op_slots, terminator_slots};
+use crate::intervals::Intervals;
+use crate::ir::{Base, BinaryOp, BlockId, Body, Op, Place, Projection, SlotId, Terminator, Value};
+use crate::visit::{op_slots, terminator_slots};
 
-/// What is asked of a body.
-pub(crate) struct Within<'a> {
-    pub(crate) body: &'a Body,
-    pub(crate) known: &'a Ranges,
-    pub(crate) dominators: &'a Dominators,
+/// The analyses of a body that decide whether an index is in bounds.
+pub struct BoundsCheck<'a> {
+    /// The body.
+    pub body: &'a Body,
+    /// The intervals of its values.
+    pub intervals: &'a Intervals,
+    /// Its dominators.
+    pub dominators: &'a Dominators,
 }
 
-impl Within<'_> {
-    /// Whether a place in this block is a byte of a slot, inside.
-    pub(crate) fn is_inside(&self, place: &Place, block: usize) -> bool {
+impl BoundsCheck<'_> {
+    /// Whether a place in a block is a byte of a slot, in bounds.
+    pub fn is_in_bounds(&self, place: &Place, block: usize) -> bool {
         let (Base::Slot(slot), [Projection::Element(index)]) = (place.base, &place.path[..]) else { return false };
         let is_positive = || {
             let positive = Fact::between(0, i128::from(i64::MAX));
-            self.known.at(block, *index).is_some_and(|fact| fact.implies(&positive))
+            self.intervals.at(block, *index).is_some_and(|fact| fact.implies(&positive))
         };
-        self.lengths_above(*index, block).any(|length| self.is_still(slot, length, block)) && is_positive()
+        self.lengths_above(*index, block).any(|length| self.is_length(slot, length, block)) && is_positive()
     }
 
     /// The values that an index is less than in a block, as a branch before has shown.
@@ -45,12 +48,12 @@ impl Within<'_> {
     }
 
     /// Whether a value is the length that a slot's bytes still have in a block.
-    fn is_still(&self, slot: SlotId, length: Value, block: usize) -> bool {
+    fn is_length(&self, slot: SlotId, length: Value, block: usize) -> bool {
         let Some((from, at, Op::Length(of))) = self.definition(length) else { return false };
         if of.base != Base::Slot(slot) || !of.path.is_empty() {
             return false;
         }
-        // From whatever may write it, nothing leads to the block but by way of the length.
+        // From each block that may write the slot, every path to this block passes the computation of the length.
         let writers = (0..self.body.blocks.len()).filter(|writer| self.may_write(*writer, slot, (from, at)));
         let (mut seen, mut work): (Vec<bool>, Vec<usize>) = (vec![false; self.body.blocks.len()], Vec::new());
         for writer in writers {
@@ -70,8 +73,8 @@ impl Within<'_> {
         !seen[block]
     }
 
-    /// Whether a block may write a slot, after this instruction if it is in the block. What it only reads counts, too,
-    /// but for its bytes and its length.
+    /// Whether a block may write a slot, after the given instruction if it is in that block. Reads count too, except of
+    /// bytes and of the length.
     fn may_write(&self, block: usize, slot: SlotId, (from, at): (usize, usize)) -> bool {
         let source = &self.body.blocks[block];
         let first = if block == from { at + 1 } else { 0 };
@@ -85,7 +88,7 @@ impl Within<'_> {
         any
     }
 
-    /// Where a value is computed, and how.
+    /// The block, position and operation that define a value.
     fn definition(&self, value: Value) -> Option<(usize, usize, &Op)> {
         self.body.blocks.iter().enumerate().find_map(|(block, source)| {
             let at = source.instructions.iter().position(|instruction| instruction.result == Some(value))?;

@@ -1,11 +1,11 @@
-//! What is known of one number: an interval, and a few values within it that it is not. Small on purpose: these facts
-//! decide which branches of a product exist, and every fact that is kept apart doubles the states.
+//! Facts: the abstract value of one number, an interval and a few values within it that it does not have. The domain is
+//! small on purpose: facts decide which branches of a product exist, and each distinct fact multiplies its states.
 //! Knows types of integers and the operators of the flow IR, no programs.
 
-use quaject_esp_ir::ir::{BinaryOp, IntType, Type, TypeId, TypeTable, UnaryOp};
+use crate::ir::{BinaryOp, IntType, Type, TypeId, TypeTable, UnaryOp};
 
-/// How many excluded values are remembered.
-pub(crate) const MOST_EXCLUDED: usize = 4;
+/// The largest number of excluded values.
+pub const MAX_EXCLUDED: usize = 4;
 
 /// The values a number may have.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
@@ -60,7 +60,7 @@ impl Fact {
         if !self.admits(value) {
             return Some(fact);
         }
-        if fact.not.len() < MOST_EXCLUDED || value == fact.low || value == fact.high {
+        if fact.not.len() < MAX_EXCLUDED || value == fact.low || value == fact.high {
             fact.not.push(value);
             fact.not.sort_unstable();
         }
@@ -72,13 +72,13 @@ impl Fact {
         Fact { low: self.low.max(low), high: self.high.min(high), not: self.not.clone() }.tighten()
     }
 
-    /// What is so of both: an interval around them, which may be wider, without what neither may be.
-    pub(crate) fn or(&self, other: &Fact, low: i128, high: i128) -> Fact {
+    /// The join of both on an interval around them, which may be wider (widening), without values that neither has.
+    pub fn or(&self, other: &Fact, low: i128, high: i128) -> Fact {
         let neither = |value: &i128| low < *value && *value < high && !self.admits(*value) && !other.admits(*value);
         let mut not: Vec<i128> = self.not.iter().chain(&other.not).copied().filter(neither).collect();
         not.sort_unstable();
         not.dedup();
-        not.truncate(MOST_EXCLUDED);
+        not.truncate(MAX_EXCLUDED);
         Fact { low, high, not }
     }
 

@@ -1,148 +1,147 @@
-//! What is always so of the values of one body, whoever its process meets: intervals, from constants upwards, narrowed
-//! where comparisons have decided the way (Cousot and Cousot 1977, with the body's own constants as the ends that growing
-//! intervals are put to). So a path begins with more than types know. Knows one body at a time.
+//! Interval analysis: facts about the values of one body that hold in every execution, whatever its process receives
+//! (Cousot and Cousot, "Abstract Interpretation", 1977). Facts are refined where a comparison has decided a branch, and
+//! widened to the constants of the body. Knows one body at a time.
 
+use crate::cfg::{Regions, edges, reverse_postorder, successors};
 use crate::facts::{self, Fact};
-use crate::map::Map;
-use quaject_esp_ir::cfg::{Regions, edges, reverse_postorder, successors};
-use quaject_esp_ir::ir::{BinaryOp, BlockId, Body, Edge, Op, Terminator, Type, TypeTable, UnaryOp, Value};
-use quaject_esp_ir::typing::place_type;
+use crate::ir::{BinaryOp, BlockId, Body, Edge, Op, Terminator, Type, TypeTable, UnaryOp, Value};
+use crate::small_map::SmallMap;
+use crate::typing::place_type;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// How often an interval may grow before its growing end is put to the body's next constant, and before it is given up.
-const MOST_ROUNDS: [usize; 2] = [6, 64];
-/// How often all is computed once more from what was found, as some intervals have grown too far.
-const ROUNDS_BACK: usize = 2;
-/// How many values are narrowed in one place.
-const MOST_NARROWED: usize = 64;
+/// Rounds after which a growing bound is widened to the body's next constant, and after which to the type's.
+const WIDENING_ROUNDS: [usize; 2] = [6, 64];
+/// Narrowing: how often all facts are computed anew from those found, as widening may have gone too far.
+const NARROWING_ROUNDS: usize = 2;
+/// The largest number of values with refined facts in one block.
+const MAX_REFINED: usize = 64;
 
-/// What is so in one place of values of which it is not so everywhere: a few, in order of values.
+/// Facts that hold in one block only, in order of values.
 #[derive(Clone, Default)]
-struct Narrowed(Map<Value, Fact>);
+struct Refined(SmallMap<Value, Fact>);
 
-impl Narrowed {
+impl Refined {
     fn get(&self, value: Value) -> Option<&Fact> {
         self.0.get(&value)
     }
 
-    /// Says it of a value, if there is room.
+    /// Adds a fact, if there is room.
     fn insert(&mut self, value: Value, fact: Fact) {
-        if self.0.len() < MOST_NARROWED || self.0.get(&value).is_some() {
+        if self.0.len() < MAX_REFINED || self.0.get(&value).is_some() {
             self.0.insert(value, fact);
         }
     }
 }
 
-/// What is so where a block is left on one way: what is so in it, but for what its condition has narrowed.
-struct Leaving<'n> {
-    here: &'n Rc<Narrowed>,
-    narrower: Option<[(Value, Fact); 2]>,
+/// The facts on one edge of a block: those of the block, and those that its condition refines.
+struct AtEdge<'n> {
+    here: &'n Rc<Refined>,
+    refinement: Option<[(Value, Fact); 2]>,
 }
 
-impl Leaving<'_> {
+impl AtEdge<'_> {
     fn get(&self, value: Value) -> Option<&Fact> {
-        self.narrower(value).or_else(|| self.here.get(value))
+        self.refinement(value).or_else(|| self.here.get(value))
     }
 
-    fn narrower(&self, value: Value) -> Option<&Fact> {
-        self.narrower.iter().flatten().rev().find(|(other, _)| *other == value).map(|(_, fact)| fact)
+    fn refinement(&self, value: Value) -> Option<&Fact> {
+        self.refinement.iter().flatten().rev().find(|(other, _)| *other == value).map(|(_, fact)| fact)
     }
 
-    /// The same in one piece.
-    fn whole(&self) -> Rc<Narrowed> {
+    /// All of them as the facts of a block.
+    fn type_fact(&self) -> Rc<Refined> {
         let mut whole = self.here.clone();
-        for (value, fact) in self.narrower.iter().flatten() {
+        for (value, fact) in self.refinement.iter().flatten() {
             Rc::make_mut(&mut whole).insert(*value, fact.clone());
         }
         whole
     }
 }
 
-/// What is known of values, everywhere and in one place.
-pub(crate) struct Ranges {
+/// Facts about the values of a body, everywhere and in single blocks.
+pub struct Intervals {
     known: Vec<Option<Fact>>,
-    /// Per block: what is narrower in it.
-    at: Vec<Option<Rc<Narrowed>>>,
+    /// Per block: the refined facts in it; none if it is unreachable.
+    at: Vec<Option<Rc<Refined>>>,
 }
 
-impl Ranges {
-    /// What is so of a value in a block; none if nobody comes there, as far as is known.
-    pub(crate) fn at(&self, block: usize, value: Value) -> Option<&Fact> {
+impl Intervals {
+    /// The fact about a value in a block; none if the block is unreachable.
+    pub fn at(&self, block: usize, value: Value) -> Option<&Fact> {
         self.at[block].as_ref()?.get(value).or(self.known[value.0 as usize].as_ref())
     }
 
-    /// Per value: what is so of it in every place.
-    pub(crate) fn everywhere(self) -> Vec<Option<Fact>> {
+    /// Per value: the fact that holds everywhere; none if it is never computed.
+    pub fn everywhere(self) -> Vec<Option<Fact>> {
         self.known
     }
 }
 
-/// The same as [`ranges`], with what is so in one place only.
-pub(crate) fn ranges_by_place(body: &Body, types: &TypeTable, checked: bool) -> Ranges {
-    ranges_of_receiver(body, types, checked, &FxHashMap::default())
+/// As [`intervals`], with the refined facts of each block.
+pub fn intervals_by_block(body: &Body, types: &TypeTable, checked: bool) -> Intervals {
+    intervals_of_receiver(body, types, checked, &FxHashMap::default())
 }
 
-/// Likewise; `received` is what is so of values that messages bring, none if nobody sends them.
-pub(crate) fn ranges_of_receiver(
+/// Likewise; `received` holds facts about values that messages bring, none where no message is ever sent.
+pub fn intervals_of_receiver(
     body: &Body,
     types: &TypeTable,
     checked: bool,
     received: &FxHashMap<Value, Option<Fact>>,
-) -> Ranges {
-    let Search { known, at, .. } = searched(body, types, checked, &[], received);
-    Ranges { known, at }
+) -> Intervals {
+    let Solver { known, at, .. } = solve(body, types, checked, &[], received);
+    Intervals { known, at }
 }
 
-/// Per value: what is always so; none of values that are never computed. `given` is what is so of the entry block's
-/// parameters, as far as something is.
-pub(crate) fn ranges(body: &Body, types: &TypeTable, checked: bool, given: &[Option<Fact>]) -> Vec<Option<Fact>> {
-    searched(body, types, checked, given, &FxHashMap::default()).known
+/// Per value: the fact that holds everywhere; none if it is never computed. `entry_facts` are those of the entry block's
+/// parameters, as far as there are any.
+pub fn intervals(body: &Body, types: &TypeTable, checked: bool, entry_facts: &[Option<Fact>]) -> Vec<Option<Fact>> {
+    solve(body, types, checked, entry_facts, &FxHashMap::default()).known
 }
 
-fn searched<'a>(
+fn solve<'a>(
     body: &'a Body,
     types: &'a TypeTable,
     checked: bool,
-    given: &'a [Option<Fact>],
+    entry_facts: &'a [Option<Fact>],
     received: &'a FxHashMap<Value, Option<Fact>>,
-) -> Search<'a> {
-    let mut search = Search::new(body, types, checked, given, received);
-    while search.has_changed {
-        search.has_changed = false;
-        for block in search.order.clone() {
-            // Where nothing has changed nothing would.
-            if std::mem::take(&mut search.is_due[block.0 as usize]) {
-                search.block(block);
+) -> Solver<'a> {
+    let mut solver = Solver::new(body, types, checked, entry_facts, received);
+    while solver.has_changed {
+        solver.has_changed = false;
+        for block in solver.order.clone() {
+            if std::mem::take(&mut solver.is_due[block.0 as usize]) {
+                solver.block(block);
             }
         }
-        search.round += 1;
+        solver.round += 1;
     }
-    for _ in 0..ROUNDS_BACK {
-        search.back = Some(vec![None; body.values.len()]);
-        for block in search.order.clone() {
-            search.block(block);
+    for _ in 0..NARROWING_ROUNDS {
+        solver.narrowing = Some(vec![None; body.values.len()]);
+        for block in solver.order.clone() {
+            solver.block(block);
         }
-        search.take_back();
+        solver.take_narrowed();
     }
-    search
+    solver
 }
 
-struct Search<'a> {
+struct Solver<'a> {
     body: &'a Body,
     types: &'a TypeTable,
     checked: bool,
-    given: &'a [Option<Fact>],
+    entry_facts: &'a [Option<Fact>],
     received: &'a FxHashMap<Value, Option<Fact>>,
-    /// The blocks that are reached, each after one that leads to it.
+    /// The reachable blocks, in reverse postorder.
     order: Vec<BlockId>,
-    /// Per block: where it leads to, with arguments and without.
+    /// Per block: its edges, and its successors that are on no edge.
     edges: Vec<Vec<&'a Edge>>,
     others: Vec<Vec<BlockId>>,
-    /// Per value: the blocks that compute something from it, or hand it on.
+    /// Per value: the blocks that compute with it or pass it along an edge.
     users: Vec<Vec<BlockId>>,
-    /// Per block: whether something has changed that it asks for.
+    /// Per block: whether a fact that it reads has changed.
     is_due: Vec<bool>,
     /// Per value: the comparison that it is the result of.
     comparisons: Vec<Option<(BinaryOp, Value, Value)>>,
@@ -151,22 +150,22 @@ struct Search<'a> {
     /// The body's constants and their neighbours.
     landmarks: BTreeSet<i128>,
     known: Vec<Option<Fact>>,
-    /// Per block: what is narrower when it begins; none as long as nothing leads there.
-    at: Vec<Option<Rc<Narrowed>>>,
+    /// Per block: the refined facts at its start; none until it is reached.
+    at: Vec<Option<Rc<Refined>>>,
     round: usize,
     has_changed: bool,
-    /// On the way back: what has been computed anew, from what was known.
-    back: Option<Vec<Option<Fact>>>,
+    /// While narrowing: the facts that are computed anew.
+    narrowing: Option<Vec<Option<Fact>>>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> Solver<'a> {
     fn new(
         body: &'a Body,
         types: &'a TypeTable,
         checked: bool,
-        given: &'a [Option<Fact>],
+        entry_facts: &'a [Option<Fact>],
         received: &'a FxHashMap<Value, Option<Fact>>,
-    ) -> Search<'a> {
+    ) -> Solver<'a> {
         let mut comparisons = vec![None; body.values.len()];
         let mut landmarks = BTreeSet::new();
         let mut is_set_by_edges = vec![false; body.values.len()];
@@ -194,11 +193,11 @@ impl<'a> Search<'a> {
         }
         let mut at = vec![None; body.blocks.len()];
         at[0] = Some(Rc::default());
-        Search {
+        Solver {
             body,
             types,
             checked,
-            given,
+            entry_facts,
             received,
             order: reverse_postorder(body, Regions::Include).into_iter().map(|block| BlockId(block as u32)).collect(),
             users: users(body, &all_edges, &comparisons),
@@ -212,37 +211,38 @@ impl<'a> Search<'a> {
             at,
             round: 0,
             has_changed: true,
-            back: None,
+            narrowing: None,
         }
     }
 
-    fn whole(&self, value: Value) -> Fact {
+    fn type_fact(&self, value: Value) -> Fact {
         Fact::of_type(self.types, self.body.values[value.0 as usize].ty)
     }
 
-    /// What is so of a value where it is narrowed to this.
-    fn fact<'f>(&'f self, narrowed: Option<&'f Fact>, value: Value) -> Option<&'f Fact> {
-        narrowed.or(self.known[value.0 as usize].as_ref())
+    /// The fact about a value with this refinement.
+    fn fact<'f>(&'f self, refined: Option<&'f Fact>, value: Value) -> Option<&'f Fact> {
+        refined.or(self.known[value.0 as usize].as_ref())
     }
 
-    /// Notes that a value may be what a fact admits, beside what it may be anyway; none, if it is not computed yet.
+    /// Joins a fact into that of a value, with widening; nothing if the fact is not computed yet.
     fn grow(&mut self, value: Value, fact: Option<Fact>) {
         let Some(fact) = fact else { return };
-        if let Some(back) = &mut self.back {
-            let known = &mut back[value.0 as usize];
+        if let Some(narrowing) = &mut self.narrowing {
+            let known = &mut narrowing[value.0 as usize];
             *known = Some(known.as_ref().map_or(fact.clone(), |known| joined(known, &fact)));
             return;
         }
-        let whole = || self.whole(value);
-        let lower =
-            |low: i128| self.landmarks.range(..=low).next_back().map_or(whole().low, |end| whole().low.max(*end));
+        let type_fact = || self.type_fact(value);
+        let lower = |low: i128| {
+            self.landmarks.range(..=low).next_back().map_or(type_fact().low, |end| type_fact().low.max(*end))
+        };
         let higher =
-            |high: i128| self.landmarks.range(high..).next().map_or(whole().high, |end| whole().high.min(*end));
+            |high: i128| self.landmarks.range(high..).next().map_or(type_fact().high, |end| type_fact().high.min(*end));
         let grown = match &self.known[value.0 as usize] {
             None => fact,
             Some(old) if fact.implies(old) => return,
-            Some(_) if self.round > MOST_ROUNDS[1] => whole(),
-            Some(old) if self.round > MOST_ROUNDS[0] => old.or(
+            Some(_) if self.round > WIDENING_ROUNDS[1] => type_fact(),
+            Some(old) if self.round > WIDENING_ROUNDS[0] => old.or(
                 &fact,
                 if fact.low < old.low { lower(fact.low) } else { old.low },
                 if fact.high > old.high { higher(fact.high) } else { old.high },
@@ -258,12 +258,13 @@ impl<'a> Search<'a> {
         let Some(here) = self.at[id.0 as usize].clone() else { return };
         let body = self.body;
         let block = &body.blocks[id.0 as usize];
-        // What a message or a region brings can be anything that is not said.
+        // Without a fact, a message or a region may bring any value of the type.
         for (position, parameter) in block.parameters.iter().enumerate() {
             if !self.is_set_by_edges[parameter.0 as usize] {
-                let given = if id == BlockId(0) { self.given.get(position).cloned().flatten() } else { None };
+                let entry_facts =
+                    if id == BlockId(0) { self.entry_facts.get(position).cloned().flatten() } else { None };
                 let received = self.received.get(parameter).cloned();
-                let whole = || Some(given.unwrap_or_else(|| self.whole(*parameter)));
+                let whole = || Some(entry_facts.unwrap_or_else(|| self.type_fact(*parameter)));
                 self.grow(*parameter, received.unwrap_or_else(whole));
             }
         }
@@ -276,52 +277,52 @@ impl<'a> Search<'a> {
         match &block.terminator {
             Terminator::Branch { condition, then, otherwise } => {
                 for (edge, holds) in [(then, true), (otherwise, false)] {
-                    if let Some(there) = self.narrowed(&here, *condition, holds) {
-                        self.follow(edge, &there);
+                    if let Some(there) = self.refined(&here, *condition, holds) {
+                        self.propagate(edge, &there);
                     }
                 }
             }
             _ => {
-                let there = Leaving { here: &here, narrower: None };
+                let there = AtEdge { here: &here, refinement: None };
                 let (edges, others) =
                     (std::mem::take(&mut self.edges[id.0 as usize]), std::mem::take(&mut self.others[id.0 as usize]));
-                edges.iter().for_each(|edge| self.follow(edge, &there));
-                others.iter().for_each(|to| self.reach(*to, &there));
+                edges.iter().for_each(|edge| self.propagate(edge, &there));
+                others.iter().for_each(|to| self.join_into(*to, &there));
                 (self.edges[id.0 as usize], self.others[id.0 as usize]) = (edges, others);
             }
         }
     }
 
-    /// What is so where a condition has decided the way; none if nobody goes there, as far as is known.
-    fn narrowed<'n>(&self, here: &'n Rc<Narrowed>, condition: Value, holds: bool) -> Option<Leaving<'n>> {
+    /// The facts on the edge that a condition decides; none if the edge cannot be taken.
+    fn refined<'n>(&self, here: &'n Rc<Refined>, condition: Value, holds: bool) -> Option<AtEdge<'n>> {
         let Some((op, a, b)) = self.comparisons[condition.0 as usize] else {
-            return Some(Leaving { here, narrower: None });
+            return Some(AtEdge { here, refinement: None });
         };
         let known = |value| self.fact(here.get(value), value);
         let (fact_a, fact_b) = facts::refine(op, holds, known(a)?, known(b)?)?;
-        Some(Leaving { here, narrower: Some([(a, fact_a), (b, fact_b)]) })
+        Some(AtEdge { here, refinement: Some([(a, fact_a), (b, fact_b)]) })
     }
 
-    /// Goes along an edge.
-    fn follow(&mut self, edge: &Edge, there: &Leaving<'_>) {
+    /// Propagates the arguments of an edge, then the facts at its target.
+    fn propagate(&mut self, edge: &Edge, there: &AtEdge<'_>) {
         for (parameter, argument) in self.body.blocks[edge.to.0 as usize].parameters.iter().zip(&edge.arguments) {
             let fact = self.fact(there.get(*argument), *argument).cloned();
             self.grow(*parameter, fact);
         }
-        self.reach(edge.to, there);
+        self.join_into(edge.to, there);
     }
 
-    /// Comes to a block: what is so there is so on every way.
-    fn reach(&mut self, to: BlockId, there: &Leaving<'_>) {
-        if self.back.is_some() {
+    /// Joins facts into those at the start of a block, which hold on every path to it.
+    fn join_into(&mut self, to: BlockId, there: &AtEdge<'_>) {
+        if self.narrowing.is_some() {
             return;
         }
         match &mut self.at[to.0 as usize] {
             here @ None => {
-                // What the block computes is not what it was the last time round.
+                // Facts about values that the block itself defines are those of the previous iteration.
                 let block = &self.body.blocks[to.0 as usize];
                 let results = block.instructions.iter().filter_map(|instruction| instruction.result);
-                let mut first = there.whole();
+                let mut first = there.type_fact();
                 for value in block.parameters.iter().copied().chain(results) {
                     if first.get(value).is_some() {
                         Rc::make_mut(&mut first).0.remove(&value);
@@ -334,18 +335,18 @@ impl<'a> Search<'a> {
                 let mut left = there.here.0.iter();
                 let says = |(value, old): (&Value, &Fact)| {
                     let found = left.find(|(other, _)| *other >= value).filter(|(other, _)| *other == value);
-                    let fact = there.narrower(*value).or(found.map(|(_, fact)| fact));
+                    let fact = there.refinement(*value).or(found.map(|(_, fact)| fact));
                     fact.is_some_and(|fact| fact.implies(old))
                 };
                 if here.0.iter().all(says) {
                     return;
                 }
-                let is_late = self.round > MOST_ROUNDS[1];
+                let is_late = self.round > WIDENING_ROUNDS[1];
                 let mut left = there.here.0.iter().peekable();
                 Rc::make_mut(here).0.retain(|value, old| {
                     while left.next_if(|(other, _)| *other < value).is_some() {}
                     let found = left.next_if(|(other, _)| *other == value).map(|(_, fact)| fact);
-                    match there.narrower(*value).or(found) {
+                    match there.refinement(*value).or(found) {
                         Some(fact) if fact.implies(old) => true,
                         Some(fact) if !is_late => {
                             *old = joined(old, fact);
@@ -360,10 +361,10 @@ impl<'a> Search<'a> {
         self.is_due[to.0 as usize] = true;
     }
 
-    /// Takes what has been computed anew where it says more.
-    fn take_back(&mut self) {
-        let back = self.back.take().into_iter().flatten();
-        for (known, fact) in self.known.iter_mut().zip(back) {
+    /// Takes the facts that narrowing has found where they are stronger.
+    fn take_narrowed(&mut self) {
+        let narrowing = self.narrowing.take().into_iter().flatten();
+        for (known, fact) in self.known.iter_mut().zip(narrowing) {
             if let (Some(known), Some(fact)) = (known, fact)
                 && fact.implies(known)
             {
@@ -373,12 +374,12 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What is so where one of two things is.
+/// The join of two facts.
 fn joined(a: &Fact, b: &Fact) -> Fact {
     a.or(b, a.low.min(b.low), a.high.max(b.high))
 }
 
-/// Per value: the blocks that compute something from it, compare it, or hand it on.
+/// Per value: the blocks that compute with it, compare it, or pass it along an edge.
 fn users(body: &Body, edges: &[Vec<&Edge>], comparisons: &[Option<(BinaryOp, Value, Value)>]) -> Vec<Vec<BlockId>> {
     let mut users: Vec<Vec<BlockId>> = vec![Vec::new(); body.values.len()];
     for (index, block) in body.blocks.iter().enumerate() {
@@ -405,7 +406,7 @@ fn users(body: &Body, edges: &[Vec<&Edge>], comparisons: &[Option<(BinaryOp, Val
     users
 }
 
-/// What is so of a result, if something is of what it is computed from.
+/// The fact about a result, once there are facts about its operands.
 fn of<'f>(
     body: &Body,
     types: &TypeTable,
@@ -439,7 +440,7 @@ fn of<'f>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quaject_esp_ir::ir::{BinaryOp, Block, BlockId, Edge, Instruction, Location, Terminator, ValueData};
+    use crate::ir::{BinaryOp, Block, BlockId, Edge, Instruction, Location, Terminator, ValueData};
 
     #[test]
     fn a_loop_up_to_an_argument() {
@@ -472,14 +473,14 @@ mod tests {
                 block(Vec::new(), Vec::new(), Terminator::End),
             ],
         };
-        let known = ranges(&body, &TypeTable::new(), false, &[]);
+        let known = intervals(&body, &TypeTable::new(), false, &[]);
         assert_eq!(known[2], Some(Fact::between(0, i128::from(i32::MAX))));
         assert_eq!(known[5], Some(Fact::between(1, i128::from(i32::MAX))));
     }
 
     /// `if (count > 0 && count == 255) count = 0; count += 1;` in a loop.
     #[test]
-    fn a_counter_that_begins_anew() {
+    fn a_counter_that_is_reset() {
         let define = |value: u32, op: Op| Instruction { result: Some(Value(value)), op, location: Location::default() };
         let edge = |to: u32, arguments: Vec<u32>| Edge {
             to: BlockId(to),
@@ -521,14 +522,14 @@ mod tests {
                 ),
             ],
         };
-        let known = ranges(&body, &TypeTable::new(), false, &[]);
+        let known = intervals(&body, &TypeTable::new(), false, &[]);
         assert_eq!(known[3], Some(Fact::between(0, 255)));
         assert_eq!(known[7], Some(Fact::between(1, 255)));
     }
 
-    /// `while (last != 192) { last = byte; if (byte == 192) break; }`: what goes round is never 192.
+    /// `while (last != 192) { last = byte; if (byte == 192) break; }`: no iteration begins with 192.
     #[test]
-    fn what_a_loop_goes_round_with_is_not_what_has_ended_it() {
+    fn a_value_that_ends_a_loop_does_not_begin_an_iteration() {
         let define = |value: u32, op: Op| Instruction { result: Some(Value(value)), op, location: Location::default() };
         let edge = |to: u32, arguments: Vec<u32>| Edge {
             to: BlockId(to),
@@ -565,7 +566,7 @@ mod tests {
                     block(Vec::new(), Vec::new(), Terminator::End),
                 ],
             };
-            ranges(&body, &TypeTable::new(), false, &[])
+            intervals(&body, &TypeTable::new(), false, &[])
         };
         assert_eq!(known(0)[4], Some(Fact::constant(0)));
         assert_eq!(known(192)[4], Some(Fact::between(0, 1)));
@@ -598,7 +599,7 @@ mod tests {
                 ),
             ],
         };
-        let known = ranges(&body, &TypeTable::new(), false, &[]);
+        let known = intervals(&body, &TypeTable::new(), false, &[]);
         assert_eq!(known[1], Some(Fact::between(0, 7)));
         assert_eq!(known[3], Some(Fact::between(1, 8)));
     }

@@ -1,22 +1,22 @@
-//! Natural loops: a block that dominates one that leads back to it, and all blocks between them. Knows the control-flow
-//! graph only.
+//! Natural loops: a header that dominates the source of a back edge to it, and all blocks between them (Aho, Lam, Sethi and
+//! Ullman, "Compilers", 9.6). Knows the control-flow graph only.
 
-use quaject_esp_ir::cfg::{Regions, successors};
-use quaject_esp_ir::dominators::Dominators;
-use quaject_esp_ir::ir::Body;
+use crate::cfg::{Regions, successors};
+use crate::dominators::Dominators;
+use crate::ir::Body;
 
 /// A loop.
-pub(crate) struct Loop {
+pub struct Loop {
     /// The block by which it is entered.
-    pub(crate) header: usize,
-    /// The blocks that lead back there.
-    pub(crate) back: Vec<usize>,
+    pub header: usize,
+    /// The sources of its back edges.
+    pub back: Vec<usize>,
     /// Per block of the body: whether it is part of the loop.
-    pub(crate) inside: Vec<bool>,
+    pub inside: Vec<bool>,
 }
 
 /// The loops of a body, in order of text. Regions count as successors of their wait.
-pub(crate) fn loops(body: &Body, dominators: &Dominators) -> Vec<Loop> {
+pub fn loops(body: &Body, dominators: &Dominators) -> Vec<Loop> {
     let count = body.blocks.len();
     let mut predecessors = vec![Vec::new(); count];
     for block in dominators.order() {
