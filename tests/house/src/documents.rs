@@ -1,31 +1,23 @@
-//! The documents a newcomer opens first: short, present, and speaking of what exists.
+//! The documents that a newcomer opens first: present, and about things that exist.
 
 use crate::repository::SourceFile;
 
-/// The documents every reader may rely on, and how many lines each may have.
-const DOCUMENTS: &[(&str, usize)] = &[
-    ("README.md", 120),
-    ("docs/STATUS.md", 60),
-    ("ARCHITECTURE.md", 400),
-    ("CONTRIBUTING.md", 400),
-    ("CHANGELOG.md", usize::MAX),
-    ("LICENSE-MIT", usize::MAX),
-    ("LICENSE-APACHE", usize::MAX),
+/// The documents every reader may rely on.
+const DOCUMENTS: &[&str] = &[
+    "README.md",
+    "docs/STATUS.md",
+    "docs/glossary.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "LICENSE-MIT",
+    "LICENSE-APACHE",
 ];
 
-/// Documents that are missing or too long.
-pub fn missing_or_long(files: &[SourceFile]) -> Vec<String> {
-    let mut complaints = Vec::new();
-    for (path, limit) in DOCUMENTS {
-        match files.iter().find(|file| file.path == *path) {
-            None => complaints.push(format!("{path} is missing")),
-            Some(file) if file.text.lines().count() > *limit => {
-                complaints.push(format!("{path} has {} lines; {limit} are allowed", file.text.lines().count()));
-            }
-            Some(_) => {}
-        }
-    }
-    complaints
+/// Documents that are missing.
+pub fn missing(files: &[SourceFile]) -> Vec<String> {
+    let absent = DOCUMENTS.iter().filter(|path| !files.iter().any(|file| file.path == **path));
+    absent.map(|path| format!("{path} is missing")).collect()
 }
 
 /// Relative links of Markdown files that lead nowhere.
@@ -41,6 +33,24 @@ pub fn dangling_links(files: &[SourceFile], exists: impl Fn(&str) -> bool) -> Ve
                 }
             }
         }
+    }
+    complaints
+}
+
+/// Terms of the glossary whose definition, source or place is missing, or whose place does not exist.
+pub fn incomplete_terms(glossary: &str, exists: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for row in glossary.lines().filter(|line| line.starts_with("| ") && !line.starts_with("| term ")) {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [term, definition, source, places] = cells.as_slice() else {
+            complaints.push(format!("not a term, a definition, a source and a place: {row}"));
+            continue;
+        };
+        if [term, definition, source, places].iter().any(|cell| cell.is_empty()) {
+            complaints.push(format!("`{term}` has an empty cell"));
+        }
+        let lost = places.split(", ").map(|place| place.trim_matches('`')).filter(|place| !exists(place));
+        complaints.extend(lost.map(|place| format!("`{term}` lives in `{place}`, which does not exist")));
     }
     complaints
 }
@@ -85,15 +95,13 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_present_and_short() {
-        assert_none(&missing_or_long(&text_files()));
+    fn documents_are_present() {
+        assert_none(&missing(&text_files()));
     }
 
     #[test]
-    fn a_long_document_is_seen() {
-        let complaints = missing_or_long(&[file("README.md", &"line\n".repeat(121))]);
-        assert_eq!(complaints.len(), DOCUMENTS.len());
-        assert_eq!(complaints[0], "README.md has 121 lines; 120 are allowed");
+    fn a_missing_document_is_seen() {
+        assert_eq!(missing(&[file("README.md", "")]).len(), DOCUMENTS.len() - 1);
     }
 
     #[test]
@@ -109,18 +117,24 @@ mod tests {
     }
 
     #[test]
+    fn terms_of_the_glossary_are_complete() {
+        let glossary = text_of("docs/glossary.md");
+        assert!(glossary.lines().filter(|line| line.starts_with("| ")).count() > 80, "the glossary has its terms");
+        assert_none(&incomplete_terms(&glossary, |path| root().join(path).exists()));
+    }
+
+    #[test]
+    fn an_incomplete_term_is_seen() {
+        let rows = "| term | definition | source | where |\n|---|---|---|---|\n| a | b | c | `d`, `e` |\n| f | | g | `d` |\n| h | i |\n";
+        assert_eq!(incomplete_terms(rows, |path| path == "d").len(), 3);
+    }
+
+    #[test]
     fn the_map_names_every_crate() {
         let architecture = text_of("ARCHITECTURE.md");
         for package in packages().iter().filter(|package| package.folder.starts_with("crates/")) {
             let name = package.name.strip_prefix("quaject-").expect("checked by the layers");
             assert!(architecture.contains(&format!("`{name}`")), "ARCHITECTURE.md does not name `{name}`");
         }
-    }
-
-    #[test]
-    fn the_readme_gives_the_two_commands() {
-        let readme = text_of("README.md");
-        assert!(readme.contains("cargo xtask test"));
-        assert!(readme.contains("cargo run --release -- run examples/"));
     }
 }

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 /// Something that has to be resolved.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Declaration {
+enum DeclarationId {
     Const(usize),
     Type(usize),
     Layout(usize),
@@ -27,12 +27,12 @@ enum ResolutionState {
 
 /// Resolves every constant, type, layout and replica number.
 pub(super) fn resolve(checker: &mut Checker) {
-    let mut progress: FxHashMap<Declaration, ResolutionState> = FxHashMap::default();
-    let roots: Vec<Declaration> = (0..checker.consts.len())
-        .map(Declaration::Const)
-        .chain((0..checker.type_entries.len()).map(Declaration::Type))
-        .chain((0..checker.layouts.len()).map(Declaration::Layout))
-        .chain([Declaration::Processes])
+    let mut progress: FxHashMap<DeclarationId, ResolutionState> = FxHashMap::default();
+    let roots: Vec<DeclarationId> = (0..checker.consts.len())
+        .map(DeclarationId::Const)
+        .chain((0..checker.type_entries.len()).map(DeclarationId::Type))
+        .chain((0..checker.layouts.len()).map(DeclarationId::Layout))
+        .chain([DeclarationId::Processes])
         .collect();
     for root in roots {
         if progress.contains_key(&root) {
@@ -53,7 +53,7 @@ pub(super) fn resolve(checker: &mut Checker) {
                 Some(ResolutionState::Done) => {}
                 Some(ResolutionState::Open) => {
                     let start = stack.iter().position(|(node, ..)| *node == dependency).unwrap_or(0);
-                    let cycle: Vec<Declaration> = stack[start..].iter().map(|(node, ..)| *node).collect();
+                    let cycle: Vec<DeclarationId> = stack[start..].iter().map(|(node, ..)| *node).collect();
                     report_cycle(checker, &cycle);
                 }
                 None => {
@@ -65,30 +65,30 @@ pub(super) fn resolve(checker: &mut Checker) {
     }
 }
 
-fn resolve_node(checker: &mut Checker, node: Declaration) {
+fn resolve_node(checker: &mut Checker, node: DeclarationId) {
     match node {
-        Declaration::Const(entry) => constants::resolve_item(checker, entry),
-        Declaration::Type(entry) => types::resolve_item(checker, entry),
-        Declaration::Layout(entry) => layouts::resolve_item(checker, entry),
-        Declaration::Processes => types::resolve_replicas(checker),
+        DeclarationId::Const(entry) => constants::resolve_item(checker, entry),
+        DeclarationId::Type(entry) => types::resolve_item(checker, entry),
+        DeclarationId::Layout(entry) => layouts::resolve_item(checker, entry),
+        DeclarationId::Processes => types::resolve_replicas(checker),
     }
 }
 
-fn describe(checker: &Checker, node: Declaration) -> Option<(String, Span)> {
+fn describe(checker: &Checker, node: DeclarationId) -> Option<(String, Span)> {
     let name = match node {
-        Declaration::Const(entry) => &checker.consts[entry].item.name,
-        Declaration::Type(entry) => &checker.type_entries[entry].item.name,
-        Declaration::Layout(entry) => &checker.layouts[entry].0.name,
-        Declaration::Processes => return None,
+        DeclarationId::Const(entry) => &checker.consts[entry].item.name,
+        DeclarationId::Type(entry) => &checker.type_entries[entry].item.name,
+        DeclarationId::Layout(entry) => &checker.layouts[entry].0.name,
+        DeclarationId::Processes => return None,
     };
     Some((name.text.to_string(), name.span))
 }
 
 /// Reports a cycle once and marks its members as faulty, so that nothing follows from it.
-fn report_cycle(checker: &mut Checker, cycle: &[Declaration]) {
+fn report_cycle(checker: &mut Checker, cycle: &[DeclarationId]) {
     let members: Vec<(String, Span)> = cycle.iter().filter_map(|node| describe(checker, *node)).collect();
     let Some((name, span)) = members.iter().min_by_key(|(_, span)| (span.file, span.start)).cloned() else { return };
-    let holds_type = cycle.iter().any(|node| matches!(node, Declaration::Type(_)));
+    let holds_type = cycle.iter().any(|node| matches!(node, DeclarationId::Type(_)));
     let mut diagnostic = if holds_type {
         Diagnostic::new(Code::E0301, span, format!("type `{name}` contains itself"))
             .help("types are finite: hold an index or a `pid` instead")
@@ -101,34 +101,34 @@ fn report_cycle(checker: &mut Checker, cycle: &[Declaration]) {
     checker.report(diagnostic);
     for node in cycle {
         match *node {
-            Declaration::Const(entry) => checker.consts[entry].value = Some(constants::Constant::Error),
-            Declaration::Type(entry) => checker.type_entries[entry].resolved = Some(TypeTable::ERROR),
-            Declaration::Layout(_) | Declaration::Processes => {}
+            DeclarationId::Const(entry) => checker.consts[entry].value = Some(constants::Constant::Error),
+            DeclarationId::Type(entry) => checker.type_entries[entry].resolved = Some(TypeTable::ERROR),
+            DeclarationId::Layout(_) | DeclarationId::Processes => {}
         }
     }
 }
 
-fn dependencies(checker: &Checker, node: Declaration) -> Vec<Declaration> {
+fn dependencies(checker: &Checker, node: DeclarationId) -> Vec<DeclarationId> {
     let mut mentions = Vec::new();
     match node {
-        Declaration::Const(entry) => {
+        DeclarationId::Const(entry) => {
             let item = checker.consts[entry].item;
             if let Some(ty) = &item.ty {
                 in_type(ty, &mut mentions);
             }
             in_expr(&item.value, &mut mentions);
         }
-        Declaration::Type(entry) => {
+        DeclarationId::Type(entry) => {
             let entry = &checker.type_entries[entry];
             in_type(&entry.item.ty, &mut mentions);
             if let Some(pool) = entry.pool {
                 in_expr(&pool.capacity, &mut mentions);
             }
         }
-        Declaration::Layout(entry) => {
+        DeclarationId::Layout(entry) => {
             checker.layouts[entry].0.fields.iter().for_each(|field| in_expr(&field.width, &mut mentions));
         }
-        Declaration::Processes => {
+        DeclarationId::Processes => {
             let replicas = checker.processes.iter().filter_map(|process| process.item.replicas.as_ref());
             replicas.for_each(|replicas| in_expr(replicas, &mut mentions));
         }
@@ -144,16 +144,16 @@ enum Mention<'a> {
     Instance,
 }
 
-fn node_of(checker: &Checker, mention: Mention) -> Option<Declaration> {
+fn node_of(checker: &Checker, mention: Mention) -> Option<DeclarationId> {
     let name = match mention {
-        Mention::Instance => return Some(Declaration::Processes),
+        Mention::Instance => return Some(DeclarationId::Processes),
         Mention::Name(name) => name,
     };
     let Named { entity, .. } = checker.find(&name.text)?;
     match entity {
-        Entity::Type(entry) => Some(Declaration::Type(entry)),
-        Entity::Const(entry) => Some(Declaration::Const(entry)),
-        Entity::Layout(layout) => Some(Declaration::Layout(layout.0 as usize)),
+        Entity::Type(entry) => Some(DeclarationId::Type(entry)),
+        Entity::Const(entry) => Some(DeclarationId::Const(entry)),
+        Entity::Layout(layout) => Some(DeclarationId::Layout(layout.0 as usize)),
         Entity::Channel(_)
         | Entity::Interface
         | Entity::Extern(_)

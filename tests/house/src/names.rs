@@ -1,0 +1,277 @@
+//! The names of the house: identifiers use the field's terms (docs/glossary.md), and one noun names one type in a crate.
+
+use std::collections::BTreeMap;
+
+use crate::repository::{Package, SourceFile};
+use crate::tokens::{Token, production_code};
+
+/// Words that no identifier of Rust or C has as a part, because they say nothing a reader could look up.
+const FORBIDDEN: &[&str] = &[
+    "anybody",
+    "beside",
+    "everybody",
+    "fewest",
+    "gone",
+    "most",
+    "nobody",
+    "somebody",
+    "told",
+    "vain",
+    "whoever",
+    "whom",
+];
+
+/// Identifiers with forbidden words that are still to be renamed, by crate.
+const REMAINING_WORDS: &[(&str, usize)] = &[
+    ("bench/ac-paper", 2),
+    ("bench/codegen-layers", 1),
+    ("bench/filter", 4),
+    ("bench/filters-process", 3),
+    ("bench/harness", 1),
+    ("bench/pipe", 1),
+    ("bench/tftp", 1),
+    ("crates/ac", 12),
+    ("crates/cli", 21),
+    ("crates/esp", 8),
+    ("crates/esp-check", 10),
+    ("crates/esp-exec", 1),
+    ("crates/esp-gen", 6),
+    ("crates/esp-ir", 1),
+    ("crates/esp-lower", 3),
+    ("crates/esp-opt", 57),
+    ("crates/esp-run", 21),
+    ("crates/filter", 17),
+    ("crates/pages", 1),
+    ("crates/pipe", 9),
+    ("crates/queue", 6),
+    ("crates/vcode", 12),
+    ("crates/vcode-spec", 1),
+    ("tests/differential", 8),
+    ("tests/drivers", 3),
+    ("tests/programs", 13),
+    ("tests/simulation", 18),
+];
+/// Type names that a crate still defines several times.
+const REMAINING_TYPES: &[(&str, usize)] = &[
+    ("crates/cli", 1),
+    ("crates/esp-check", 2),
+    ("crates/esp-gen", 2),
+    ("crates/esp-lower", 1),
+    ("crates/esp-opt", 2),
+    ("crates/esp-run", 10),
+    ("crates/vcode", 8),
+];
+
+/// Identifiers that others have fixed, and where they come from.
+const FOREIGN: &[(&str, &str)] = &[("nobody", "the user of that name (setuid)")];
+
+/// Type names that a crate defines twice for a reason: the crate's folder, the name, the reason.
+const REPEATED: &[(&str, &str, &str)] = &[];
+
+/// Parts of a crate with types of their own. The tree as written and the checked program have one noun for each
+/// construct; no back end imports another.
+const SCOPES: &[&str] = &[
+    "crates/esp-gen/src/c/",
+    "crates/esp-gen/src/jit/",
+    "crates/esp-gen/src/promela/",
+    "crates/esp-syntax/src/ast.rs",
+    "crates/esp-syntax/src/hir.rs",
+];
+
+/// Identifiers of Rust files, and of C files but for their comments and strings, that contain a forbidden word.
+pub fn private_words(files: &[SourceFile]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for file in files.iter().filter(|file| !file.path.contains("/generated/")) {
+        let identifiers = if file.path.ends_with(".rs") {
+            rust_identifiers(&file.text)
+        } else if [".c", ".h", ".S"].iter().any(|ending| file.path.ends_with(ending)) {
+            c_identifiers(&file.text)
+        } else {
+            continue;
+        };
+        let mut seen = BTreeMap::new();
+        for (name, line) in identifiers {
+            seen.entry(name).or_insert(line);
+        }
+        for (name, line) in seen {
+            let is_foreign = FOREIGN.iter().any(|(foreign, _)| *foreign == name);
+            if let Some(word) = words(&name).iter().find(|word| FORBIDDEN.contains(&word.as_str()))
+                && !is_foreign
+            {
+                complaints.push(format!("{}:{line}: `{name}` contains `{word}`; use the field's term", file.path));
+            }
+        }
+    }
+    complaints
+}
+
+/// The parts of an identifier in lower case: `MemberFate::has_told` gives them for each of its names.
+fn words(identifier: &str) -> Vec<String> {
+    let mut found = vec![String::new()];
+    let mut after_lower = false;
+    for sign in identifier.chars() {
+        if sign == '_' || (sign.is_uppercase() && after_lower) {
+            found.push(String::new());
+        }
+        if sign != '_' {
+            found.last_mut().expect("starts with one").extend(sign.to_lowercase());
+        }
+        after_lower = sign.is_lowercase() || sign.is_numeric();
+    }
+    found
+}
+
+fn rust_identifiers(text: &str) -> Vec<(String, usize)> {
+    // Doc comments arrive as attributes whose text is a literal.
+    let stream: proc_macro2::TokenStream = text.parse().expect("the compiler has read this file");
+    let mut found = Vec::new();
+    identifiers_of(stream, &mut found);
+    found
+}
+
+fn identifiers_of(stream: proc_macro2::TokenStream, found: &mut Vec<(String, usize)>) {
+    for tree in stream {
+        match tree {
+            proc_macro2::TokenTree::Group(group) => identifiers_of(group.stream(), found),
+            proc_macro2::TokenTree::Ident(ident) => found.push((ident.to_string(), ident.span().start().line)),
+            proc_macro2::TokenTree::Punct(_) | proc_macro2::TokenTree::Literal(_) => {}
+        }
+    }
+}
+
+fn c_identifiers(text: &str) -> Vec<(String, usize)> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    let mut line = 1;
+    while let Some(first) = rest.chars().next() {
+        let length = if rest.starts_with("/*") {
+            rest.find("*/").map_or(rest.len(), |end| end + 2)
+        } else if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if first == '"' {
+            let closing = rest.char_indices().skip(1).find(|(at, sign)| *sign == '"' && !rest[..*at].ends_with('\\'));
+            closing.map_or(rest.len(), |(at, _)| at + 1)
+        } else if first.is_alphabetic() || first == '_' {
+            let length = rest.find(|sign: char| !sign.is_alphanumeric() && sign != '_').unwrap_or(rest.len());
+            found.push((rest[..length].to_owned(), line));
+            length
+        } else {
+            first.len_utf8()
+        };
+        line += rest[..length].matches('\n').count();
+        rest = &rest[length..];
+    }
+    found
+}
+
+/// Types of one name that a crate defines in several files.
+pub fn repeated_types(packages: &[Package], files: &[SourceFile], accepted: &[(&str, &str, &str)]) -> Vec<String> {
+    let mut complaints = Vec::new();
+    // A package of tests has a module for each program under test, which may name its parts alike.
+    for package in packages.iter().filter(|package| package.folder.starts_with("crates/")) {
+        let sources = format!("{}/src/", package.folder);
+        let mut places: BTreeMap<(&str, String), Vec<String>> = BTreeMap::new();
+        let own = files.iter().filter(|file| file.path.starts_with(&sources) && file.path.ends_with(".rs"));
+        // A generated file defines the same types for each machine.
+        for file in own.filter(|file| !file.path.contains("/generated/") && !is_test(&file.path)) {
+            let scope = SCOPES.iter().find(|scope| file.path.starts_with(**scope)).copied().unwrap_or_default();
+            for (name, line) in defined_types(&production_code(&file.text).tokens) {
+                places.entry((scope, name)).or_default().push(format!("{}:{line}", file.path));
+            }
+        }
+        for ((_, name), places) in places.into_iter().filter(|(_, places)| places.len() > 1) {
+            let is_accepted = accepted.iter().any(|(folder, known, _)| *folder == package.folder && *known == name);
+            if !is_accepted {
+                complaints.push(format!(
+                    "{}: one of {} types named `{name}`: {}",
+                    places[0],
+                    places.len(),
+                    places[1..].join(" ")
+                ));
+            }
+        }
+    }
+    complaints
+}
+
+fn is_test(path: &str) -> bool {
+    path.ends_with("/tests.rs") || path.contains("/tests/")
+}
+
+/// The names after `struct`, `enum`, `union`, `trait` and `type` outside of functions and implementations.
+fn defined_types(tokens: &[Token]) -> Vec<(String, usize)> {
+    let mut found = Vec::new();
+    let mut depth = 0;
+    for (at, token) in tokens.iter().enumerate() {
+        match token.text.as_str() {
+            "{" => depth += 1,
+            "}" => depth -= 1,
+            "struct" | "enum" | "union" | "trait" | "type" if depth == 0 => {
+                if let Some(name) = tokens.get(at + 1).filter(|name| name.text.starts_with(char::is_uppercase)) {
+                    found.push((name.text.clone(), name.line));
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repository::{packages, text_files};
+    use crate::{assert_none, assert_remaining};
+
+    fn file(path: &str, text: &str) -> SourceFile {
+        SourceFile { path: path.into(), text: text.into() }
+    }
+
+    #[test]
+    fn identifiers_use_the_terms_of_the_field() {
+        assert_remaining(&private_words(&text_files()), REMAINING_WORDS);
+    }
+
+    #[test]
+    fn a_private_word_is_seen() {
+        let rust =
+            "/// Nobody.\nfn is_gone() {}\nconst MOST_BYTES: u8 = 0;\nstruct AlmostThere; // told\nmac!(toldThem);";
+        let complaints = private_words(&[
+            file("a.rs", rust),
+            file("b.c", "/* told */ int told_them; char *s = \"\\\"nobody\"; // gone\nint almost;"),
+            file("src/generated/c.rs", "fn gone() {}"),
+            file("d.md", "nobody"),
+        ]);
+        assert_eq!(
+            complaints,
+            [
+                "a.rs:3: `MOST_BYTES` contains `most`; use the field's term",
+                "a.rs:2: `is_gone` contains `gone`; use the field's term",
+                "a.rs:5: `toldThem` contains `told`; use the field's term",
+                "b.c:1: `told_them` contains `told`; use the field's term",
+            ]
+        );
+    }
+
+    #[test]
+    fn one_noun_names_one_type_in_a_crate() {
+        assert_remaining(&repeated_types(&packages(), &text_files(), REPEATED), REMAINING_TYPES);
+    }
+
+    #[test]
+    fn a_repeated_type_is_seen() {
+        let package = Package { name: "a".into(), folder: "crates/a".into(), manifest: toml::Table::new() };
+        let files = [
+            file("crates/a/src/b.rs", "struct Place; fn f() { enum Local {} }"),
+            file(
+                "crates/a/src/c.rs",
+                "pub enum Place {} #[cfg(test)] mod tests { struct B; } impl T for U { type Item = u8; }",
+            ),
+            file("crates/a/src/d.rs", "struct Local; struct B; type Item = u8;"),
+        ];
+        let complaints = repeated_types(&[package], &files, &[]);
+        assert_eq!(complaints, ["crates/a/src/b.rs:1: one of 2 types named `Place`: crates/a/src/c.rs:1"]);
+        let package = Package { name: "a".into(), folder: "crates/a".into(), manifest: toml::Table::new() };
+        assert_none(&repeated_types(&[package], &files, &[("crates/a", "Place", "a reason")]));
+    }
+}
