@@ -18,6 +18,11 @@
 //! assert_eq!(log.get_mut().len(), 3);
 //! ```
 
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// The book's chapter, whose Rust blocks are tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/book/src/async-c.md")]

@@ -29,6 +29,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod json;
 mod sarif;
 pub mod span;

@@ -2,6 +2,11 @@
 //! entries into machine code; the state of a run, its snapshots, traces and reports. Knows no back end and does no I/O.
 #![forbid(unsafe_code)]
 
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod code;
 mod commit;
 pub mod coverage;

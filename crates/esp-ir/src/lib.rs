@@ -2,6 +2,11 @@
 //! and reader, verifier, visitors, and analyses of its graphs. Executes nothing, knows no front end and does no I/O.
 #![forbid(unsafe_code)]
 
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod access;
 pub mod bounds_check;
 pub mod cfg;

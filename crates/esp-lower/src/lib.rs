@@ -12,6 +12,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod abstraction;
 mod builder;
 mod choice;

@@ -2,6 +2,11 @@
 //! Does no I/O and knows nothing of the IR.
 #![forbid(unsafe_code)]
 
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 pub mod ast;
 pub mod check;
 pub mod diagnostics;

@@ -49,6 +49,14 @@ pub struct Mistake {
     pub help: &'static str,
 }
 
+impl std::fmt::Display for Mistake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.message)
+    }
+}
+
+impl std::error::Error for Mistake {}
+
 /// A rule that can be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Compiled {

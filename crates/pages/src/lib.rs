@@ -3,6 +3,11 @@
 //! each other when it does; on a virtual machine this can take a tenth of the time of a search. Five hundred times
 //! fewer pages are five hundred times fewer such moments.
 
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 use memmap2::MmapMut;
 use std::fmt;
 use std::io;

@@ -33,7 +33,7 @@ pub(crate) fn window(ops: &[PortableOp], machines: &[Machine]) -> String {
          use crate::asm::{Asm, Label};\nuse crate::frame::Local;\nuse crate::generated::core::{Core, Extension};\n\
          use crate::instruction::Family;\n\
          use crate::layers::peephole::{FLOAT, Form, Held, NONE, Peephole, Shape, float, int};\n\
-         use crate::machine::{Machine, Register};\nuse crate::signature::Type;\n\n",
+         use crate::machine::Machine;\nuse crate::registers::Register;\nuse crate::signature::Type;\n\n",
     );
     tables(&mut out, ops, &all);
     held(&mut out, &all);

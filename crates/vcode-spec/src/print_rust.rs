@@ -144,7 +144,7 @@ pub(crate) fn machine(ops: &[PortableOp], machines: &[Machine], machine: &Machin
     out.push_str(
         "use crate::error::Error;\nuse crate::features::Features;\nuse crate::frame::Local;\nuse crate::generated::core::{Core, Extension, Vectors};\n",
     );
-    out.push_str("use crate::machine::{Lists, Machine, Register};\nuse crate::vector::VectorMachine;\n\n");
+    out.push_str("use crate::architecture::Architecture;\nuse crate::machine::Machine;\nuse crate::registers::{Lists, Register};\nuse crate::vector::VectorMachine;\n\n");
     registers(&mut out, machine);
     features(&mut out, machine);
     let _ = writeln!(out, "/// The machine `{}`.", machine.name);
@@ -262,6 +262,7 @@ fn features(out: &mut String, machine: &Machine) {
     }
 }
 
+/// The two implementations of a machine: its constants, and the instructions that all functions need.
 fn machine_impl(
     out: &mut String,
     ops: &[PortableOp],
@@ -269,7 +270,24 @@ fn machine_impl(
     machine: &Machine,
     marker: &str,
 ) -> Result<(), SpecError> {
-    let _ = writeln!(out, "impl Machine for {marker} {{\n    type Reg = Reg;\n    type Float = Float;");
+    architecture_impl(out, ops, machines, machine, marker)?;
+    let _ = writeln!(out, "impl Machine for {marker} {{");
+    frame_methods(out, machine)?;
+    portable_methods(out);
+    frame_address(out, machine)?;
+    out.push_str("}\n\n");
+    Ok(())
+}
+
+/// The constants of a machine, and how its branches are patched.
+fn architecture_impl(
+    out: &mut String,
+    ops: &[PortableOp],
+    machines: &[Machine],
+    machine: &Machine,
+    marker: &str,
+) -> Result<(), SpecError> {
+    let _ = writeln!(out, "impl Architecture for {marker} {{\n    type Reg = Reg;\n    type Float = Float;");
     let space = spaces(ops, machines, machine)?;
     let _ = writeln!(out, "    const SPACE: &'static [u8] = &{space:?};");
     let _ = writeln!(out, "    const NAME: &'static str = \"{}\";", machine.name);
@@ -303,6 +321,13 @@ fn machine_impl(
     let _ = writeln!(out, "    const LINKS: bool = {};", machine.has_link());
     let _ = writeln!(out, "    const HOLDS: bool = {};", machine.row("hold", Type::V).is_some());
     let _ = writeln!(out, "    const REACH: u32 = {};\n", machine.reach());
+    patch(out, machine);
+    out.push_str("}\n\n");
+    Ok(())
+}
+
+/// The rows for frames, which prologues and epilogues are made of.
+fn frame_methods(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
     let own = FRAME_ROWS.into_iter().filter_map(|op| machine.row(op, Type::V).map(|row| (op, row)));
     for (op, row) in own {
         let portable = PortableOp {
@@ -324,7 +349,7 @@ fn machine_impl(
     }
     if machine.row("link", Type::V).is_none() {
         for (name, call) in [("link", "save"), ("unlink", "restore")] {
-            let (i, call) = match special.link {
+            let (i, call) = match machine.special.link {
                 Some(number) => ("i", format!("Self::{call}(c, Reg::new({number}), i as i32);")),
                 None => ("_i", "let _ = c;".into()),
             };
@@ -336,7 +361,11 @@ fn machine_impl(
             let _ = writeln!(out, "    fn {name}(c: &mut Asm<'_, Self>, _i: i64) {{\n        let _ = c;\n    }}\n");
         }
     }
-    // What functions need of the portable set, so that they can be written once for all machines.
+    Ok(())
+}
+
+/// What functions need of the portable set, so that they can be written once for all machines.
+fn portable_methods(out: &mut String) {
     for (name, parameters, call) in [
         ("save", "r: Reg, at: i32", "stl_local(r, Local { offset: at })"),
         ("restore", "r: Reg, at: i32", "ldl_local(r, Local { offset: at })"),
@@ -362,7 +391,10 @@ fn machine_impl(
         let _ =
             writeln!(out, "    fn {name}(c: &mut Asm<'_, Self>{comma}{parameters}) {{\n        c.{call};\n    }}\n");
     }
-    // The address of a local is an addition to the stack pointer.
+}
+
+/// The address of a local is an addition to the stack pointer.
+fn frame_address(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
     let addition = PortableOp {
         family: Family::Binary,
         name: "add".into(),
@@ -378,8 +410,6 @@ fn machine_impl(
         out.push_str(&print.body(&body, 2));
         out.push_str("    }\n\n");
     }
-    patch(out, machine);
-    out.push_str("}\n\n");
     Ok(())
 }
 

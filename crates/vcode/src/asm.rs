@@ -14,11 +14,11 @@ use core::marker::PhantomData;
 use core::mem::MaybeUninit;
 
 use crate::abi::{Convention, Scratch};
+use crate::architecture::Architecture;
 use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
 use crate::features::Features;
-use crate::machine::{Machine, Register};
-use crate::registers::{Class, File};
+use crate::registers::File;
 
 /// Memory that a function is written to: writable at one address, executable at the same or another.
 #[derive(Debug)]
@@ -328,7 +328,7 @@ impl Function {
 
     /// Resolves all references; false if one is not plainly to a label that is bound and in reach.
     #[inline(always)]
-    pub(crate) fn resolve_plain<M: Machine>(&mut self) -> bool {
+    pub(crate) fn resolve_plain<M: Architecture>(&mut self) -> bool {
         for index in 0..self.fixups.len() {
             let Some(fixup) = self.fixups.get(index) else { return false };
             let done = match self.labels.get(fixup.label().0) {
@@ -344,7 +344,7 @@ impl Function {
 
     /// Writes the distance to `target` into the instruction at `site`.
     #[inline(never)]
-    pub(crate) fn patch<M: Machine>(&mut self, site: u32, kind: u8, target: u32) {
+    pub(crate) fn patch<M: Architecture>(&mut self, site: u32, kind: u8, target: u32) {
         if !patch_here::<M>(self.start, site, kind, target) {
             self.fail(Error::BranchRange);
         }
@@ -353,14 +353,14 @@ impl Function {
 
 /// Like [`Function::patch`], in the region that begins at `start`; false if the distance is too large.
 #[inline(always)]
-fn patch_here<M: Machine>(start: *mut u8, site: u32, kind: u8, target: u32) -> bool {
+fn patch_here<M: Architecture>(start: *mut u8, site: u32, kind: u8, target: u32) -> bool {
     let bytes = start.wrapping_add(site as usize).cast::<[u8; 4]>();
     // SAFETY: sites are addresses of words that were stored in this region, so these four bytes are inside it.
     let word = unsafe { &mut *bytes };
     M::patch(kind, word, i64::from(target) - i64::from(site))
 }
 
-impl<'a, M: Machine> Asm<'a, M> {
+impl<'a, M: Architecture> Asm<'a, M> {
     /// Distance of an address from the start of the region.
     #[inline(always)]
     pub(crate) fn at(&self, ip: *mut u8) -> u32 {
@@ -448,71 +448,6 @@ impl<'a, M: Machine> Asm<'a, M> {
     /// Bytes of code so far.
     pub fn position(&self) -> usize {
         self.f.at(self.cursor.ip) as usize
-    }
-
-    /// Takes a register; in order of the convention's lists, temporaries first for [`Class::Temporary`].
-    ///
-    /// # Errors
-    /// [`Error::Registers`] when all are taken. This error does not stick: the client may keep the value in a local.
-    #[inline(always)]
-    pub fn getreg(&mut self, class: Class) -> Result<M::Reg, Error> {
-        let f = &mut *self.f;
-        let convention = f.convention;
-        let lasting = || convention.lasting(&convention.int, &M::INT);
-        let taken = f.int.take(&convention.int, class, f.leaf, M::RESULT.number(), lasting).ok_or(Error::Registers)?;
-        if taken.stands_in {
-            self.stand_in_area();
-        }
-        Ok(M::Reg::from_number(taken.number))
-    }
-
-    /// Takes a floating register, like [`Asm::getreg`].
-    ///
-    /// # Errors
-    /// [`Error::Registers`] when all are taken; it does not stick.
-    #[inline]
-    pub fn getfloat(&mut self, class: Class) -> Result<M::Float, Error> {
-        let f = &mut *self.f;
-        let convention = f.convention;
-        let lasting = || convention.lasting(&convention.float, &M::FLOAT);
-        let result = M::FLOAT_RESULT.number();
-        let taken = f.float.take(&convention.float, class, f.leaf, result, lasting).ok_or(Error::Registers)?;
-        if taken.stands_in {
-            self.stand_in_area();
-        }
-        Ok(M::Float::from_number(taken.number))
-    }
-
-    /// Takes a particular register, such as a hard-coded one, so that it is preserved if it has to be.
-    ///
-    /// # Errors
-    /// [`Error::RegisterTaken`] if it is taken or not available to functions; it does not stick.
-    #[inline]
-    pub fn claim(&mut self, register: M::Reg) -> Result<(), Error> {
-        let f = &mut *self.f;
-        if f.int.claim(&f.convention.int, register.number()) { Ok(()) } else { Err(Error::RegisterTaken) }
-    }
-
-    /// Takes a particular floating register.
-    ///
-    /// # Errors
-    /// [`Error::RegisterTaken`] if it is taken or not available to functions; it does not stick.
-    #[inline]
-    pub fn claim_float(&mut self, register: M::Float) -> Result<(), Error> {
-        let f = &mut *self.f;
-        if f.float.claim(&f.convention.float, register.number()) { Ok(()) } else { Err(Error::RegisterTaken) }
-    }
-
-    /// Gives a register back.
-    #[inline]
-    pub fn putreg(&mut self, register: M::Reg) {
-        self.f.int.give(&self.f.convention.int, register.number());
-    }
-
-    /// Gives a floating register back.
-    #[inline]
-    pub fn putfloat(&mut self, register: M::Float) {
-        self.f.float.give(&self.f.convention.float, register.number());
     }
 
     /// Has `write` write with a copy of this assembler, so that the cursor of this one can stay in a register.

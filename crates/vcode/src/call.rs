@@ -5,7 +5,8 @@ use crate::abi::{Counters, Place, Places, Scratch};
 use crate::asm::{Asm, Label};
 use crate::error::Error;
 use crate::frame::Local;
-use crate::machine::{Machine, Register};
+use crate::machine::Machine;
+use crate::registers::Register;
 use crate::signature::{Signature, Type};
 
 /// An argument of a call.

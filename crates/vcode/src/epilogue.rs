@@ -9,8 +9,8 @@ use crate::asm::{Asm, Code, Fixup, Function, Label};
 use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
 use crate::frame::{HELD_BYTES, prologue_room};
-use crate::machine::{Machine, Register};
-use crate::registers::Set;
+use crate::machine::Machine;
+use crate::registers::{Register, Set};
 
 /// Room for the longest prologue of any machine while it is put together: every register that is saved asks for the
 /// longest form of a store, which on RISC-V is forty bytes.

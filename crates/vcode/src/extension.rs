@@ -2,7 +2,8 @@
 //! function around for the length of a row, their values kept on the stack. Knows no row.
 
 use crate::asm::Asm;
-use crate::machine::{Machine, Register};
+use crate::machine::Machine;
+use crate::registers::Register;
 
 impl<M: Machine> Asm<'_, M> {
     /// How far the stack pointer is lowered to keep `count` registers, and where the first of them goes.

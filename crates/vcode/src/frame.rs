@@ -19,8 +19,8 @@ use crate::abi::{Convention, Counters, Place, Places, Scratch};
 use crate::asm::{Asm, Fixup, Region, Workspace};
 use crate::cursor::{Cursor, SLACK};
 use crate::error::Error;
-use crate::machine::{Machine, Register};
-use crate::registers::Class;
+use crate::machine::Machine;
+use crate::registers::{Class, Register};
 use crate::signature::{Signature, Type};
 
 /// Whether a function calls others.

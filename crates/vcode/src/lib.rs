@@ -11,8 +11,11 @@
 extern crate std;
 
 mod abi;
+mod allocate;
+mod architecture;
 mod asm;
 mod call;
+mod conventions;
 mod cursor;
 #[cfg(all(
     feature = "std",
@@ -21,6 +24,7 @@ mod cursor;
 ))]
 pub mod debug;
 pub mod decode;
+mod detect;
 mod epilogue;
 mod error;
 mod extension;
@@ -41,6 +45,7 @@ pub mod text;
 mod vector;
 
 pub use abi::{Convention, Counters, Place, Scratch};
+pub use architecture::Architecture;
 pub use asm::{Asm, Code, Label, Region, Workspace};
 pub use call::{Argument, Target};
 pub use error::Error;
@@ -49,10 +54,10 @@ pub use frame::{Kind, Local, Param};
 pub use generated::core::{Core, Extension, Vectors};
 pub use generated::{aarch64, alpha, mips, ppc64le, riscv64, sparc64, x86_64};
 pub use instruction::{Access, Family, Instruction, Operand, Value};
-pub use machine::{Lists, Machine, Register};
+pub use machine::Machine;
 #[cfg(all(feature = "std", target_os = "linux"))]
 pub use memory::{Installed, Memory};
-pub use registers::Class;
+pub use registers::{Class, Lists, Register};
 pub use signature::{Signature, Type};
 pub use vector::VectorMachine;
 

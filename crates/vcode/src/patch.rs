@@ -21,7 +21,8 @@ use crate::cursor::SLACK;
 use crate::epilogue::synchronise;
 use crate::error::Error;
 use crate::generated::core::Core;
-use crate::machine::{Machine, Register};
+use crate::machine::Machine;
+use crate::registers::Register;
 
 /// Patch points lie at multiples of this.
 const UNIT: usize = 8;

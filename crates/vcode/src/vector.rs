@@ -6,8 +6,8 @@
 use crate::asm::{Asm, Constant, Label};
 use crate::error::Error;
 use crate::features::Features;
-use crate::machine::{Machine, Register};
-use crate::registers::Class;
+use crate::machine::Machine;
+use crate::registers::{Class, Register};
 
 /// A machine with vectors.
 #[doc(hidden)]

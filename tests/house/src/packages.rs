@@ -1,20 +1,28 @@
 //! Every crate can be published as it stands, and those that promise `no_std` keep the promise.
 
-use crate::repository::Package;
+use crate::repository::{Package, SourceFile};
 
 /// The crates that run without an operating system, existing or planned. Those that exist are built for
 /// `x86_64-unknown-none`, which has no `std`.
 pub const NO_STD: &[&str] = &["quaject-queue", "quaject-vcode", "quaject-synth"];
 
 /// What every manifest says.
-const REQUIRED: &[&str] = &["description", "edition", "license", "rust-version", "version"];
+const REQUIRED: &[&str] =
+    &["categories", "description", "edition", "keywords", "license", "readme", "repository", "rust-version", "version"];
+/// What the manifest of a tool beside the crates says, which is not published.
+const REQUIRED_OF_TOOLS: &[&str] = &["description", "edition", "license", "rust-version", "version"];
+/// Files that each package contains besides its sources; the licences are links to those of the repository.
+const PACKAGED: &[&str] = &["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
+/// The libraries that programs use by themselves, which have examples to start from.
+const WITH_EXAMPLES: &[&str] = &["quaject-filter", "quaject-pipe", "quaject-queue", "quaject-vcode"];
 
 /// Manifests that miss a field, or the workspace's lints.
 pub fn incomplete_manifests(packages: &[Package]) -> Vec<String> {
     let mut complaints = Vec::new();
     for Package { name, folder, manifest } in packages {
         let package = manifest.get("package").and_then(toml::Value::as_table);
-        for field in REQUIRED {
+        let is_published = folder.starts_with("crates/");
+        for field in if is_published { REQUIRED } else { REQUIRED_OF_TOOLS } {
             if !package.is_some_and(|package| package.contains_key(*field)) {
                 complaints.push(format!("{folder}/Cargo.toml: `{name}` has no `{field}`"));
             }
@@ -23,8 +31,30 @@ pub fn incomplete_manifests(packages: &[Package]) -> Vec<String> {
         if lints.and_then(toml::Value::as_bool) != Some(true) {
             complaints.push(format!("{folder}/Cargo.toml: `{name}` lacks `[lints] workspace = true`"));
         }
-        if package.is_some_and(|package| package.contains_key("publish")) == folder.starts_with("crates/") {
+        if is_published && package.and_then(|package| package.get("metadata")?.get("docs.rs")).is_none() {
+            complaints.push(format!("{folder}/Cargo.toml: `{name}` lacks `[package.metadata.docs.rs]`"));
+        }
+        if package.is_some_and(|package| package.contains_key("publish")) == is_published {
             complaints.push(format!("{folder}/Cargo.toml: crates are published, the tools beside them are not"));
+        }
+    }
+    complaints
+}
+
+/// Crates whose README is missing, or has an example in Rust that no documentation test runs.
+pub fn untested_readmes(packages: &[Package], files: &[SourceFile]) -> Vec<String> {
+    let text = |path: String| files.iter().find(|file| file.path == path).map(|file| file.text.as_str());
+    let mut complaints = Vec::new();
+    for Package { folder, .. } in packages.iter().filter(|package| package.folder.starts_with("crates/")) {
+        let readme = format!("{folder}/README.md");
+        let Some(content) = text(readme.clone()) else {
+            complaints.push(format!("{readme} is missing"));
+            continue;
+        };
+        let has_example = content.lines().any(|line| line == "```" || line == "```rust");
+        let library = text(format!("{folder}/src/lib.rs")).unwrap_or_default();
+        if has_example && !library.contains("include_str!(\"../README.md\")") {
+            complaints.push(format!("{readme}: no test runs its example"));
         }
     }
     complaints
@@ -32,6 +62,7 @@ pub fn incomplete_manifests(packages: &[Package]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::fs;
     use std::os::unix::fs::symlink;
     use std::path::PathBuf;
@@ -41,7 +72,7 @@ mod tests {
 
     use super::*;
     use crate::assert_none;
-    use crate::repository::{packages, root};
+    use crate::repository::{packages, root, text_files};
 
     #[test]
     fn manifests_are_complete() {
@@ -54,7 +85,49 @@ mod tests {
             "[package]\nname = 'a'\nedition = '2024'\nversion = '1'\nrust-version = '1.95'\npublish = false\n";
         let package =
             Package { name: "a".into(), folder: "crates/a".into(), manifest: manifest.parse().expect("a manifest") };
-        assert_eq!(incomplete_manifests(&[package]).len(), 4);
+        assert_eq!(incomplete_manifests(&[package]).len(), 9);
+    }
+
+    #[test]
+    fn examples_of_readmes_run() {
+        assert_none(&untested_readmes(&packages(), &text_files()));
+    }
+
+    #[test]
+    fn an_example_that_is_not_run_is_seen() {
+        let package = Package { name: "a".into(), folder: "crates/a".into(), manifest: toml::Table::new() };
+        let file = |path: &str, text: &str| SourceFile { path: path.into(), text: text.into() };
+        assert_eq!(untested_readmes(std::slice::from_ref(&package), &[]).len(), 1);
+        assert_eq!(untested_readmes(&[package], &[file("crates/a/README.md", "```rust\n```\n")]).len(), 1);
+    }
+
+    #[test]
+    fn libraries_have_examples() {
+        for package in packages().iter().filter(|package| WITH_EXAMPLES.contains(&package.name.as_str())) {
+            let folder = root().join(&package.folder).join("examples");
+            let examples = fs::read_dir(&folder).map_or(0, Iterator::count);
+            assert!(examples > 0, "{} has no example", folder.display());
+        }
+    }
+
+    /// Links to the licences of the repository are followed: the package contains their text.
+    #[test]
+    fn every_package_contains_its_licences_and_its_readme() {
+        for package in packages().iter().filter(|package| package.folder.starts_with("crates/")) {
+            let list = ["package", "--list", "--allow-dirty", "--offline", "--quiet", "-p", &package.name];
+            let output = run(&mut cargo(&list));
+            assert_success(&output);
+            let listed = String::from_utf8_lossy(&output.stdout).into_owned();
+            let listed: BTreeSet<&str> = listed.lines().collect();
+            for file in PACKAGED {
+                assert!(listed.contains(file), "the package of {} lacks {file}", package.name);
+                if file.starts_with("LICENSE") {
+                    let own = fs::read_to_string(root().join(&package.folder).join(file)).expect("it is listed");
+                    let wanted = fs::read_to_string(root().join(file)).expect("the repository has its licences");
+                    assert!(own == wanted, "{}/{file} differs from {file}", package.folder);
+                }
+            }
+        }
     }
 
     /// Cargo in the repository, with build results of its own: the test run holds the lock of the usual ones.

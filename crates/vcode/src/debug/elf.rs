@@ -4,13 +4,9 @@
 use std::vec;
 use std::vec::Vec;
 
+use super::bytes::{put_u32, put_uleb};
 use super::unwind::eh_frame;
 use super::{Described, Line};
-
-/// Adds four bytes.
-pub(super) fn put_u32(out: &mut Vec<u8>, value: u32) {
-    out.extend(value.to_le_bytes());
-}
 
 fn put_u64(out: &mut Vec<u8>, value: u64) {
     out.extend(value.to_le_bytes());
@@ -18,15 +14,6 @@ fn put_u64(out: &mut Vec<u8>, value: u64) {
 
 fn put_u16(out: &mut Vec<u8>, value: u16) {
     out.extend(value.to_le_bytes());
-}
-
-/// Adds a number in groups of seven bits.
-pub(super) fn put_uleb(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 fn put_sleb(out: &mut Vec<u8>, mut value: i64) {

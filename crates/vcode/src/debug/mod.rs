@@ -1,6 +1,7 @@
 //! Makes generated code visible to debuggers and profilers: GDB ([`gdb`]), `perf` ([`perf`]). Everything here happens
 //! after a function is finished, so code nobody looks at pays nothing.
 
+mod bytes;
 mod elf;
 #[cfg(feature = "gdb")]
 pub mod gdb;

@@ -5,7 +5,7 @@ use std::string::{String, ToString};
 use std::vec::Vec;
 
 use super::Described;
-use super::elf::{put_u32, put_uleb};
+use super::bytes::{put_u32, put_uleb};
 use crate::decode::{self, Table};
 use crate::machine::Machine;
 

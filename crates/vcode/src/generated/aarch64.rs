@@ -2,13 +2,15 @@
 
 #![allow(unused_imports, unused_parens, clippy::all, reason = "generated")]
 
+use crate::architecture::Architecture;
 use crate::asm::{Asm, Label};
 use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread, vex};
 use crate::error::Error;
 use crate::features::Features;
 use crate::frame::Local;
 use crate::generated::core::{Core, Extension, Vectors};
-use crate::machine::{Lists, Machine, Register};
+use crate::machine::Machine;
+use crate::registers::{Lists, Register};
 use crate::vector::VectorMachine;
 
 /// A register for integers and pointers.
@@ -278,7 +280,7 @@ pub const PMULL: Features = Features::bit(3);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Aarch64;
 
-impl Machine for Aarch64 {
+impl Architecture for Aarch64 {
     type Reg = Reg;
     type Float = Float;
     const SPACE: &'static [u8] = &[
@@ -321,6 +323,39 @@ impl Machine for Aarch64 {
     const HOLDS: bool = false;
     const REACH: u32 = 4294967295;
 
+    #[inline(always)]
+    fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
+        let word = u32::from_le_bytes(*site);
+        let word = match kind {
+            0 => {
+                let value = distance - 0;
+                if !fits_signed(value, 21, 0) {
+                    return false;
+                }
+                word & !0x00ffffe0 | (((value >> 2) as u32 & 0x7ffff) << 5)
+            }
+            1 => {
+                let value = distance - 0;
+                if !fits_signed(value, 28, 0) {
+                    return false;
+                }
+                word & !0x03ffffff | (((value >> 2) as u32 & 0x3ffffff) << 0)
+            }
+            2 => {
+                let value = distance - 0;
+                if !fits_signed(value, 21, 0) {
+                    return false;
+                }
+                word & !0x60ffffe0 | (value as u32 & 0x1fffff).wrapping_mul(0x20000008) & 0x60ffffe0
+            }
+            _ => return false,
+        };
+        *site = word.to_le_bytes();
+        true
+    }
+}
+
+impl Machine for Aarch64 {
     #[inline]
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
         c.space(20);
@@ -454,37 +489,6 @@ impl Machine for Aarch64 {
             c.cursor = set_long(c.cursor, Reg::new(17), i);
             c.cursor.word((d.n & 0x1f) | 0x8b1103e0);
         }
-    }
-
-    #[inline(always)]
-    fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
-        let word = u32::from_le_bytes(*site);
-        let word = match kind {
-            0 => {
-                let value = distance - 0;
-                if !fits_signed(value, 21, 0) {
-                    return false;
-                }
-                word & !0x00ffffe0 | (((value >> 2) as u32 & 0x7ffff) << 5)
-            }
-            1 => {
-                let value = distance - 0;
-                if !fits_signed(value, 28, 0) {
-                    return false;
-                }
-                word & !0x03ffffff | (((value >> 2) as u32 & 0x3ffffff) << 0)
-            }
-            2 => {
-                let value = distance - 0;
-                if !fits_signed(value, 21, 0) {
-                    return false;
-                }
-                word & !0x60ffffe0 | (value as u32 & 0x1fffff).wrapping_mul(0x20000008) & 0x60ffffe0
-            }
-            _ => return false,
-        };
-        *site = word.to_le_bytes();
-        true
     }
 }
 

@@ -2,9 +2,9 @@
 
 #![allow(unused_imports, reason = "generated")]
 
-use crate::decode::{Field, Insn, Kind, Pattern, Prefix, RegField, Rm, Segment, Table, Token};
+use crate::decode::table::{Field, Insn, Kind, Pattern, Prefix, RegField, Rm, Segment, Table, Token};
 
-use crate::decode::Layout;
+use crate::decode::table::Layout;
 
 /// Machine instructions of aarch64.
 #[rustfmt::skip]

@@ -2,13 +2,15 @@
 
 #![allow(unused_imports, unused_parens, clippy::all, reason = "generated")]
 
+use crate::architecture::Architecture;
 use crate::asm::{Asm, Label};
 use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread, vex};
 use crate::error::Error;
 use crate::features::Features;
 use crate::frame::Local;
 use crate::generated::core::{Core, Extension, Vectors};
-use crate::machine::{Lists, Machine, Register};
+use crate::machine::Machine;
+use crate::registers::{Lists, Register};
 use crate::vector::VectorMachine;
 
 /// A register for integers and pointers.
@@ -222,7 +224,7 @@ pub const CIX: Features = Features::bit(0);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alpha;
 
-impl Machine for Alpha {
+impl Architecture for Alpha {
     type Reg = Reg;
     type Float = Float;
     const SPACE: &'static [u8] = &[
@@ -265,6 +267,38 @@ impl Machine for Alpha {
     const HOLDS: bool = false;
     const REACH: u32 = 4294967295;
 
+    #[inline(always)]
+    fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
+        let word = u32::from_le_bytes(*site);
+        let word = match kind {
+            0 => {
+                let value = distance - 0;
+                let value = (value + 32768) >> 16;
+                if !fits_signed(value, 16, 0) {
+                    return false;
+                }
+                word & !0x0000ffff | (((value >> 0) as u32 & 0xffff) << 0)
+            }
+            1 => {
+                let value = distance - -4;
+                let value = ((value & 65535) ^ 32768) - 32768;
+                word & !0x0000ffff | (((value >> 0) as u32 & 0xffff) << 0)
+            }
+            2 => {
+                let value = distance - 4;
+                if !fits_signed(value, 23, 0) {
+                    return false;
+                }
+                word & !0x001fffff | (((value >> 2) as u32 & 0x1fffff) << 0)
+            }
+            _ => return false,
+        };
+        *site = word.to_le_bytes();
+        true
+    }
+}
+
+impl Machine for Alpha {
     #[inline]
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
         c.space(24);
@@ -393,36 +427,6 @@ impl Machine for Alpha {
             c.cursor = set_long(c.cursor, Reg::new(28), i);
             c.cursor.word((d.n & 0x1f) | 0x43dc0400);
         }
-    }
-
-    #[inline(always)]
-    fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
-        let word = u32::from_le_bytes(*site);
-        let word = match kind {
-            0 => {
-                let value = distance - 0;
-                let value = (value + 32768) >> 16;
-                if !fits_signed(value, 16, 0) {
-                    return false;
-                }
-                word & !0x0000ffff | (((value >> 0) as u32 & 0xffff) << 0)
-            }
-            1 => {
-                let value = distance - -4;
-                let value = ((value & 65535) ^ 32768) - 32768;
-                word & !0x0000ffff | (((value >> 0) as u32 & 0xffff) << 0)
-            }
-            2 => {
-                let value = distance - 4;
-                if !fits_signed(value, 23, 0) {
-                    return false;
-                }
-                word & !0x001fffff | (((value >> 2) as u32 & 0x1fffff) << 0)
-            }
-            _ => return false,
-        };
-        *site = word.to_le_bytes();
-        true
     }
 }
 

@@ -2,13 +2,15 @@
 
 #![allow(unused_imports, unused_parens, clippy::all, reason = "generated")]
 
+use crate::architecture::Architecture;
 use crate::asm::{Asm, Label};
 use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread, vex};
 use crate::error::Error;
 use crate::features::Features;
 use crate::frame::Local;
 use crate::generated::core::{Core, Extension, Vectors};
-use crate::machine::{Lists, Machine, Register};
+use crate::machine::Machine;
+use crate::registers::{Lists, Register};
 use crate::vector::VectorMachine;
 
 /// A register for integers and pointers.
@@ -185,7 +187,7 @@ pub const FS5: Float = Float::new(30);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mips;
 
-impl Machine for Mips {
+impl Architecture for Mips {
     type Reg = Reg;
     type Float = Float;
     const SPACE: &'static [u8] = &[
@@ -224,6 +226,25 @@ impl Machine for Mips {
     const HOLDS: bool = true;
     const REACH: u32 = 4294967295;
 
+    #[inline(always)]
+    fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
+        let word = u32::from_be_bytes(*site);
+        let word = match kind {
+            0 => {
+                let value = distance - 4;
+                if !fits_signed(value, 18, 0) {
+                    return false;
+                }
+                word & !0x0000ffff | (((value >> 2) as u32 & 0xffff) << 0)
+            }
+            _ => return false,
+        };
+        *site = word.to_be_bytes();
+        true
+    }
+}
+
+impl Machine for Mips {
     #[inline]
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
         c.space(12);
@@ -380,23 +401,6 @@ impl Machine for Mips {
             c.cursor = set_long(c.cursor, Reg::new(1), i);
             c.cursor.word_big((d.n & 0xf800) | 0x03a10021);
         }
-    }
-
-    #[inline(always)]
-    fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
-        let word = u32::from_be_bytes(*site);
-        let word = match kind {
-            0 => {
-                let value = distance - 4;
-                if !fits_signed(value, 18, 0) {
-                    return false;
-                }
-                word & !0x0000ffff | (((value >> 2) as u32 & 0xffff) << 0)
-            }
-            _ => return false,
-        };
-        *site = word.to_be_bytes();
-        true
     }
 }
 

@@ -6,7 +6,8 @@ use crate::frame::Local;
 use crate::generated::core::{Core, Extension};
 use crate::instruction::Family;
 use crate::layers::peephole::{FLOAT, Form, Held, NONE, Peephole, Shape, float, int};
-use crate::machine::{Machine, Register};
+use crate::machine::Machine;
+use crate::registers::Register;
 use crate::signature::Type;
 
 /// An operation of the portable set.

@@ -2,13 +2,15 @@
 
 #![allow(unused_imports, unused_parens, clippy::all, reason = "generated")]
 
+use crate::architecture::Architecture;
 use crate::asm::{Asm, Label};
 use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread, vex};
 use crate::error::Error;
 use crate::features::Features;
 use crate::frame::Local;
 use crate::generated::core::{Core, Extension, Vectors};
-use crate::machine::{Lists, Machine, Register};
+use crate::machine::Machine;
+use crate::registers::{Lists, Register};
 use crate::vector::VectorMachine;
 
 /// A register for integers and pointers.
@@ -221,7 +223,7 @@ pub const FS17: Float = Float::new(31);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ppc64le;
 
-impl Machine for Ppc64le {
+impl Architecture for Ppc64le {
     type Reg = Reg;
     type Float = Float;
     const SPACE: &'static [u8] = &[
@@ -264,6 +266,32 @@ impl Machine for Ppc64le {
     const HOLDS: bool = true;
     const REACH: u32 = 32704;
 
+    #[inline(always)]
+    fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
+        let word = u32::from_le_bytes(*site);
+        let word = match kind {
+            0 => {
+                let value = distance - 0;
+                if !fits_signed(value, 16, 0) {
+                    return false;
+                }
+                word & !0x0000fffc | (((value >> 2) as u32 & 0x3fff) << 2)
+            }
+            1 => {
+                let value = distance - 0;
+                if !fits_signed(value, 26, 0) {
+                    return false;
+                }
+                word & !0x03fffffc | (((value >> 2) as u32 & 0xffffff) << 2)
+            }
+            _ => return false,
+        };
+        *site = word.to_le_bytes();
+        true
+    }
+}
+
+impl Machine for Ppc64le {
     #[inline]
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
         c.space(24);
@@ -455,30 +483,6 @@ impl Machine for Ppc64le {
             c.cursor = set_long(c.cursor, Reg::new(11), i);
             c.cursor.word((d.n & 0x3e00000) | 0x7c015a14);
         }
-    }
-
-    #[inline(always)]
-    fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
-        let word = u32::from_le_bytes(*site);
-        let word = match kind {
-            0 => {
-                let value = distance - 0;
-                if !fits_signed(value, 16, 0) {
-                    return false;
-                }
-                word & !0x0000fffc | (((value >> 2) as u32 & 0x3fff) << 2)
-            }
-            1 => {
-                let value = distance - 0;
-                if !fits_signed(value, 26, 0) {
-                    return false;
-                }
-                word & !0x03fffffc | (((value >> 2) as u32 & 0xffffff) << 2)
-            }
-            _ => return false,
-        };
-        *site = word.to_le_bytes();
-        true
     }
 }
 

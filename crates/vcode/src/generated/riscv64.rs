@@ -2,13 +2,15 @@
 
 #![allow(unused_imports, unused_parens, clippy::all, reason = "generated")]
 
+use crate::architecture::Architecture;
 use crate::asm::{Asm, Label};
 use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread, vex};
 use crate::error::Error;
 use crate::features::Features;
 use crate::frame::Local;
 use crate::generated::core::{Core, Extension, Vectors};
-use crate::machine::{Lists, Machine, Register};
+use crate::machine::Machine;
+use crate::registers::{Lists, Register};
 use crate::vector::VectorMachine;
 
 /// A register for integers and pointers.
@@ -222,7 +224,7 @@ pub const ZBB: Features = Features::bit(0);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Riscv64;
 
-impl Machine for Riscv64 {
+impl Architecture for Riscv64 {
     type Reg = Reg;
     type Float = Float;
     const SPACE: &'static [u8] = &[
@@ -265,6 +267,52 @@ impl Machine for Riscv64 {
     const HOLDS: bool = false;
     const REACH: u32 = 4032;
 
+    #[inline(always)]
+    fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
+        let word = u32::from_le_bytes(*site);
+        let word = match kind {
+            0 => {
+                let value = distance - 0;
+                let value = (value + 2048) >> 12;
+                if !fits_signed(value, 20, 0) {
+                    return false;
+                }
+                word & !0xfffff000 | (((value >> 0) as u32 & 0xfffff) << 12)
+            }
+            1 => {
+                let value = distance - -4;
+                let value = ((value & 4095) ^ 2048) - 2048;
+                word & !0xfff00000 | (((value >> 0) as u32 & 0xfff) << 20)
+            }
+            2 => {
+                let value = distance - 0;
+                if !fits_signed(value, 21, 0) {
+                    return false;
+                }
+                word & !0xfffff000
+                    | value as u32 & 0x80000000
+                    | (((value >> 12) as u32 & 0xff) << 12)
+                    | (((value >> 1) as u32 & 0x3ff) << 21)
+                    | (((value >> 11) as u32 & 0x1) << 20)
+            }
+            3 => {
+                let value = distance - 0;
+                if !fits_signed(value, 13, 0) {
+                    return false;
+                }
+                word & !0xfe000f80
+                    | value as u32 & 0x80000000
+                    | (((value >> 11) as u32 & 0x1) << 7)
+                    | (value as u32 & 0x1fff).wrapping_mul(0x100080) & 0x7e000f00
+            }
+            _ => return false,
+        };
+        *site = word.to_le_bytes();
+        true
+    }
+}
+
+impl Machine for Riscv64 {
     #[inline]
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
         c.space(36);
@@ -393,50 +441,6 @@ impl Machine for Riscv64 {
             c.cursor = set_long(c.cursor, Reg::new(31), i);
             c.cursor.word((d.n & 0xf80) | 0x01f10033);
         }
-    }
-
-    #[inline(always)]
-    fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
-        let word = u32::from_le_bytes(*site);
-        let word = match kind {
-            0 => {
-                let value = distance - 0;
-                let value = (value + 2048) >> 12;
-                if !fits_signed(value, 20, 0) {
-                    return false;
-                }
-                word & !0xfffff000 | (((value >> 0) as u32 & 0xfffff) << 12)
-            }
-            1 => {
-                let value = distance - -4;
-                let value = ((value & 4095) ^ 2048) - 2048;
-                word & !0xfff00000 | (((value >> 0) as u32 & 0xfff) << 20)
-            }
-            2 => {
-                let value = distance - 0;
-                if !fits_signed(value, 21, 0) {
-                    return false;
-                }
-                word & !0xfffff000
-                    | value as u32 & 0x80000000
-                    | (((value >> 12) as u32 & 0xff) << 12)
-                    | (((value >> 1) as u32 & 0x3ff) << 21)
-                    | (((value >> 11) as u32 & 0x1) << 20)
-            }
-            3 => {
-                let value = distance - 0;
-                if !fits_signed(value, 13, 0) {
-                    return false;
-                }
-                word & !0xfe000f80
-                    | value as u32 & 0x80000000
-                    | (((value >> 11) as u32 & 0x1) << 7)
-                    | (value as u32 & 0x1fff).wrapping_mul(0x100080) & 0x7e000f00
-            }
-            _ => return false,
-        };
-        *site = word.to_le_bytes();
-        true
     }
 }
 

@@ -2,13 +2,15 @@
 
 #![allow(unused_imports, unused_parens, clippy::all, reason = "generated")]
 
+use crate::architecture::Architecture;
 use crate::asm::{Asm, Label};
 use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread, vex};
 use crate::error::Error;
 use crate::features::Features;
 use crate::frame::Local;
 use crate::generated::core::{Core, Extension, Vectors};
-use crate::machine::{Lists, Machine, Register};
+use crate::machine::Machine;
+use crate::registers::{Lists, Register};
 use crate::vector::VectorMachine;
 
 /// A register for integers and pointers.
@@ -183,7 +185,7 @@ pub const FT14: Float = Float::new(0);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sparc64;
 
-impl Machine for Sparc64 {
+impl Architecture for Sparc64 {
     type Reg = Reg;
     type Float = Float;
     const SPACE: &'static [u8] = &[
@@ -226,6 +228,45 @@ impl Machine for Sparc64 {
     const HOLDS: bool = true;
     const REACH: u32 = 4294967295;
 
+    #[inline(always)]
+    fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
+        let word = u32::from_be_bytes(*site);
+        let word = match kind {
+            0 => {
+                let value = distance - -4;
+                let value = (value + 512) >> 10;
+                if !fits_signed(value, 22, 0) {
+                    return false;
+                }
+                word & !0x003fffff | (((value >> 0) as u32 & 0x3fffff) << 0)
+            }
+            1 => {
+                let value = distance - -12;
+                let value = ((value & 1023) ^ 512) - 512;
+                word & !0x00001fff | (((value >> 0) as u32 & 0x1fff) << 0)
+            }
+            2 => {
+                let value = distance - 0;
+                if !fits_signed(value, 21, 0) {
+                    return false;
+                }
+                word & !0x0007ffff | (((value >> 2) as u32 & 0x7ffff) << 0)
+            }
+            3 => {
+                let value = distance - 0;
+                if !fits_signed(value, 32, 0) {
+                    return false;
+                }
+                word & !0x3fffffff | (((value >> 2) as u32 & 0x3fffffff) << 0)
+            }
+            _ => return false,
+        };
+        *site = word.to_be_bytes();
+        true
+    }
+}
+
+impl Machine for Sparc64 {
     #[inline]
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
         c.space(36);
@@ -366,43 +407,6 @@ impl Machine for Sparc64 {
             c.cursor = set_long(c.cursor, Reg::new(4), i);
             c.cursor.word_big((d.n & 0x3e000000) | 0x80038004);
         }
-    }
-
-    #[inline(always)]
-    fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
-        let word = u32::from_be_bytes(*site);
-        let word = match kind {
-            0 => {
-                let value = distance - -4;
-                let value = (value + 512) >> 10;
-                if !fits_signed(value, 22, 0) {
-                    return false;
-                }
-                word & !0x003fffff | (((value >> 0) as u32 & 0x3fffff) << 0)
-            }
-            1 => {
-                let value = distance - -12;
-                let value = ((value & 1023) ^ 512) - 512;
-                word & !0x00001fff | (((value >> 0) as u32 & 0x1fff) << 0)
-            }
-            2 => {
-                let value = distance - 0;
-                if !fits_signed(value, 21, 0) {
-                    return false;
-                }
-                word & !0x0007ffff | (((value >> 2) as u32 & 0x7ffff) << 0)
-            }
-            3 => {
-                let value = distance - 0;
-                if !fits_signed(value, 32, 0) {
-                    return false;
-                }
-                word & !0x3fffffff | (((value >> 2) as u32 & 0x3fffffff) << 0)
-            }
-            _ => return false,
-        };
-        *site = word.to_be_bytes();
-        true
     }
 }
 

@@ -4,7 +4,8 @@ use crate::asm::{Asm, Label};
 use crate::frame::Local;
 use crate::generated::core::{Core, Extension};
 use crate::layers::virtual_registers::{Moved, Temporaries, Virtual, VirtualReg, in_registers};
-use crate::machine::{Machine, Register};
+use crate::machine::Machine;
+use crate::registers::Register;
 
 impl<M: Machine> Core for Virtual<'_, '_, M>
 where

@@ -2,13 +2,15 @@
 
 #![allow(unused_imports, unused_parens, clippy::all, reason = "generated")]
 
+use crate::architecture::Architecture;
 use crate::asm::{Asm, Label};
 use crate::cursor::{Cursor, fits_signed, fits_unsigned, spread, vex};
 use crate::error::Error;
 use crate::features::Features;
 use crate::frame::Local;
 use crate::generated::core::{Core, Extension, Vectors};
-use crate::machine::{Lists, Machine, Register};
+use crate::machine::Machine;
+use crate::registers::{Lists, Register};
 use crate::vector::VectorMachine;
 
 /// A register for integers and pointers.
@@ -247,7 +249,7 @@ pub const VPCLMUL: Features = Features::bit(9);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct X86_64;
 
-impl Machine for X86_64 {
+impl Architecture for X86_64 {
     type Reg = Reg;
     type Float = Float;
     const SPACE: &'static [u8] = &[
@@ -284,6 +286,24 @@ impl Machine for X86_64 {
     const HOLDS: bool = false;
     const REACH: u32 = 4294967295;
 
+    #[inline(always)]
+    fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
+        let word = match kind {
+            0 => {
+                let value = distance - 4;
+                if !fits_signed(value, 32, 0) {
+                    return false;
+                }
+                value as u32
+            }
+            _ => return false,
+        };
+        *site = word.to_le_bytes();
+        true
+    }
+}
+
+impl Machine for X86_64 {
     #[inline]
     fn enter(c: &mut Asm<'_, Self>, i: i64) {
         c.space(7);
@@ -420,22 +440,6 @@ impl Machine for X86_64 {
                 c.cursor.index(0x8d48, 0, 2, d.r, Reg::new(4).b, Reg::new(11).r, 0);
             }
         }
-    }
-
-    #[inline(always)]
-    fn patch(kind: u8, site: &mut [u8; 4], distance: i64) -> bool {
-        let word = match kind {
-            0 => {
-                let value = distance - 4;
-                if !fits_signed(value, 32, 0) {
-                    return false;
-                }
-                value as u32
-            }
-            _ => return false,
-        };
-        *site = word.to_le_bytes();
-        true
     }
 }
 

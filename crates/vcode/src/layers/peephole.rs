@@ -33,8 +33,8 @@ use crate::generated::core::{Core, Extension};
 use crate::generated::peephole::{Op, write};
 use crate::instruction::Family;
 use crate::layers::client::Client;
-use crate::machine::{Machine, Register};
-use crate::registers::Class;
+use crate::machine::Machine;
+use crate::registers::{Class, Register};
 use crate::signature::Type;
 use window::{Next, Window};
 

@@ -15,8 +15,8 @@ use crate::cursor::Cursor;
 use crate::error::Error;
 use crate::frame::{Local, Param};
 use crate::generated::core::Core;
-use crate::machine::{Machine, Register};
-use crate::registers::Class;
+use crate::machine::Machine;
+use crate::registers::{Class, Register};
 use crate::signature::{Signature, Type};
 
 /// Registers set aside for operands on the stack, in each file.

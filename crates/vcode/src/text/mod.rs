@@ -44,6 +44,14 @@ pub struct Mistake {
     pub help: Option<String>,
 }
 
+impl std::fmt::Display for Mistake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}: {}", self.line, self.column, self.message)
+    }
+}
+
+impl std::error::Error for Mistake {}
+
 /// Which registers a variable is kept in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bank {

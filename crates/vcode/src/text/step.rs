@@ -14,18 +14,18 @@ use std::vec::Vec;
 
 use super::{Bank, Function, Operand, Statement};
 use crate::Native;
+use crate::architecture::Architecture;
 use crate::asm::{Asm, Workspace};
 use crate::error::Error;
 use crate::frame::{Kind, Param};
 use crate::generated::core::Core;
 use crate::instruction::{self, Access, Family, Instruction, Value};
-use crate::machine::Machine;
 use crate::memory::Memory;
 use crate::registers::Class;
 use crate::signature::Type;
 
-type Reg = <Native as Machine>::Reg;
-type Float = <Native as Machine>::Float;
+type Reg = <Native as Architecture>::Reg;
+type Float = <Native as Architecture>::Float;
 
 /// Memory that a function may use.
 #[derive(Debug)]

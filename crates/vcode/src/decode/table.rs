@@ -1,0 +1,337 @@
+//! Reads machine code back: one instruction at a time, to the text an assembler takes. Works from generated tables and
+//! knows no machine by name beyond their list.
+
+use core::fmt;
+
+/// A part of the assembler text of an instruction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Segment {
+    /// Itself.
+    Text(&'static str),
+    /// An operand, as a name set spells it if it is a register.
+    Operand { operand: usize, set: usize },
+}
+
+/// What an operand is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    Register,
+    Signed { scale: u32 },
+    Unsigned { scale: u32 },
+    Down { bits: u32 },
+    Relative { scale: u32, origin: i32 },
+}
+
+/// An operand: what it is, and where in a word its bits are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Field {
+    pub(crate) kind: Kind,
+    pub(crate) pieces: &'static [(u32, u32)],
+}
+
+/// The register field of a ModRM byte.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RegField {
+    Digit(u8),
+    Operand(usize),
+}
+
+/// The other side of a ModRM byte; numbers are operands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Rm {
+    Register(usize),
+    Digit(u8),
+    Offset(usize, usize),
+    Index(usize, usize, u32),
+    IndexOffset(usize, usize, u32, usize),
+    Label(usize),
+}
+
+/// A prefix that holds registers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Prefix {
+    Vex,
+    Evex,
+}
+
+/// A part of a byte encoding.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Token {
+    Byte(u8),
+    Rex(u8),
+    Vex { bytes: [u8; 4], prefix: Prefix },
+    Plus { opcode: u8, register: usize },
+    ModRm { reg: RegField, second: Option<usize>, rm: Rm },
+    Immediate { bytes: u32, operand: usize },
+}
+
+/// The layout of an instruction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Pattern {
+    Word { bits: u32, mask: u32 },
+    Bytes(&'static [Token]),
+}
+
+/// A machine instruction.
+#[derive(Debug)]
+pub(crate) struct Insn {
+    pub(crate) mnemonic: &'static str,
+    pub(crate) text: &'static [Segment],
+    pub(crate) operands: &'static [Field],
+    pub(crate) pattern: Pattern,
+}
+
+/// How code is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    WordLittle,
+    WordBig,
+    Bytes,
+}
+
+/// The instructions of a machine.
+#[derive(Debug)]
+pub struct Table {
+    pub(crate) layout: Layout,
+    pub(crate) prefix: &'static str,
+    pub(crate) names: &'static [&'static [&'static str]],
+    pub(crate) insns: &'static [Insn],
+}
+
+/// The most operands of an instruction.
+const MAX_OPERANDS: usize = 6;
+
+/// A decoded instruction. Displays as assembler text; distances to labels are relative to the instruction: `.+8`.
+#[derive(Debug, Clone, Copy)]
+pub struct Decoded {
+    table: &'static Table,
+    insn: &'static Insn,
+    values: [i64; MAX_OPERANDS],
+    /// Bytes it takes.
+    pub length: usize,
+}
+
+impl Table {
+    /// Whether instructions are words of four bytes.
+    pub fn is_words(&self) -> bool {
+        self.layout != Layout::Bytes
+    }
+
+    /// Decodes the instruction at the start of `code`; `None` if it is none that this crate emits.
+    pub fn decode(&'static self, code: &[u8]) -> Option<Decoded> {
+        match self.layout {
+            Layout::Bytes => self.insns.iter().find_map(|insn| self.bytes(insn, code)),
+            Layout::WordLittle | Layout::WordBig => {
+                let bytes: [u8; 4] = code.get(..4)?.try_into().ok()?;
+                let word = if self.layout == Layout::WordLittle {
+                    u32::from_le_bytes(bytes)
+                } else {
+                    u32::from_be_bytes(bytes)
+                };
+                self.insns.iter().find_map(|insn| self.word(insn, word))
+            }
+        }
+    }
+
+    fn word(&'static self, insn: &'static Insn, word: u32) -> Option<Decoded> {
+        let Pattern::Word { bits, mask } = insn.pattern else { return None };
+        if word & mask != bits {
+            return None;
+        }
+        let mut values = [0; MAX_OPERANDS];
+        for (field, value) in insn.operands.iter().zip(&mut values) {
+            // A register that is in several places is the same in all.
+            if let (Kind::Register, [(_, first), rest @ ..]) = (field.kind, field.pieces) {
+                let number = |low: u32| word >> low & 31;
+                if rest.iter().any(|(_, low)| number(*low) != number(*first)) {
+                    return None;
+                }
+                *value = i64::from(number(*first));
+                continue;
+            }
+            let mut raw = 0_i64;
+            let mut width = 0;
+            for (high, low) in field.pieces {
+                let piece = high - low + 1;
+                raw = raw << piece | i64::from(word >> low) & ((1 << piece) - 1);
+                width += piece;
+            }
+            *value = match field.kind {
+                Kind::Register => raw,
+                Kind::Unsigned { scale } => raw << scale,
+                Kind::Down { bits } => (1 << bits) - raw,
+                Kind::Signed { scale } => sign_extend(raw, width) << scale,
+                Kind::Relative { scale, origin } => (sign_extend(raw, width) << scale) + i64::from(origin),
+            };
+        }
+        self.checked(insn, values, 4)
+    }
+
+    fn bytes(&'static self, insn: &'static Insn, code: &[u8]) -> Option<Decoded> {
+        let Pattern::Bytes(tokens) = insn.pattern else { return None };
+        let mut values = [0_i64; MAX_OPERANDS];
+        let mut at = 0;
+        let mut rex = 0_u8;
+        let (mut second_register, mut scale) = (0, 0);
+        let mut take = |count: usize| {
+            let bytes = code.get(at..at + count)?;
+            at += count;
+            Some(bytes)
+        };
+        for token in tokens {
+            match *token {
+                Token::Byte(byte) => {
+                    if take(1)?[0] != byte {
+                        return None;
+                    }
+                }
+                Token::Rex(fixed) => {
+                    rex = take(1)?[0];
+                    if rex & 0xf8 != fixed {
+                        return None;
+                    }
+                }
+                Token::Vex { bytes, prefix } => {
+                    let length = if prefix == Prefix::Vex { 3 } else { 4 };
+                    let found = take(length)?;
+                    // Without the registers, which are inverted.
+                    let masks = [0xff, 0x1f, 0x87, 0xff];
+                    if found.iter().zip(bytes).zip(masks).any(|((found, byte), mask)| found & mask != byte) {
+                        return None;
+                    }
+                    rex = !found[1] >> 5 & 7;
+                    second_register = !found[2] >> 3 & 15;
+                    scale = if prefix == Prefix::Vex { 0 } else { 6 };
+                }
+                Token::Plus { opcode, register } => {
+                    let byte = take(1)?[0];
+                    if byte & 0xf8 != opcode {
+                        return None;
+                    }
+                    values[register] = i64::from(byte & 7 | (rex & 1) << 3);
+                }
+                Token::ModRm { reg, second, rm } => {
+                    match second {
+                        Some(operand) => values[operand] = i64::from(second_register),
+                        None if second_register != 0 => return None,
+                        None => {}
+                    }
+                    let byte = take(1)?[0];
+                    let (mode, middle, low) = (byte >> 6, byte >> 3 & 7, byte & 7);
+                    match reg {
+                        RegField::Digit(digit) if digit != middle => return None,
+                        RegField::Digit(_) => {}
+                        RegField::Operand(operand) => values[operand] = i64::from(middle | (rex & 4) << 1),
+                    }
+                    match rm {
+                        Rm::Register(operand) if mode == 3 => values[operand] = i64::from(low | (rex & 1) << 3),
+                        Rm::Digit(digit) if mode == 3 && low == digit => {}
+                        Rm::Label(operand) if mode == 0 && low == 5 => values[operand] = little(take(4)?),
+                        Rm::Offset(base, offset) if mode == 1 || mode == 2 => {
+                            let low = if low == 4 { sib(take(1)?[0], rex, None)?.0 } else { low };
+                            values[base] = i64::from(low | (rex & 1) << 3);
+                            values[offset] = match mode {
+                                1 => little(take(1)?) << scale,
+                                _ => little(take(4)?),
+                            };
+                        }
+                        Rm::Index(base, index, scale) if mode == 1 && low == 4 => {
+                            let (base_value, index_value) = sib(take(1)?[0], rex, Some(scale))?;
+                            values[base] = i64::from(base_value | (rex & 1) << 3);
+                            values[index] = i64::from(index_value);
+                            if take(1)?[0] != 0 {
+                                return None;
+                            }
+                        }
+                        Rm::IndexOffset(base, index, scale, offset) if (mode == 1 || mode == 2) && low == 4 => {
+                            let (base_value, index_value) = sib(take(1)?[0], rex, Some(scale))?;
+                            values[base] = i64::from(base_value | (rex & 1) << 3);
+                            values[index] = i64::from(index_value);
+                            values[offset] = little(take(if mode == 1 { 1 } else { 4 })?);
+                        }
+                        Rm::Register(_)
+                        | Rm::Digit(_)
+                        | Rm::Label(_)
+                        | Rm::Offset(..)
+                        | Rm::Index(..)
+                        | Rm::IndexOffset(..) => return None,
+                    }
+                }
+                Token::Immediate { bytes, operand } => values[operand] = little(take(bytes as usize)?),
+            }
+        }
+        for (field, value) in insn.operands.iter().zip(&mut values) {
+            match field.kind {
+                Kind::Relative { .. } => *value += at as i64,
+                Kind::Unsigned { .. } => {
+                    let bits = tokens.iter().find_map(|token| match token {
+                        Token::Immediate { bytes, .. } => Some(8 * bytes),
+                        Token::Byte(_)
+                        | Token::Rex(_)
+                        | Token::Vex { .. }
+                        | Token::Plus { .. }
+                        | Token::ModRm { .. } => None,
+                    });
+                    *value &= (1 << bits.unwrap_or(32)) - 1;
+                }
+                Kind::Register | Kind::Signed { .. } | Kind::Down { .. } => {}
+            }
+        }
+        self.checked(insn, values, at)
+    }
+
+    /// Refuses register numbers that the name set does not have.
+    fn checked(&'static self, insn: &'static Insn, values: [i64; MAX_OPERANDS], length: usize) -> Option<Decoded> {
+        for segment in insn.text {
+            if let Segment::Operand { operand, set } = *segment
+                && matches!(insn.operands[operand].kind, Kind::Register)
+            {
+                self.names[set].get(values[operand] as usize)?;
+            }
+        }
+        Some(Decoded { table: self, insn, values, length })
+    }
+}
+
+/// Base and index of a SIB byte, the index being shifted by `scale`; without an index the byte must say so.
+fn sib(byte: u8, rex: u8, scale: Option<u32>) -> Option<(u8, u8)> {
+    let number = byte >> 3 & 7 | (rex & 2) << 2;
+    let valid = u32::from(byte >> 6) == scale.unwrap_or(0) && (number == 4) == scale.is_none();
+    valid.then_some((byte & 7, number))
+}
+
+fn little(bytes: &[u8]) -> i64 {
+    let raw = bytes.iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte));
+    sign_extend(raw as i64, 8 * bytes.len() as u32)
+}
+
+fn sign_extend(value: i64, bits: u32) -> i64 {
+    let shift = 64 - bits;
+    value << shift >> shift
+}
+
+impl fmt::Display for Decoded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.insn.mnemonic)?;
+        if !self.insn.text.is_empty() {
+            f.write_str(" ")?;
+        }
+        for segment in self.insn.text {
+            match *segment {
+                Segment::Text(text) => f.write_str(text)?,
+                Segment::Operand { operand, set } => {
+                    let value = self.values[operand];
+                    match self.insn.operands[operand].kind {
+                        Kind::Register => {
+                            let name = self.table.names[set].get(value as usize).copied().unwrap_or("?");
+                            write!(f, "{}{name}", self.table.prefix)?;
+                        }
+                        Kind::Signed { .. } | Kind::Unsigned { .. } | Kind::Down { .. } => write!(f, "{value}")?,
+                        Kind::Relative { .. } => write!(f, ".{value:+}")?,
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
