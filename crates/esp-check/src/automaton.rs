@@ -15,9 +15,9 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub(crate) struct Automaton {
     formulas: Formulas,
-    states: Table,
+    states: FormulaSets,
     /// Sets of `Until`s that a step postpones; number 0 is the empty set.
-    postponed_sets: Table,
+    postponed_sets: FormulaSets,
     steps: FxHashMap<(u32, u64), Rc<[AutomatonStep]>>,
     bytes: u64,
 }
@@ -33,12 +33,12 @@ pub(crate) struct AutomatonStep {
 
 /// Sets of formulas by number.
 #[derive(Default, Debug)]
-struct Table {
+struct FormulaSets {
     sets: Vec<Rc<[FormulaId]>>,
     numbers: FxHashMap<Rc<[FormulaId]>, u32>,
 }
 
-impl Table {
+impl FormulaSets {
     fn number(&mut self, set: &[FormulaId]) -> u32 {
         if let Some(known) = self.numbers.get(set) {
             return *known;
@@ -57,7 +57,7 @@ pub(crate) type LimitCheck<'p> = &'p mut dyn FnMut(u64) -> Result<(), Limit>;
 impl Automaton {
     /// The automaton of a formula over at most 64 atomic propositions.
     pub(crate) fn new(formulas: Formulas, formula: FormulaId) -> Automaton {
-        let (mut states, mut postponed_sets) = (Table::default(), Table::default());
+        let (mut states, mut postponed_sets) = (FormulaSets::default(), FormulaSets::default());
         states.number(&[formula]);
         postponed_sets.number(&[]);
         Automaton { formulas, states, postponed_sets, steps: FxHashMap::default(), bytes: 0 }

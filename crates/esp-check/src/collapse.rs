@@ -13,11 +13,11 @@ pub(crate) type ComponentId = u32;
 /// All component states so far, one table per kind of slot.
 #[derive(Debug)]
 pub(crate) struct ComponentTables {
-    tables: Vec<RwLock<Table>>,
+    tables: Vec<RwLock<ComponentTable>>,
 }
 
 #[derive(Debug, Default)]
-struct Table {
+struct ComponentTable {
     bytes: Vec<u8>,
     /// Where each component ends in `bytes`.
     ends: Vec<u32>,
@@ -25,7 +25,7 @@ struct Table {
     slots: Vec<u32>,
 }
 
-impl Table {
+impl ComponentTable {
     fn get(&self, id: ComponentId) -> &[u8] {
         let id = id as usize;
         let start = if id == 0 { 0 } else { self.ends[id - 1] };

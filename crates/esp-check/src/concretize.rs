@@ -20,7 +20,7 @@ use quaject_esp_ir::model::ModelProgram;
 
 /// Searches the program itself for the violation of a model's counterexample.
 pub fn concretize(
-    whole: &ModelProgram,
+    program_model: &ModelProgram,
     model: &ModelProgram,
     found: &Counterexample,
     limits: &Limits,
@@ -30,7 +30,7 @@ pub fn concretize(
     let steps: Vec<Step> = found.steps.iter().map(|traced| traced.step).collect();
     let mut has_such_a_run = true;
     if let (Problem::Fault(report), false) = (&found.problem, concretization.is_slice) {
-        match replay_external(whole, &steps, limits)? {
+        match replay_external(program_model, &steps, limits)? {
             ReplayOutcome::Reproduced(Counterexample { problem: Problem::Fault(other), .. })
                 if is_same_fault(report, &other) =>
             {
@@ -42,9 +42,11 @@ pub fn concretize(
         }
     }
     let spuriousness = match &found.problem {
-        Problem::Fault(_) | Problem::NonTermination { .. } | Problem::Leak { .. } => explore(whole, found, limits)?,
-        Problem::Property { property } => check_property(whole, property, limits)?,
-        Problem::Starvation { instance, .. } => check_starvation(whole, *instance, limits)?,
+        Problem::Fault(_) | Problem::NonTermination { .. } | Problem::Leak { .. } => {
+            explore(program_model, found, limits)?
+        }
+        Problem::Property { property } => check_property(program_model, property, limits)?,
+        Problem::Starvation { instance, .. } => check_starvation(program_model, *instance, limits)?,
     };
     concretization.decide(match spuriousness {
         Spuriousness::Unknown(limit) if !has_such_a_run => Spuriousness::SpuriousRun(limit),
@@ -54,8 +56,9 @@ pub fn concretize(
 }
 
 /// Searches the reachable states of the program for the violation.
-fn explore(whole: &ModelProgram, found: &Counterexample, limits: &Limits) -> Result<Spuriousness, Refusal> {
-    let plan = ExplorationPlan::new(whole, SuccessorMode::EagerLocal, Symmetry::Off).map_err(Refusal::Unbounded)?;
+fn explore(program_model: &ModelProgram, found: &Counterexample, limits: &Limits) -> Result<Spuriousness, Refusal> {
+    let plan =
+        ExplorationPlan::new(program_model, SuccessorMode::EagerLocal, Symmetry::Off).map_err(Refusal::Unbounded)?;
     // Partial-order reduction would allow another violation of the same run in place of this one.
     let reduction = Reduction::Communications;
     let options = Options { reduction, limits: limits.clone(), ..Options::default() };
@@ -64,7 +67,7 @@ fn explore(whole: &ModelProgram, found: &Counterexample, limits: &Limits) -> Res
         &plan,
         &store,
         &options,
-        &|violation| is_same_violation(whole, &found.problem, violation),
+        &|violation| is_same_violation(program_model, &found.problem, violation),
         &mut |_| {},
     )?;
     Ok(match (outcome.violation, outcome.limit) {
@@ -75,9 +78,11 @@ fn explore(whole: &ModelProgram, found: &Counterexample, limits: &Limits) -> Res
 }
 
 /// Searches for a run of the program that violates a property.
-fn check_property(whole: &ModelProgram, property: &str, limits: &Limits) -> Result<Spuriousness, Refusal> {
-    let (automaton, atoms) = ltl::negated(&whole.program, &whole.roles, 0, property).map_err(Refusal::Property)?;
-    let mut plan = ExplorationPlan::new(whole, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
+fn check_property(program_model: &ModelProgram, property: &str, limits: &Limits) -> Result<Spuriousness, Refusal> {
+    let (automaton, atoms) =
+        ltl::negated(&program_model.program, &program_model.roles, 0, property).map_err(Refusal::Property)?;
+    let mut plan =
+        ExplorationPlan::new(program_model, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
     if !plan.track_atoms(atoms) {
         return Ok(Spuriousness::NotChecked);
     }
@@ -85,8 +90,9 @@ fn check_property(whole: &ModelProgram, property: &str, limits: &Limits) -> Resu
 }
 
 /// Searches for a run of the program on which the same instance starves.
-fn check_starvation(whole: &ModelProgram, instance: u32, limits: &Limits) -> Result<Spuriousness, Refusal> {
-    let plan = ExplorationPlan::new(whole, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
+fn check_starvation(program_model: &ModelProgram, instance: u32, limits: &Limits) -> Result<Spuriousness, Refusal> {
+    let plan =
+        ExplorationPlan::new(program_model, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
     check_liveness(&plan, Goal::Starved(instance..instance + 1), limits)
 }
 
@@ -101,7 +107,7 @@ fn check_liveness(plan: &ExplorationPlan<'_>, goal: Goal, limits: &Limits) -> Re
     })
 }
 
-fn is_same_violation(whole: &ModelProgram, problem: &Problem, violation: &Violation) -> bool {
+fn is_same_violation(program_model: &ModelProgram, problem: &Problem, violation: &Violation) -> bool {
     match (problem, violation) {
         (Problem::Fault(report), Violation::Deadlock(other)) => is_same_fault(report, other),
         (Problem::Fault(report), Violation::Transition(found)) => match &found.outcome {
@@ -112,7 +118,7 @@ fn is_same_violation(whole: &ModelProgram, problem: &Problem, violation: &Violat
             TransitionOutcome::NonTerminating(other) => instance == other,
             TransitionOutcome::Continues | TransitionOutcome::Exits | TransitionOutcome::Faults(_) => false,
         },
-        (Problem::Leak { pool, .. }, Violation::Leak(other)) => *whole.program.types.pool(*other).name == *pool,
+        (Problem::Leak { pool, .. }, Violation::Leak(other)) => *program_model.program.types.pool(*other).name == *pool,
         (
             Problem::NonTermination { .. }
             | Problem::Property { .. }
@@ -125,10 +131,12 @@ fn is_same_violation(whole: &ModelProgram, problem: &Problem, violation: &Violat
 }
 
 /// The same fault at the same location; for a deadlock, at least the same instances are blocked.
-fn is_same_fault(part: &FaultReport, whole: &FaultReport) -> bool {
-    let waits = |instance: u32| whole.waits.iter().any(|wait| wait.instance == instance);
-    match (part.fault, whole.fault) {
-        (Fault::Deadlock, Fault::Deadlock) => part.waits.iter().all(|wait| waits(wait.instance)),
-        (fault, other) => fault == other && (part.instance, part.location) == (whole.instance, whole.location),
+fn is_same_fault(of_model: &FaultReport, of_program: &FaultReport) -> bool {
+    let waits = |instance: u32| of_program.waits.iter().any(|wait| wait.instance == instance);
+    match (of_model.fault, of_program.fault) {
+        (Fault::Deadlock, Fault::Deadlock) => of_model.waits.iter().all(|wait| waits(wait.instance)),
+        (fault, other) => {
+            fault == other && (of_model.instance, of_model.location) == (of_program.instance, of_program.location)
+        }
     }
 }

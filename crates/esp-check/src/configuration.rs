@@ -47,13 +47,13 @@ impl Configuration {
         before: Option<&Configuration>,
     ) -> Configuration {
         let processes: Vec<usize> = machine.instance_processes().map(|process| process.0 as usize).collect();
-        let one = |instance: usize| {
+        let status_of = |instance: usize| {
             let variables = before
                 .and_then(|execution| execution.instances.get(instance))
                 .map(|instance_status| &instance_status.variables[..]);
             instance_status(machine, state, environment, &processes, instance as u32, variables.unwrap_or_default())
         };
-        Configuration { instances: (0..processes.len()).map(one).collect() }
+        Configuration { instances: (0..processes.len()).map(status_of).collect() }
     }
 }
 
@@ -65,10 +65,10 @@ fn instance_status(
     instance: u32,
     before: &[(String, String)],
 ) -> InstanceStatus {
-    let standing = machine.instance_view(state, instance);
+    let view = machine.instance_view(state, instance);
     let mut waits = Vec::new();
-    for (branch, offered) in standing.branches.iter().enumerate() {
-        waits.extend(match offered {
+    for (branch, open_branch) in view.branches.iter().enumerate() {
+        waits.extend(match open_branch {
             Some(OpenBranch::In(channel)) => {
                 let program = machine.program();
                 let writes = |other: &u32| uses(program, processes[*other as usize], *channel, Direction::Out);
@@ -92,7 +92,7 @@ fn instance_status(
             None => None,
         });
     }
-    let variables = match standing.control {
+    let variables = match view.control {
         Control::Waiting { .. } => {
             let known = machine
                 .register_variables(state, instance)
@@ -107,7 +107,7 @@ fn instance_status(
         }
         Control::Running { .. } | Control::CapturedByPath { .. } | Control::Ended => before.to_vec(),
     };
-    InstanceStatus { control: standing.control, location: machine.location(state, instance), waits, variables }
+    InstanceStatus { control: view.control, location: machine.location(state, instance), waits, variables }
 }
 
 fn others(state: &State, processes: &[usize], instance: u32, can: &dyn Fn(&u32) -> bool) -> Vec<u32> {

@@ -189,7 +189,7 @@ impl<'m> ExplorationPlan<'m> {
     /// Stores the inputs of these propositions in every state; false if there are too many.
     pub(crate) fn track_atoms(&mut self, atoms: Vec<Atom>) -> bool {
         for (number, atom) in atoms.iter().enumerate() {
-            let fits = number < 64
+            let is_tracked = number < 64
                 && match atom {
                     Atom::Passed { instance, label } => self.track_label(number, *instance, *label),
                     Atom::Compares(left, _, right) => {
@@ -198,7 +198,7 @@ impl<'m> ExplorationPlan<'m> {
                         true
                     }
                 };
-            if !fits {
+            if !is_tracked {
                 return false;
             }
         }
@@ -293,15 +293,15 @@ impl<'m> ExplorationPlan<'m> {
 
     /// The instances with which an instance in this control state can interact, if its messages have these receivers
     /// only.
-    pub(crate) fn dependents(&self, instance: u32, standing: &InstanceView, receivers: u128) -> u128 {
+    pub(crate) fn dependents(&self, instance: u32, view: &InstanceView, receivers: u128) -> u128 {
         let text = &self.summaries[self.processes[instance as usize].0 as usize];
         let mut dependents = text.always_dependent;
-        match standing.control {
+        match view.control {
             Control::Running { .. } if text.exits => return u128::MAX,
             Control::Running { .. } | Control::Waiting { .. } | Control::CapturedByPath { .. } | Control::Ended => {}
         }
-        for offered in standing.branches.iter().flatten() {
-            dependents |= match offered {
+        for open_branch in view.branches.iter().flatten() {
+            dependents |= match open_branch {
                 OpenBranch::In(channel) => self.users[channel.0 as usize].1,
                 OpenBranch::Out(channel) => self.users[channel.0 as usize].0 & receivers,
                 OpenBranch::FromEnvironment(_) | OpenBranch::ToEnvironment(_) | OpenBranch::After => 0,

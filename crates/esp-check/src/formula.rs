@@ -39,7 +39,7 @@ enum Join {
 
 /// A formula with derived facts.
 #[derive(Debug)]
-struct Node {
+struct FormulaNode {
     formula: Formula,
     height: u32,
     /// Purely eventual: it holds of a run if it holds of a suffix.
@@ -54,7 +54,7 @@ struct Node {
 /// All formulas of a property, subformulas first.
 #[derive(Debug)]
 pub(crate) struct Formulas {
-    nodes: Vec<Node>,
+    nodes: Vec<FormulaNode>,
     ids: FxHashMap<Formula, FormulaId>,
 }
 
@@ -89,7 +89,7 @@ impl Formulas {
         &self.node(id).held
     }
 
-    fn node(&self, id: FormulaId) -> &Node {
+    fn node(&self, id: FormulaId) -> &FormulaNode {
         &self.nodes[id.0 as usize]
     }
 
@@ -124,7 +124,7 @@ impl Formulas {
         }
         let id = FormulaId(self.nodes.len() as u32);
         self.ids.insert(formula.clone(), id);
-        self.nodes.push(Node { formula, height, eventual, universal, complement: None, held });
+        self.nodes.push(FormulaNode { formula, height, eventual, universal, complement: None, held });
         id
     }
 

@@ -16,7 +16,7 @@ use quaject_esp_exec::step::{Control, Effect, EnvironmentMode, Step, TooLarge};
 const MAX_STEPS: usize = 1 << 20;
 
 /// A run and the violation at its end.
-type Run = (Vec<ResolvedStep>, Violation);
+type ViolatingRun = (Vec<ResolvedStep>, Violation);
 
 /// A run with the same violation and no more steps. A run to non-termination is returned as it is: each replay would
 /// take as long.
@@ -24,7 +24,7 @@ pub(crate) fn minimize(
     plan: &ExplorationPlan<'_>,
     run: Vec<ResolvedStep>,
     violation: Violation,
-) -> Result<Run, TooLarge> {
+) -> Result<ViolatingRun, TooLarge> {
     if matches!(&violation, Violation::Transition(found) if matches!(found.outcome, TransitionOutcome::NonTerminating(_)))
     {
         return Ok((run, violation));
@@ -66,7 +66,7 @@ struct Replayer<'m, 'w> {
 impl Replayer<'_, '_> {
     /// Replays these steps, except local steps of instances that have none to take; none if this is not a run with the
     /// same violation.
-    fn replay<'c>(&mut self, run: impl Iterator<Item = &'c ResolvedStep>) -> Option<Run> {
+    fn replay<'c>(&mut self, run: impl Iterator<Item = &'c ResolvedStep>) -> Option<ViolatingRun> {
         self.generator.load_all(&self.start);
         let mut taken = Vec::new();
         for chosen in run {

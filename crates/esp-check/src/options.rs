@@ -112,7 +112,7 @@ impl Limits {
     /// Whether the end of the search is requested.
     pub(crate) fn is_interrupted(&self) -> bool {
         // Relaxed: the flag publishes no other data.
-        self.interrupt.as_ref().is_some_and(|wish| wish.0.load(Ordering::Relaxed))
+        self.interrupt.as_ref().is_some_and(|flag| flag.0.load(Ordering::Relaxed))
     }
 
     /// The limits that remain after this time.

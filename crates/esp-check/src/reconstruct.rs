@@ -114,11 +114,11 @@ pub(crate) fn violation_in(
         (TransitionOutcome::NonTerminating(_), TransitionOutcome::NonTerminating(_)) => true,
         (_, _) => false,
     };
-    let alike = || generator.enabled.iter().map(|found| generator.get(*found)).filter(is_like);
+    let similar = || generator.enabled.iter().map(|found| generator.get(*found)).filter(is_like);
     let is_same = |found: &&Transition| {
         (found.step, found.message, &found.choices) == (wanted.step, wanted.message, &wanted.choices)
     };
-    Violation::Transition(alike().find(is_same).or_else(|| alike().next()).unwrap_or(wanted).clone())
+    Violation::Transition(similar().find(is_same).or_else(|| similar().next()).unwrap_or(wanted).clone())
 }
 
 /// Whether a run continues after a transition.
@@ -135,7 +135,7 @@ pub(crate) fn try_step_to(
     generator: &mut SuccessorGenerator<'_>,
     numbers: &mut [u32],
     run: &mut Vec<ResolvedStep>,
-    goes: Continuation,
+    continuation: Continuation,
     is_wanted: &dyn Fn(&[u32]) -> bool,
 ) -> bool {
     generator.find_enabled(numbers);
@@ -143,20 +143,20 @@ pub(crate) fn try_step_to(
     let base = hash(numbers);
     for index in 0..generator.enabled.len() {
         let found = generator.enabled[index];
-        let leads = if matches!(generator.get(found).outcome, TransitionOutcome::Continues) {
+        let continuation_of = if matches!(generator.get(found).outcome, TransitionOutcome::Continues) {
             Continuation::Continues
         } else {
             Continuation::Ends
         };
-        if leads != goes {
+        if continuation_of != continuation {
             continue;
         }
         generator.apply(found, numbers, base, &mut reached);
-        let mut same = reached.clone();
+        let mut permuted = reached.clone();
         for group in &generator.plan.groups {
-            same[group.clone()].sort_unstable();
+            permuted[group.clone()].sort_unstable();
         }
-        if !is_wanted(&same) {
+        if !is_wanted(&permuted) {
             continue;
         }
         let found = generator.get(found).clone();

@@ -82,7 +82,7 @@ struct Shared<'s> {
 #[repr(align(128))]
 struct WorkerQueue {
     /// The thread's states of the current level, and how many of them have been claimed.
-    level: RwLock<Frontier>,
+    frontier: RwLock<Frontier>,
     taken: AtomicUsize,
     /// The number of states at the start of the level, and whether the search had been stopped: written between the two
     /// barriers at the end of a level, so that all threads read the same values after them.
@@ -107,13 +107,13 @@ impl Shared<'_> {
     }
 
     /// Ends the search if this violation is sought.
-    fn report_violation(&self, finding: LocatedViolation) -> bool {
-        if !(self.is_sought)(&finding.violation) {
+    fn report_violation(&self, located: LocatedViolation) -> bool {
+        if !(self.is_sought)(&located.violation) {
             return false;
         }
         let mut found = self.found.lock().expect("no thread panics with it");
         if found.0.is_none() {
-            found.0 = Some(finding);
+            found.0 = Some(located);
         }
         self.stop.store(true, Ordering::Relaxed);
         true
@@ -186,7 +186,7 @@ impl<'s, 'm> Worker<'s, 'm> {
     /// Expands states of one queue until there are none; true if the search is over.
     fn process_queue(&mut self, queue: &WorkerQueue, progress: &mut dyn FnMut()) -> bool {
         let shared = self.shared;
-        let level = queue.level.read().expect("no thread panics with a level");
+        let level = queue.frontier.read().expect("no thread panics with a level");
         let batch = (level.len() / 16).clamp(CLAIM_SIZE.start, CLAIM_SIZE.end);
         loop {
             let first = queue.taken.fetch_add(batch, Ordering::Relaxed);
@@ -219,13 +219,13 @@ impl<'s, 'm> Worker<'s, 'm> {
         let cached_bytes = self.generator.bytes();
         shared.cached_bytes.fetch_add(cached_bytes, Ordering::Relaxed);
         shared.cached_bytes.fetch_sub(std::mem::replace(&mut self.cached_bytes, cached_bytes), Ordering::Relaxed);
-        if limits.states.is_some_and(|most| shared.store.count() as u64 > most) {
+        if limits.states.is_some_and(|max| shared.store.count() as u64 > max) {
             shared.stop_at(Limit::States);
         }
-        if limits.time.is_some_and(|most| shared.started.elapsed() > most) {
+        if limits.time.is_some_and(|max| shared.started.elapsed() > max) {
             shared.stop_at(Limit::Time);
         }
-        if limits.bytes.is_some_and(|most| self.bytes() as u64 > most) {
+        if limits.bytes.is_some_and(|max| self.bytes() as u64 > max) {
             shared.stop_at(Limit::Memory);
         }
         if limits.is_interrupted() {
@@ -234,8 +234,8 @@ impl<'s, 'm> Worker<'s, 'm> {
     }
 
     fn bytes(&self) -> usize {
-        let parts = self.generator.plan.components.bytes() + self.shared.cached_bytes.load(Ordering::Relaxed);
-        self.shared.store.bytes() + parts + self.next.bytes()
+        let components = self.generator.plan.components.bytes() + self.shared.cached_bytes.load(Ordering::Relaxed);
+        self.shared.store.bytes() + components + self.next.bytes()
     }
 
     /// Expands a state; true if the search is over.
@@ -260,27 +260,27 @@ impl<'s, 'm> Worker<'s, 'm> {
                 return false;
             }
         }
-        let enough = match self.shared.reduction {
+        let sufficient = match self.shared.reduction {
             Reduction::On => self.generator.reduce(numbers),
             Reduction::Communications | Reduction::Off => self.generator.enabled.len(),
         };
         let all = self.generator.enabled.len();
-        match self.take_transitions(state, numbers, 0..enough) {
+        match self.take_transitions(state, numbers, 0..sufficient) {
             Expansion::Stop => true,
             Expansion::Progress => false,
             // The cycle proviso: all reduced successors are known, so none may be ignored.
             Expansion::NothingNew => {
-                enough < all && self.take_transitions(state, numbers, enough..all) == Expansion::Stop
+                sufficient < all && self.take_transitions(state, numbers, sufficient..all) == Expansion::Stop
             }
         }
     }
 
     /// Takes a range of the enabled transitions. Whether a successor is new is known at once only if the reduction
     /// asks.
-    fn take_transitions(&mut self, state: StateRef, numbers: &[u32], moves: Range<usize>) -> Expansion {
+    fn take_transitions(&mut self, state: StateRef, numbers: &[u32], range: Range<usize>) -> Expansion {
         let base = hash(numbers);
         let mut taken = Expansion::NothingNew;
-        for index in moves {
+        for index in range {
             let found = self.generator.enabled[index];
             self.transitions += 1;
             match &self.generator.get(found).outcome {
@@ -320,8 +320,8 @@ impl<'s, 'm> Worker<'s, 'm> {
         let signature = signature(hashed);
         let shard = self.shared.store.shard(signature);
         self.outgoing[shard].push(Some(from), successor, signature);
-        let enough = if shard == self.number || self.inserts_into_any_shard() { WINDOW } else { HANDOVER_STATES };
-        if self.outgoing[shard].len() == enough { self.hand_over(shard) } else { Expansion::NothingNew }
+        let sufficient = if shard == self.number || self.inserts_into_any_shard() { WINDOW } else { HANDOVER_STATES };
+        if self.outgoing[shard].len() == sufficient { self.hand_over(shard) } else { Expansion::NothingNew }
     }
 
     /// Whether it inserts states into shards that are not its own.
@@ -383,7 +383,7 @@ impl<'s, 'm> Worker<'s, 'm> {
     fn finish_level(&mut self) {
         self.drain_inbox();
         let queue = &self.shared.queues[self.number];
-        let mut level = queue.level.write().expect("no thread panics with a level");
+        let mut level = queue.frontier.write().expect("no thread panics with a level");
         // The memory of the finished level is reused by the next one.
         std::mem::swap(&mut *level, &mut self.next);
         self.next.clear();
@@ -427,7 +427,7 @@ impl<'s, 'm> Worker<'s, 'm> {
             // This thread has inserted all states itself.
             for queue in &shared.queues {
                 queue.pending.store(0, Ordering::Relaxed);
-                queue.level.write().expect("no thread panics with a level").clear();
+                queue.frontier.write().expect("no thread panics with a level").clear();
             }
             self.finish_level();
             depth += 1;

@@ -53,14 +53,14 @@ pub(crate) struct Store {
 /// On cache lines of its own: other threads write its neighbours.
 #[repr(align(128))]
 struct Shard {
-    table: Mutex<Table>,
+    table: Mutex<HashTable>,
     /// The numbers of its states and slots, readable without the lock.
     states: AtomicUsize,
     slots: AtomicUsize,
 }
 
 /// The hash table of one shard, and where its next record goes.
-struct Table {
+struct HashTable {
     slots: Pages<u64>,
     /// 32 minus the logarithm of its length.
     shift: u32,
@@ -124,7 +124,7 @@ impl PackedStates {
     }
 }
 
-impl Table {
+impl HashTable {
     /// The first slot to probe.
     #[inline]
     fn position(&self, signature: u64) -> usize {
@@ -179,7 +179,7 @@ impl Store {
         let mut chunks = Vec::new();
         chunks.resize_with(MAX_CHUNKS, OnceLock::new);
         let shard = || Shard {
-            table: Mutex::new(Table {
+            table: Mutex::new(HashTable {
                 slots: Pages::default(),
                 shift: 32,
                 states: 0,
@@ -238,7 +238,7 @@ impl Store {
         (((signature & 0xffff_ffff) * self.shards.len() as u64) >> 32) as usize
     }
 
-    fn table(&self, shard: usize) -> MutexGuard<'_, Table> {
+    fn table(&self, shard: usize) -> MutexGuard<'_, HashTable> {
         self.shards[shard].table.lock().expect("no thread panics with a table")
     }
 
@@ -321,7 +321,7 @@ impl Store {
         self.shards[shard].states.store(table.states, Ordering::Relaxed);
     }
 
-    fn prefetch(&self, table: &mut Table, batch: &PackedStates, window: Range<usize>) {
+    fn prefetch(&self, table: &mut HashTable, batch: &PackedStates, window: Range<usize>) {
         let mut first = std::mem::take(&mut table.first);
         first.clear();
         first.extend(batch.signatures[window.clone()].iter().map(|signature| table.slots[table.position(*signature)]));
@@ -345,7 +345,7 @@ impl Store {
     }
 
     #[inline]
-    fn insert_one(&self, table: &mut Table, batch: &PackedStates, index: usize, first: u64) -> Insertion {
+    fn insert_one(&self, table: &mut HashTable, batch: &PackedStates, index: usize, first: u64) -> Insertion {
         let signature = batch.signatures[index];
         let mask = table.slots.len() - 1;
         let mut at = table.position(signature);
@@ -384,7 +384,7 @@ impl Store {
     }
 
     /// Allocates the next chunk of a shard, with room for this many words; none if there is no memory.
-    fn take_chunk(&self, table: &mut Table, length: usize) -> Option<()> {
+    fn take_chunk(&self, table: &mut HashTable, length: usize) -> Option<()> {
         let least = if table.length == 0 { FIRST_CHUNK } else { SECOND_CHUNK.max(2 * table.length) };
         // Until the chunk exists, and for good if it never does.
         table.length = 0;
@@ -402,7 +402,7 @@ impl Store {
     }
 
     /// Writes the record of a state.
-    fn write(&self, table: &mut Table, batch: &PackedStates, index: usize) -> Option<StateRef> {
+    fn write(&self, table: &mut HashTable, batch: &PackedStates, index: usize) -> Option<StateRef> {
         let lower = [batch.signatures[index] as u32];
         let words = if self.keeps_full_states() { batch.words(index) } else { &lower };
         let length = words.len() + 1;

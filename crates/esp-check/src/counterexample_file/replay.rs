@@ -13,7 +13,7 @@ use quaject_esp_ir::model::{ModelProgram, Role};
 use std::collections::VecDeque;
 
 /// Called before the first step and after each step.
-type Observer<'o> = &'o mut dyn FnMut(&mut Machine<'_>, &mut State, &mut dyn Environment);
+type StepCallback<'o> = &'o mut dyn FnMut(&mut Machine<'_>, &mut State, &mut dyn Environment);
 
 /// Whether the replay continues with the next line.
 enum Continue {
@@ -26,7 +26,7 @@ enum Continue {
 pub(super) fn replay(
     lines: &[(usize, String)],
     model: &ModelProgram,
-    observe: Observer<'_>,
+    observe: StepCallback<'_>,
 ) -> Result<Result<Counterexample, ParseError>, TooLarge> {
     let mut machine = Machine::new(&model.program, Checks::On)?;
     machine.set_fuel_limit(MAX_FUEL);
@@ -51,7 +51,7 @@ struct Replay<'m> {
 }
 
 impl Replay<'_> {
-    fn run(mut self, lines: &[(usize, String)], observe: Observer<'_>) -> Result<Counterexample, ParseError> {
+    fn run(mut self, lines: &[(usize, String)], observe: StepCallback<'_>) -> Result<Counterexample, ParseError> {
         let mut lines = lines.iter().peekable();
         observe(&mut self.machine, &mut self.state, &mut self.environment);
         while let Some((number, line)) = lines.next() {
@@ -95,7 +95,7 @@ impl Replay<'_> {
     }
 
     /// Takes a step and records it; the error is the message of a step that the program cannot take.
-    fn take(&mut self, step: Step, observe: Observer<'_>) -> Result<Continue, String> {
+    fn take(&mut self, step: Step, observe: StepCallback<'_>) -> Result<Continue, String> {
         let Replay { machine, state, environment, found } = self;
         if !machine.is_enabled(step, state, environment, EnvironmentMode::AsTraced) {
             return Err(format!("step `{step}` is not possible here"));

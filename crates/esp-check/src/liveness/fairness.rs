@@ -54,8 +54,8 @@ impl WaitCache {
             *self.0.entry((slot, component)).or_insert_with(|| {
                 generator.load(slot, component);
                 let (machine, state, _) = generator.execution();
-                let standing = machine.instance_view(state, slot);
-                !standing.branches.is_empty() && standing.blocking == Blocking::Deadlock
+                let view = machine.instance_view(state, slot);
+                !view.branches.is_empty() && view.blocking == Blocking::Deadlock
             })
         };
         instances.fold(0, |all, slot| if waits(slot) { all | instance_bit(slot as usize) } else { all })

@@ -76,7 +76,7 @@ impl ForcedPrefix<'_> {
     }
 
     /// Whether the run may stutter for ever at this position.
-    fn may_rest(self, at: u32) -> bool {
+    fn may_stutter(self, at: u32) -> bool {
         at as usize >= self.steps.len()
     }
 }

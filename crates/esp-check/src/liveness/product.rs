@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 /// A node of the product: a state of the program and one of the automaton.
-pub(super) struct Node {
+pub(super) struct ProductNode {
     pub(super) state: StateRef,
     /// The instances that have to move from here in the end; the instances that wait but must not wait for ever.
     pub(super) must_move: u128,
@@ -29,7 +29,7 @@ pub(super) struct Edge {
 }
 
 pub(super) struct Graph {
-    pub(super) nodes: Vec<Node>,
+    pub(super) nodes: Vec<ProductNode>,
     pub(super) edges: Vec<Edge>,
     pub(super) parents: Vec<u32>,
 }
@@ -76,7 +76,7 @@ pub(super) fn build(
     };
     let mut start = generator.start();
     start.resize(width + PRODUCT_SLOTS, 0);
-    let mut builder = Builder {
+    let mut builder = ProductBuilder {
         generator,
         store,
         goal,
@@ -99,7 +99,7 @@ pub(super) fn build(
     Ok(builder.graph)
 }
 
-struct Builder<'b, 'm> {
+struct ProductBuilder<'b, 'm> {
     generator: &'b mut SuccessorGenerator<'m>,
     store: &'b Store,
     goal: &'b mut Goal,
@@ -117,7 +117,7 @@ struct Builder<'b, 'm> {
     unchanged: Rc<[AutomatonStep]>,
 }
 
-impl Builder<'_, '_> {
+impl ProductBuilder<'_, '_> {
     /// Adds the edges of a node, and its successors.
     fn expand(&mut self, node: u32, budget: &mut SearchBudget<'_>) -> Result<(), Limit> {
         let width = self.generator.plan.width;
@@ -136,7 +136,7 @@ impl Builder<'_, '_> {
             self.add_transitions(node, here, &automaton_steps)?;
         }
         // Stutter extension.
-        if must_move == 0 && (here.has_ended || self.prefix.may_rest(here.at)) {
+        if must_move == 0 && (here.has_ended || self.prefix.may_stutter(here.at)) {
             self.successor.copy_from_slice(&self.numbers);
             self.add_edges(node, here, STUTTER, &automaton_steps)?;
         }
@@ -224,7 +224,7 @@ impl Builder<'_, '_> {
             Insertion::New(state) => {
                 let node = self.graph.nodes.len() as u32;
                 self.node_of.insert(state, node);
-                self.graph.nodes.push(Node { state, must_move: 0, waiting: 0, edges: 0..0 });
+                self.graph.nodes.push(ProductNode { state, must_move: 0, waiting: 0, edges: 0..0 });
                 self.graph.parents.push(from.unwrap_or(node));
                 Ok(node)
             }

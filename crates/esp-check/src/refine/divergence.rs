@@ -1,13 +1,13 @@
 //! Divergence: a cycle of invisible steps of the implementation. A fast path is entered, left at once, and entered
 //! again, while the specification does not move.
 
-use super::{Found, Mismatch, Search};
+use super::{LocatedMismatch, Mismatch, Search};
 use crate::options::Limit;
 
 impl Search<'_> {
     /// A cycle of invisible steps that corresponds to one specification state, unless the specification diverges there
     /// too.
-    pub(super) fn find_divergence(&mut self) -> Result<Option<Found>, Limit> {
+    pub(super) fn find_divergence(&mut self) -> Result<Option<LocatedMismatch>, Limit> {
         let mut next: Vec<Vec<u32>> = vec![Vec::new(); self.nodes.len()];
         for (from, to) in std::mem::take(&mut self.invisible_edges) {
             next[from as usize].push(to);

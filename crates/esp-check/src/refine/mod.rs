@@ -49,7 +49,7 @@ use quaject_esp_exec::step::{Step, TooLarge};
 use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_ir::model::ModelProgram;
 use rustc_hash::FxHashMap;
-use spec_lts::{Reached, SpecLts, SpecState};
+use spec_lts::{SpecLts, SpecState, WeakSuccessors};
 use std::time::Instant;
 use visible::Alphabet;
 
@@ -118,7 +118,7 @@ pub fn refine(
 }
 
 /// A node of the simulation: an implementation state with its set of specification states.
-struct Node {
+struct SimulationNode {
     state: Box<[u32]>,
     /// The number of the set.
     spec_set: u32,
@@ -138,7 +138,7 @@ struct Search<'m> {
     location_map: LocationMap,
     spec: SpecLts<'m>,
     alphabet: Alphabet,
-    nodes: Vec<Node>,
+    nodes: Vec<SimulationNode>,
     known: FxHashMap<(Box<[u32]>, u32, SpecState), u32>,
     sets: Vec<Box<[SpecState]>>,
     numbers_of_sets: FxHashMap<Box<[SpecState]>, u32>,
@@ -155,7 +155,7 @@ struct Search<'m> {
 }
 
 /// The mismatch with its node and, if there is one, the step that is not matched.
-type Found = (u32, Option<ResolvedStep>, Mismatch);
+type LocatedMismatch = (u32, Option<ResolvedStep>, Mismatch);
 
 impl<'m> Search<'m> {
     fn new(
@@ -198,13 +198,15 @@ impl<'m> Search<'m> {
     }
 
     /// Explores the simulation; returns the first mismatch.
-    fn run(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<Option<Found>, Limit> {
+    fn run(&mut self, progress: &mut dyn FnMut(Progress)) -> Result<Option<LocatedMismatch>, Limit> {
         let start = self.generator.start();
         let first = self.spec.generator.start();
         let first = self.spec.number(&first);
         let base = self.spec.normal_form(first, &mut self.alphabet)?;
-        let Some(same) = self.corresponding_state(&start) else { return Ok(Some((0, None, Mismatch::InitialState))) };
-        if self.spec.normal_form(same, &mut self.alphabet)? != base {
+        let Some(corresponding) = self.corresponding_state(&start) else {
+            return Ok(Some((0, None, Mismatch::InitialState)));
+        };
+        if self.spec.normal_form(corresponding, &mut self.alphabet)? != base {
             return Ok(Some((0, None, Mismatch::InitialState)));
         }
         self.add(&start, &[first], base, true, None);
@@ -229,8 +231,8 @@ impl<'m> Search<'m> {
     }
 
     /// Matches every step of a node.
-    fn expand(&mut self, number: u32) -> Result<Option<Found>, Limit> {
-        let Node { state, spec_set, base, is_off_path, .. } = &self.nodes[number as usize];
+    fn expand(&mut self, number: u32) -> Result<Option<LocatedMismatch>, Limit> {
+        let SimulationNode { state, spec_set, base, is_off_path, .. } = &self.nodes[number as usize];
         let (state, base, is_off_path) = (state.clone(), *base, *is_off_path);
         let spec_set = self.sets[*spec_set as usize].clone();
         self.generator.find_enabled(&state);
@@ -246,26 +248,26 @@ impl<'m> Search<'m> {
         let (first, count) = self.ample_transitions();
         let base_hash = hash(&state);
         let mut to = vec![0; state.len()];
-        let moves: Vec<(ResolvedStep, bool, Box<[u32]>)> = (first..first + count)
+        let transitions: Vec<(ResolvedStep, bool, Box<[u32]>)> = (first..first + count)
             .map(|index| {
                 let found = self.generator.enabled[index];
-                let goes = matches!(self.generator.get(found).outcome, TransitionOutcome::Continues);
+                let continues = matches!(self.generator.get(found).outcome, TransitionOutcome::Continues);
                 let chosen = ResolvedStep::of(self.generator.get(found));
                 to.copy_from_slice(&state);
-                if goes {
+                if continues {
                     self.generator.apply(found, &state, base_hash, &mut to);
                 }
-                (chosen, goes, to.as_slice().into())
+                (chosen, continues, to.as_slice().into())
             })
             .collect();
-        for (chosen, goes, to) in moves {
+        for (chosen, continues, to) in transitions {
             self.transitions += 1;
             let actions = self.alphabet.actions_of_step(&mut self.generator, &state, &chosen);
             let fault = self.alphabet.fault.take();
             let among = self.may_answer(chosen.step);
-            let wanted = if goes { self.corresponding_state(&to) } else { None };
+            let wanted = if continues { self.corresponding_state(&to) } else { None };
             let reached = self.after(&spec_set, among, &actions, wanted)?;
-            let (set, next_base) = match (goes, wanted) {
+            let (set, next_base) = match (continues, wanted) {
                 (false, _) if reached.is_over => continue,
                 (true, Some(wanted)) if !reached.found.is_empty() => {
                     (reached.found, self.spec.normal_form(wanted, &mut self.alphabet)?)
@@ -273,7 +275,7 @@ impl<'m> Search<'m> {
                 (true, None) if !reached.states.is_empty() => (reached.states, base),
                 (_, _) => {
                     let mismatch =
-                        if goes { self.mismatch(&to, wanted, reached)? } else { Mismatch::Termination { fault } };
+                        if continues { self.mismatch(&to, wanted, reached)? } else { Mismatch::Termination { fault } };
                     return Ok(Some((number, Some(chosen), mismatch)));
                 }
             };
@@ -286,7 +288,7 @@ impl<'m> Search<'m> {
     }
 
     /// The mismatch of a step without a match.
-    fn mismatch(&mut self, to: &[u32], wanted: Option<SpecState>, reached: Reached) -> Result<Mismatch, Limit> {
+    fn mismatch(&mut self, to: &[u32], wanted: Option<SpecState>, reached: WeakSuccessors) -> Result<Mismatch, Limit> {
         let Some(wanted) = wanted.filter(|_| !reached.states.is_empty()) else { return Ok(Mismatch::VisibleAction) };
         let wanted = self.spec.normal_form(wanted, &mut self.alphabet)?;
         let instances = self.generator.plan.instances;
@@ -354,8 +356,8 @@ impl<'m> Search<'m> {
     fn may_answer(&self, step: Step) -> u128 {
         let own = participant_set(step);
         (0..self.path_participants.len())
-            .filter(|one| own & instance_bit(*one) != 0)
-            .fold(own, |all, one| all | self.path_participants[one])
+            .filter(|instance| own & instance_bit(*instance) != 0)
+            .fold(own, |all, instance| all | self.path_participants[instance])
     }
 
     fn after(
@@ -364,7 +366,7 @@ impl<'m> Search<'m> {
         among: u128,
         actions: &[u32],
         wanted: Option<SpecState>,
-    ) -> Result<Reached, Limit> {
+    ) -> Result<WeakSuccessors, Limit> {
         let (limits, started, nodes) = (&self.limits, self.started, self.nodes.len());
         let held = self.held;
         let mut may_go_on = |spec: &SpecLts<'_>| within(limits, started, nodes + spec.count(), held + spec.bytes());
@@ -387,16 +389,16 @@ impl<'m> Search<'m> {
         if !is_projected {
             return None;
         }
-        let mut same = numbers.to_vec();
+        let mut corresponding = numbers.to_vec();
         if plan.shared.is_some() {
             let mut bytes = Vec::new();
             state.save_shared(&mut bytes);
             other.load_shared(spec_state, &bytes);
         }
         for slot in 0..plan.instances as u32 + u32::from(plan.shared.is_some()) {
-            same[slot as usize] = self.spec.generator.save(slot);
+            corresponding[slot as usize] = self.spec.generator.save(slot);
         }
-        Some(self.spec.number(&same))
+        Some(self.spec.number(&corresponding))
     }
 
     /// The node of a state and a set, new or known.
@@ -420,12 +422,12 @@ impl<'m> Search<'m> {
             return *known;
         }
         self.known.insert(key, number);
-        self.held += 2 * size_of_val(state) + size_of::<Node>() + 64;
+        self.held += 2 * size_of_val(state) + size_of::<SimulationNode>() + 64;
         let (parent, chosen, depth) = match from {
             Some((parent, chosen)) => (parent, Some(chosen), self.nodes[parent as usize].depth + 1),
             None => (0, None, 0),
         };
-        self.nodes.push(Node { state: state.into(), spec_set, base, is_off_path, parent, chosen, depth });
+        self.nodes.push(SimulationNode { state: state.into(), spec_set, base, is_off_path, parent, chosen, depth });
         number
     }
 
@@ -433,7 +435,7 @@ impl<'m> Search<'m> {
     fn run_to_node(&self, node: u32, last: Option<ResolvedStep>) -> Vec<ResolvedStep> {
         let mut run: Vec<ResolvedStep> = last.into_iter().collect();
         let mut at = node;
-        while let Some(Node { parent, chosen: Some(chosen), .. }) = self.nodes.get(at as usize) {
+        while let Some(SimulationNode { parent, chosen: Some(chosen), .. }) = self.nodes.get(at as usize) {
             run.push(chosen.clone());
             at = *parent;
         }
@@ -452,11 +454,11 @@ impl<'m> Search<'m> {
 
 /// Whether a limit is reached.
 fn within(limits: &Limits, started: Instant, states: usize, bytes: usize) -> Result<(), Limit> {
-    let limit = if limits.states.is_some_and(|most| states as u64 > most) {
+    let limit = if limits.states.is_some_and(|max| states as u64 > max) {
         Limit::States
-    } else if limits.bytes.is_some_and(|most| bytes as u64 > most) {
+    } else if limits.bytes.is_some_and(|max| bytes as u64 > max) {
         Limit::Memory
-    } else if limits.time.is_some_and(|most| started.elapsed() > most) {
+    } else if limits.time.is_some_and(|max| started.elapsed() > max) {
         Limit::Time
     } else if limits.is_interrupted() {
         Limit::Interrupted

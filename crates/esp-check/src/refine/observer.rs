@@ -33,7 +33,7 @@ pub enum ObserverOutcome {
 }
 
 /// A position of the specification: a state, or a step of which this many actions have been observed.
-type Item = (SpecState, u32, u32);
+type Position = (SpecState, u32, u32);
 
 /// No step.
 const NONE: u32 = u32::MAX;
@@ -60,21 +60,23 @@ pub fn build_observer(input: RefinementInput<'_>, limits: &Limits) -> Result<Obs
     Ok(match found {
         Err(limit) => ObserverOutcome::Unfinished(limit),
         Ok(None) => ObserverOutcome::MayTerminate,
-        Ok(Some(rough)) => {
+        Ok(Some(graph)) => {
             let event = |actions: &VisibleAction| match actions {
                 VisibleAction::Message(channel, message) => Event::Message(*channel, message.clone()),
-                VisibleAction::Call(function, given, result) => Event::Call(*function, given.clone(), result.clone()),
+                VisibleAction::Call(function, arguments, result) => {
+                    Event::Call(*function, arguments.clone(), result.clone())
+                }
                 VisibleAction::Exited(_) | VisibleAction::Faulted(..) | VisibleAction::NonTermination(_) => {
                     unreachable!("then it ends")
                 }
             };
             let events = alphabet.all().iter().map(event).collect();
-            let (edges, stands) = minimized(rough);
+            let (edges, can_be_quiescent) = minimized(graph);
             ObserverOutcome::Automaton(Observer {
                 channels: channels.into_iter().collect(),
                 events,
                 edges,
-                quiescent: stands,
+                quiescent: can_be_quiescent,
             })
         }
     })
@@ -108,7 +110,7 @@ fn is_internal(program: &Program, channel: ChannelId) -> bool {
 }
 
 /// Edges by state, and whether the state can be quiescent.
-type Rough = (Vec<Vec<(u32, u32)>>, Vec<bool>);
+type ObserverGraph = (Vec<Vec<(u32, u32)>>, Vec<bool>);
 
 struct ObserverBuilder<'m, 'l> {
     spec: SpecLts<'m>,
@@ -118,21 +120,21 @@ struct ObserverBuilder<'m, 'l> {
 
 impl ObserverBuilder<'_, '_> {
     /// Subset construction: the sets of positions by the actions observed so far; none if the program can end.
-    fn run(mut self, alphabet: &mut Alphabet) -> Result<Option<Rough>, Limit> {
+    fn run(mut self, alphabet: &mut Alphabet) -> Result<Option<ObserverGraph>, Limit> {
         let start = self.spec.generator.start();
         let start = self.spec.number(&start);
         let (mut numbers, mut sets) = (FxHashMap::default(), Vec::new());
         let Some(first) = self.tau_closure(vec![(start, NONE, 0)], alphabet)? else { return Ok(None) };
         numbers.insert(first.clone(), 0_u32);
         sets.push(first);
-        let (mut edges, mut stands, mut total) = (Vec::new(), Vec::new(), 0);
+        let (mut edges, mut can_be_quiescent, mut total) = (Vec::new(), Vec::new(), 0);
         while edges.len() < sets.len() {
             let set = sets[edges.len()].clone();
-            let mut next: FxHashMap<u32, Vec<Item>> = FxHashMap::default();
-            let mut is_standing = false;
+            let mut next: FxHashMap<u32, Vec<Position>> = FxHashMap::default();
+            let mut is_quiescent = false;
             for (state, step, count) in set {
                 let all = self.spec.steps(state, alphabet)?;
-                is_standing |= all.is_empty();
+                is_quiescent |= all.is_empty();
                 for (number, (actions, to)) in all.iter().enumerate() {
                     let number = number as u32;
                     if step != NONE && step != number {
@@ -146,7 +148,7 @@ impl ObserverBuilder<'_, '_> {
                     next.entry(*action).or_default().push(item);
                 }
             }
-            let mut next: Vec<(u32, Vec<Item>)> = next.into_iter().collect();
+            let mut next: Vec<(u32, Vec<Position>)> = next.into_iter().collect();
             next.sort_unstable();
             let mut own = Vec::new();
             for (action, items) in next {
@@ -159,15 +161,15 @@ impl ObserverBuilder<'_, '_> {
             }
             total += own.len() + sets[edges.len()].len();
             edges.push(own);
-            stands.push(is_standing);
+            can_be_quiescent.push(is_quiescent);
             self.check_limits(total)?;
         }
-        Ok(Some((edges, stands)))
+        Ok(Some((edges, can_be_quiescent)))
     }
 
     /// The closure under invisible steps; none if the program can end.
-    fn tau_closure(&mut self, items: Vec<Item>, alphabet: &mut Alphabet) -> Result<Option<Vec<Item>>, Limit> {
-        let mut all: BTreeSet<Item> = items.iter().copied().collect();
+    fn tau_closure(&mut self, items: Vec<Position>, alphabet: &mut Alphabet) -> Result<Option<Vec<Position>>, Limit> {
+        let mut all: BTreeSet<Position> = items.iter().copied().collect();
         let mut work = items;
         while let Some((state, step, _)) = work.pop() {
             if step != NONE {
@@ -202,8 +204,8 @@ impl ObserverBuilder<'_, '_> {
 }
 
 /// The minimal equivalent automaton (Moore's algorithm).
-fn minimized((edges, stands): Rough) -> Rough {
-    let mut class: Vec<u32> = stands.iter().map(|stands| u32::from(*stands)).collect();
+fn minimized((edges, can_be_quiescent): ObserverGraph) -> ObserverGraph {
+    let mut class: Vec<u32> = can_be_quiescent.iter().map(|can_be_quiescent| u32::from(*can_be_quiescent)).collect();
     let mut count = 0;
     loop {
         let mut numbers: FxHashMap<(u32, Vec<(u32, u32)>), u32> = FxHashMap::default();
@@ -228,7 +230,7 @@ fn minimized((edges, stands): Rough) -> Rough {
     for (state, own) in class.iter().enumerate() {
         small.0[*own as usize] =
             edges[state].iter().map(|(action, to)| (*action, class[*to as usize])).collect::<Vec<_>>();
-        small.1[*own as usize] = stands[state];
+        small.1[*own as usize] = can_be_quiescent[state];
     }
     small
 }

@@ -35,7 +35,7 @@ struct SpecEdge {
 pub(super) type SpecStep = (Box<[u32]>, Option<SpecState>);
 
 /// The weak successors of a set of states.
-pub(super) struct Reached {
+pub(super) struct WeakSuccessors {
     /// The states, sorted.
     pub(super) states: Vec<SpecState>,
     /// Those with the wanted normal form.
@@ -133,12 +133,12 @@ impl<'m> SpecLts<'m> {
             at = next;
         }
         run.push(at);
-        let same = self.renumbered(at);
-        run.push(same);
+        let canonical = self.renumbered(at);
+        run.push(canonical);
         for passed in run {
-            self.normal_form[passed as usize] = Some(same);
+            self.normal_form[passed as usize] = Some(canonical);
         }
-        Ok(same)
+        Ok(canonical)
     }
 
     /// The state with canonical object numbers (heap symmetry).
@@ -165,16 +165,16 @@ impl<'m> SpecLts<'m> {
         wanted: Option<SpecState>,
         alphabet: &mut Alphabet,
         may_go_on: &mut dyn FnMut(&SpecLts<'m>) -> Result<(), Limit>,
-    ) -> Result<Reached, Limit> {
+    ) -> Result<WeakSuccessors, Limit> {
         let normal_form = wanted.map(|wanted| self.normal_form(wanted, alphabet)).transpose()?;
         let mut known: FxHashSet<(SpecState, u32)> = from.iter().map(|state| (*state, 0)).collect();
-        let mut level: Vec<(SpecState, u32)> = from.iter().map(|state| (*state, 0)).collect();
+        let mut frontier: Vec<(SpecState, u32)> = from.iter().map(|state| (*state, 0)).collect();
         let all = actions.len() as u32;
-        let mut reached = Reached { states: Vec::new(), found: Vec::new(), is_over: false };
+        let mut reached = WeakSuccessors { states: Vec::new(), found: Vec::new(), is_over: false };
         let mut more = MAX_EXTRA_STATES;
-        while !level.is_empty() && more > 0 {
+        while !frontier.is_empty() && more > 0 {
             let mut next = Vec::new();
-            for (state, count) in level {
+            for (state, count) in frontier {
                 may_go_on(self)?;
                 if normal_form.is_some() && count == all && Some(self.normal_form(state, alphabet)?) == normal_form {
                     if wanted == Some(state) && !self.order_is_observable {
@@ -200,7 +200,7 @@ impl<'m> SpecLts<'m> {
             if !self.order_is_observable && !reached.found.is_empty() {
                 more = more.saturating_sub(next.len().max(1));
             }
-            level = next;
+            frontier = next;
         }
         if !self.order_is_observable {
             reached.found.truncate(1);
@@ -254,11 +254,11 @@ impl<'m> SpecLts<'m> {
         let mut edges = Vec::new();
         for index in 0..self.generator.enabled.len() {
             let found = self.generator.enabled[index];
-            let (chosen, goes) = {
+            let (chosen, continues) = {
                 let found = self.generator.get(found);
                 (ResolvedStep::of(found), matches!(found.outcome, TransitionOutcome::Continues))
             };
-            let leads = goes.then(|| {
+            let target = continues.then(|| {
                 self.generator.apply(found, &numbers, base, &mut to);
                 self.number(&to)
             });
@@ -269,7 +269,7 @@ impl<'m> SpecLts<'m> {
                 participants: participant_set(chosen.step),
                 is_local,
                 actions: actions.into(),
-                to: leads,
+                to: target,
             });
         }
         self.edges[state as usize] = Some(edges.into());

@@ -70,12 +70,12 @@ impl<'m> SuccessorGenerator<'m> {
     #[cold]
     pub(crate) fn compute_uncached(&mut self, slot: u32, component: ComponentId) -> u32 {
         self.load(slot, component);
-        let standing = self.machine.instance_view(&self.state, slot);
-        let mut info = LocalTransitions {
-            running: matches!(standing.control, Control::Running { .. }),
-            ended: standing.control == Control::Ended,
-            has_choice: standing.otherwise || standing.order == AltOrder::Priority,
-            priority: standing.order == AltOrder::Priority,
+        let view = self.machine.instance_view(&self.state, slot);
+        let mut local = LocalTransitions {
+            running: matches!(view.control, Control::Running { .. }),
+            ended: view.control == Control::Ended,
+            has_choice: view.otherwise || view.order == AltOrder::Priority,
+            priority: view.order == AltOrder::Priority,
             out_channels: 0,
             in_channels: 0,
             first: 0,
@@ -85,25 +85,25 @@ impl<'m> SuccessorGenerator<'m> {
             dependents: 0,
         };
         let mut receivers = 0;
-        for (branch, offered) in standing.branches.iter().enumerate() {
-            match offered {
+        for (branch, open_branch) in view.branches.iter().enumerate() {
+            match open_branch {
                 Some(OpenBranch::Out(channel)) => {
-                    info.out_channels |= channel_bit(*channel);
+                    local.out_channels |= channel_bit(*channel);
                     let message = self.message(slot, branch as u32);
                     receivers |= self.plan.possible_receivers(slot, *channel, message.as_deref());
                 }
-                Some(OpenBranch::In(channel)) => info.in_channels |= channel_bit(*channel),
+                Some(OpenBranch::In(channel)) => local.in_channels |= channel_bit(*channel),
                 Some(OpenBranch::FromEnvironment(_) | OpenBranch::ToEnvironment(_) | OpenBranch::After) | None => {}
             }
         }
-        info.dependents = self.plan.dependents(slot, &standing, receivers);
-        info.partners.start = self.partners.len() as u32;
+        local.dependents = self.plan.dependents(slot, &view, receivers);
+        local.partners.start = self.partners.len() as u32;
         let plan = self.plan;
         let partners = plan.receivers[slot as usize].iter().copied();
         self.partners.extend(partners.filter(|partner| plan.is_among(*partner, receivers)));
-        info.partners.end = self.partners.len() as u32;
+        local.partners.end = self.partners.len() as u32;
         let mut own_transitions = Vec::new();
-        for (step, messages) in single_instance_steps(slot, &standing, self.environment.environment_values()) {
+        for (step, messages) in single_instance_steps(slot, &view, self.environment.environment_values()) {
             for message in messages {
                 if self.is_at_limit(own_transitions.len()) {
                     break;
@@ -127,15 +127,15 @@ impl<'m> SuccessorGenerator<'m> {
                 self.take_with_every_choice(step, message, &[slot], &restore, &mut own_transitions);
             }
         }
-        info.eager_target = self.eager_target(slot, component, &info, &own_transitions);
-        (info.first, info.end) = self.store_transitions(own_transitions);
+        local.eager_target = self.eager_target(slot, component, &local, &own_transitions);
+        (local.first, local.end) = self.store_transitions(own_transitions);
         let known = &mut self.cache_index[slot as usize];
         if known.len() <= component as usize {
             known.resize(component as usize + 1, UNKNOWN);
         }
         let number = self.local_transitions_of.len() as u32;
         known[component as usize] = number;
-        self.local_transitions_of.push(info);
+        self.local_transitions_of.push(local);
         number
     }
 
@@ -165,11 +165,11 @@ impl<'m> SuccessorGenerator<'m> {
         &mut self,
         slot: u32,
         component: ComponentId,
-        info: &LocalTransitions,
+        local: &LocalTransitions,
         own_transitions: &[Transition],
     ) -> ComponentId {
         let [only] = own_transitions else { return component };
-        let quiet = info.running && only.choices.is_empty() && self.plan.has_unobservable_timing(slot);
+        let quiet = local.running && only.choices.is_empty() && self.plan.has_unobservable_timing(slot);
         match (&only.outcome, &only.changes[..]) {
             (TransitionOutcome::Continues, [(_, to)]) if quiet => {
                 self.load(slot, *to);
@@ -228,9 +228,9 @@ impl<'m> SuccessorGenerator<'m> {
                 outcome,
             });
             // Every other choice can be non-terminating as well.
-            let is_endless =
+            let does_not_terminate =
                 transitions.last().is_some_and(|last| matches!(last.outcome, TransitionOutcome::NonTerminating(_)));
-            if is_endless || !self.environment.advance() {
+            if does_not_terminate || !self.environment.advance() {
                 break;
             }
         }
@@ -257,13 +257,16 @@ impl<'m> SuccessorGenerator<'m> {
     where
         T: FuelLimited,
     {
-        let mut most = INITIAL_FUEL;
+        let mut fuel_limit = INITIAL_FUEL;
         loop {
-            self.machine.set_fuel_limit(most);
+            self.machine.set_fuel_limit(fuel_limit);
             let started = self.deadline.map(|_| Instant::now());
-            let result = attempt(self, most);
-            let asks_for_ever = self.environment.choices().len() > MAX_CHOICES;
-            if !result.ran_out_of_fuel() && !self.machine.fuel_exhausted() || most == MAX_FUEL || asks_for_ever {
+            let result = attempt(self, fuel_limit);
+            let has_too_many_choices = self.environment.choices().len() > MAX_CHOICES;
+            if !result.ran_out_of_fuel() && !self.machine.fuel_exhausted()
+                || fuel_limit == MAX_FUEL
+                || has_too_many_choices
+            {
                 return Some(result);
             }
             let is_late = |started: Instant| Some(Instant::now() + 2 * started.elapsed()) > self.deadline;
@@ -274,7 +277,7 @@ impl<'m> SuccessorGenerator<'m> {
             if self.is_at_limit(0) {
                 return None;
             }
-            most *= 2;
+            fuel_limit *= 2;
         }
     }
 
@@ -317,8 +320,8 @@ impl<'m> SuccessorGenerator<'m> {
     /// The open internal branches of the loaded instance: those that send, those that receive.
     fn open_branches(&self, slot: u32) -> (OpenBranches, OpenBranches) {
         let (mut outs, mut ins) = (Vec::new(), Vec::new());
-        for (branch, offered) in self.machine.instance_view(&self.state, slot).branches.iter().enumerate() {
-            match offered {
+        for (branch, open_branch) in self.machine.instance_view(&self.state, slot).branches.iter().enumerate() {
+            match open_branch {
                 Some(OpenBranch::Out(channel)) => outs.push((branch as u32, *channel)),
                 Some(OpenBranch::In(channel)) => ins.push((branch as u32, *channel)),
                 Some(OpenBranch::FromEnvironment(_) | OpenBranch::ToEnvironment(_) | OpenBranch::After) | None => {}
@@ -334,16 +337,16 @@ type Offer = Option<(ChannelId, usize)>;
 /// The steps of one instance without a partner, each with the messages of the environment to try.
 fn single_instance_steps(
     instance: u32,
-    standing: &InstanceView,
+    view: &InstanceView,
     environment_values: &EnvironmentValues,
 ) -> Vec<(Step, Vec<Offer>)> {
     let mut steps = Vec::new();
-    if let Control::Running { .. } = standing.control {
+    if let Control::Running { .. } = view.control {
         steps.push((Step::Local { instance }, vec![None]));
     }
-    for (branch, offered) in standing.branches.iter().enumerate() {
+    for (branch, open_branch) in view.branches.iter().enumerate() {
         let branch = branch as u32;
-        match offered {
+        match open_branch {
             Some(OpenBranch::FromEnvironment(channel)) => {
                 let count = environment_values.messages[channel.0 as usize].len();
                 let messages = (0..count).map(|number| Some((*channel, number))).collect();
@@ -354,7 +357,7 @@ fn single_instance_steps(
             Some(OpenBranch::In(_) | OpenBranch::Out(_)) | None => {}
         }
     }
-    if standing.otherwise {
+    if view.otherwise {
         steps.push((Step::Else { instance }, vec![None]));
     }
     steps
