@@ -1,4 +1,4 @@
-//! `qj replay` of a run that goes wrong, in a terminal: what the screen shows after each key.
+//! `qj replay` of a counterexample in a terminal: the screen after each key.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! Random programs of which a random part is forgotten or held to a range: what goes wrong in the program goes wrong in
-//! the model, and Spin says the same of the model as the built-in checker.
+//! Random programs with a random abstraction: every violation of the program is one of the model, and Spin agrees with
+//! the built-in checker on the model.
 
 use fastrand::Rng;
 use quaject_differential::talkative;
@@ -25,10 +25,10 @@ impl Loader for NoImports {
     }
 }
 
-/// A program with a model that abstracts one or two parts, as it is and as the model has it; nothing if that cannot be.
+/// A program and a model with one or two abstractions, both lowered; none if they are not well-typed.
 fn sample(seed: u64) -> Option<(String, ModelProgram, ModelProgram)> {
     let mut rng = Rng::with_seed(seed ^ 0x5eed);
-    // Of those that may rest anywhere, fewer go wrong.
+    // Programs that may wait anywhere have fewer violations.
     let mut text = if seed.is_multiple_of(2) { talkative::program(seed) } else { talkative::lively(seed).0 };
     let mut clauses = String::new();
     for _ in 0..rng.usize(1..3) {

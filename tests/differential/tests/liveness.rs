@@ -1,5 +1,5 @@
-//! Properties of runs that go on for ever: the built-in checker and Spin, both under weak fairness, say the same of
-//! Spin's examples and of random programs that never deadlock.
+//! Liveness properties: the built-in checker and Spin, both under weak fairness, agree on Spin's examples and on random
+//! programs that never deadlock.
 
 use fastrand::Rng;
 use quaject_differential::talkative;
@@ -31,7 +31,7 @@ fn model(text: &str) -> Option<ModelProgram> {
     Some(lower_model(&program, program.models.first(), None, &sources))
 }
 
-/// Whether the model's one property holds; nothing if something else is wrong, or there are too many states.
+/// Whether the model's property holds; none if it has another violation, or there are too many states.
 fn built_in(model: &ModelProgram) -> Option<bool> {
     let limits = Limits { states: Some(20_000), ..Limits::default() };
     let options = Options { reduction: Reduction::Off, limits, ..Options::default() };
@@ -42,7 +42,7 @@ fn built_in(model: &ModelProgram) -> Option<bool> {
     }
 }
 
-/// Likewise, as Spin says; nothing if its model cannot be exact.
+/// As `built_in`, by Spin; none if its model is not exact.
 fn of_spin(model: &ModelProgram, text: &str) -> Option<bool> {
     let generated = promela::generate(model, Checks::On, None).ok().filter(|model| model.approximations.is_empty())?;
     let spin = Spin {
@@ -62,7 +62,7 @@ fn of_spin(model: &ModelProgram, text: &str) -> Option<bool> {
     }
 }
 
-/// Whether both engines can say whether the property holds; they say the same.
+/// Whether the property holds, if both engines decide it; they agree.
 fn agree(name: &str, text: &str) -> Option<bool> {
     let model = model(text)?;
     let ours = built_in(&model)?;
@@ -111,7 +111,7 @@ fn properties_of_examples() {
     assert!(hold >= 5 && fail >= 4, "{hold} hold, {fail} do not");
 }
 
-/// Programs about whose property the two did not agree once; the first word of each says whether it holds.
+/// Programs on whose property the engines once disagreed; the first word of each says whether it holds.
 #[test]
 fn properties_of_known_programs() {
     let Some(_) = tool(&["tcc"]) else { return };
@@ -125,7 +125,8 @@ fn properties_of_known_programs() {
         assert!(holds || text.starts_with("// violated: "), "{}", path.display());
         let model = model(&text).expect("the program is right");
         assert_eq!(built_in(&model), Some(holds), "{}", path.display());
-        // Of a program that can end as a whole Spin finds some runs, but not all.
+        // Of a program that can end, Spin finds some runs only.
+        //
         let of_spin = of_spin(&model, &text);
         assert!(of_spin.is_none_or(|found| found == holds), "{}: {of_spin:?}", path.display());
         count += 1;

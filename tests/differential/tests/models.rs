@@ -1,5 +1,4 @@
-//! Programs as Promela: what Spin says of them is what exploring every state of them says, and what the built-in checker
-//! says, with and without reduction.
+//! Programs as Promela models: Spin, an exhaustive search and the built-in checker agree, with and without reduction.
 
 use expect_test::expect_file;
 use quaject_differential::explore::{Silent, Verdict, explore};
@@ -20,7 +19,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A quick compiler for programs by the hundred, and no reduction, so that states can be counted.
+/// A fast compiler for hundreds of programs, and no reduction, so that states can be counted.
 fn spin() -> Spin {
     Spin {
         compiler: Some(vec![OsString::from("tcc")]),
@@ -32,7 +31,7 @@ fn spin() -> Spin {
     }
 }
 
-/// What Spin says, and whether the model does exactly what the program does.
+/// Spin's result, and whether its model is exact.
 fn ask(program: &Program) -> Result<(Search, bool), String> {
     let model = promela::generate(&promela::whole(program), Checks::On, None)
         .map_err(|refusals| refusals.iter().map(|refusal| format!("{}\n", refusal.message)).collect::<String>())?;
@@ -74,7 +73,7 @@ fn sample(source: String) -> Sample {
     Sample { seed: 0, source, script: Script::default(), outcome: Determination::Open }
 }
 
-/// Runs the steps that Spin has found on the interpreter: the outcome, if the steps are possible.
+/// Replays a run of Spin on the interpreter: the outcome, if the steps are possible.
 fn replay(program: &Program, found: &Found) -> Option<Verdict> {
     let (Found::Deadlock(trail) | Found::Fault(trail)) = found else { return Some(Verdict::Fine) };
     let outcome = replay_steps(program, Checks::On, &trail.steps, &mut Silent).expect("the samples are small");
@@ -85,7 +84,7 @@ fn replay(program: &Program, found: &Found) -> Option<Verdict> {
     }
 }
 
-/// What the built-in checker says; it explores in three ways, which agree.
+/// The result of the built-in checker; its three reductions agree.
 fn built_in(name: &str, program: &Program, faults: &[Fault]) -> Verdict {
     use quaject_esp_check::{Reduction, Verdict as Checked};
     let model = promela::whole(program);
@@ -109,7 +108,7 @@ fn built_in(name: &str, program: &Program, faults: &[Fault]) -> Verdict {
     };
     let mut verdict = say(Reduction::Off);
     for reduction in [Reduction::On, Reduction::Communications] {
-        // Of several faults, one search may meet another one first.
+        // Of several faults, each search may find another one first.
         let other = say(reduction);
         let agree = match (verdict, other) {
             (Verdict::Faults(_), Verdict::Faults(fault)) => faults.contains(&fault),
@@ -123,14 +122,14 @@ fn built_in(name: &str, program: &Program, faults: &[Fault]) -> Verdict {
     verdict
 }
 
-/// Whether Spin, the built-in checker and exploring all states say the same, and Spin's run leads there; what they say. Nothing for a model
-/// that does more than its program, which may only be too careful.
+/// The common result of Spin, the built-in checker and the exhaustive search, with Spin's run replayed. None for a
+/// model that over-approximates its program.
 fn agree(name: &str, source: &str) -> Option<Verdict> {
     let program = compile(&sample(source.to_string())).unwrap_or_else(|error| panic!("{name}: {error}"));
     let explored = explore(&program, Checks::On, 400_000);
     let (search, exact) = ask(&program).unwrap_or_else(|error| panic!("{name}: {error}\n{source}"));
     let found = verdict(&search.found);
-    // Where several things can go wrong, Spin may find another than the nearest.
+    // Of several violations, Spin may find one that is not the nearest.
     let agree = match found {
         Verdict::Faults(fault) => explored.faults.contains(&fault) || !exact,
         Verdict::Fine | Verdict::TooLarge => found == explored.verdict,
@@ -163,7 +162,7 @@ fn bugs_of_go_programs() {
     }
 }
 
-/// What the second line of a program says that Spin says of its original.
+/// The second line of a program is Spin's result for its original.
 #[test]
 fn examples_of_spin() {
     let Some(_) = tool(&["tcc"]) else { return };
@@ -184,16 +183,16 @@ fn examples_of_spin() {
     }
 }
 
-/// How many states `qj verify` visits, with reduction or with `--no-reduction`.
+/// The number of states that `qj verify` visits, with reduction or with `--no-reduction`.
 fn visited(name: &str, reduction: quaject_esp_check::Reduction) -> u64 {
     let path = folder(name).with_extension("esp");
     let source = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let program = compile(&sample(source)).unwrap_or_else(|error| panic!("{name}: {error}"));
     let options = Options { reduction, ..Options::default() };
-    check(&promela::whole(&program), &options, &mut |_| {}).expect("it needs no world").states
+    check(&promela::whole(&program), &options, &mut |_| {}).expect("it has no environment").states
 }
 
-/// The tables of the folders' READMEs say what the command prints.
+/// The tables of the folders' READMEs have the numbers that the command prints.
 #[test]
 fn tables_hold_what_is_printed() {
     use quaject_esp_check::Reduction::{Communications, On};
@@ -223,7 +222,7 @@ fn tables_hold_what_is_printed() {
     expect_file![examples].assert_eq(&format!("{}Three more{rest}", with_counts(table, 5, &counts)));
 }
 
-/// How many states Spin visits of a model, without reduction.
+/// The number of states that Spin visits without reduction.
 fn states_of(model: &str) -> u64 {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     std::fs::write(folder.path().join("model.pml"), model).expect("the folder can be written");
@@ -242,8 +241,8 @@ fn states_of(model: &str) -> u64 {
     line.split_whitespace().next().and_then(|count| count.parse().ok()).expect("the count comes first")
 }
 
-/// Where a model in ESP and one in Promela correspond state by state, so do the counts, but for the state in which Spin
-/// starts its processes.
+/// Equivalent models in ESP and in Promela have the same number of states, except the one in which Spin starts its
+/// processes.
 #[test]
 fn models_that_correspond_have_as_many_states() {
     let (Some(_), Some(_)) = (tool(&["tcc"]), tool(&["spin"])) else { return };
@@ -263,7 +262,7 @@ fn models_that_correspond_have_as_many_states() {
             let program = compile(&sample(source)).unwrap_or_else(|error| panic!("{name}: {error}"));
             let reduction = quaject_esp_check::Reduction::Communications;
             let options = Options { reduction, ..Options::default() };
-            let report = check(&promela::whole(&program), &options, &mut |_| {}).expect("it needs no world");
+            let report = check(&promela::whole(&program), &options, &mut |_| {}).expect("it has no environment");
             assert_eq!(report.verdict, quaject_esp_check::Verdict::Holds, "{name} {size}");
             let theirs = states_of(&sized(read(&format!("{name}.pml")), of_promela));
             assert_eq!(report.states + 1, theirs, "{name} {size}");
@@ -271,13 +270,13 @@ fn models_that_correspond_have_as_many_states() {
     }
 }
 
-/// Small processes that talk at random: most deadlock, some compute themselves into faults.
+/// Small processes that communicate at random: most deadlock, some fault.
 #[test]
 fn random_processes() {
     let Some(_) = tool(&["tcc"]) else { return };
     let count = Effort::wanted().pick(12, 300, 3000usize);
     let mut seen = BTreeMap::new();
-    // Not all that is written at random is a program: messages may lack a reader, guards may be constant.
+    // Some random texts are no programs: messages lack a reader, guards are constant.
     let sources = (0..).map(|seed| (seed, talkative::program(seed)));
     let programs = sources.filter(|(_, source)| compile(&sample(source.clone())).is_ok());
     let verdicts = programs.filter_map(|(seed, source)| agree(&format!("seed {seed}"), &source));

@@ -1,5 +1,5 @@
-//! Random programs with random fast paths do nothing that they do not without, whatever the world does and however they
-//! are scheduled: every state of both is compared.
+//! Refinement checks of random programs with random fast paths: the program with paths has no behaviour that the
+//! program without has not, for every environment and schedule.
 
 use quaject_differential::generate::generate;
 use quaject_differential::modes::with_path;
@@ -22,7 +22,7 @@ impl Loader for NoImports {
     }
 }
 
-/// A program in a world that says one thing; none if it is not well-typed.
+/// A program in an environment with one message; none if it is not well-typed.
 fn model(text: String) -> Option<ModelProgram> {
     let mut sources = SourceMap::default();
     let root = sources.add(SourceFile::new("sample.esp", text));
@@ -71,13 +71,13 @@ fn programs_that_end() {
     compare(0..Effort::wanted().pick(30, 200, 100_000), |seed| generate(seed).source);
 }
 
-/// Their paths take and free objects in other orders than the program does.
+/// Paths that allocate and free objects in another order than the program.
 #[test]
-fn programs_whose_objects_get_other_numbers() {
+fn programs_with_renumbered_objects() {
     compare([1482, 1986], |seed| generate(seed).source);
 }
 
 #[test]
-fn programs_that_talk_out_of_step() {
+fn programs_without_a_common_order() {
     compare(0..Effort::wanted().pick(30, 200, 100_000), talkative::program);
 }

@@ -24,7 +24,7 @@ impl Loader for NoImports {
     }
 }
 
-/// A random program in a world that says one thing.
+/// A random program in an environment with one message.
 fn model(seed: u64) -> ModelProgram {
     let mut sources = SourceMap::default();
     let root = sources.add(SourceFile::new("sample.esp", generate(seed).source));
@@ -35,7 +35,7 @@ fn model(seed: u64) -> ModelProgram {
     model
 }
 
-/// Always the same, and at the end of time, so that states do not differ by deadlines.
+/// An environment that always behaves the same, at the end of time, so that states do not differ by deadlines.
 struct Dull {
     messages: Vec<Vec<Datum>>,
     results: Vec<Option<Datum>>,
@@ -92,7 +92,7 @@ fn zero(program: &Program, ty: TypeId) -> Datum {
     }
 }
 
-/// How many states there are, and whether one of them goes wrong; nothing if there are too many.
+/// The number of states, and whether one of them has a violation; none if there are too many.
 fn simplest(program: &Program, most: usize) -> Option<(usize, bool)> {
     let mut machine = Machine::new(program, Checks::On).expect("samples are small");
     let mut world = Dull::new(program);
@@ -153,7 +153,7 @@ fn agrees_with_the_simplest_search() {
             check(&model, &options, &mut |_| {}).expect("the world says one thing")
         };
         let (all, reduced) = (explore(Reduction::Off, 1), explore(Reduction::On, 1));
-        // Lost objects are beyond the simplest search.
+        // The simplest search does not find leaks.
         if matches!(&all.verdict, Verdict::Violated(found) if matches!(found.problem, Problem::Leak { .. })) {
             continue;
         }

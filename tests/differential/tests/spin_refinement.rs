@@ -1,5 +1,5 @@
-//! Spin says of random programs with random fast paths what the built-in checker does: they do nothing that they do not
-//! without; and it finds those that are made wrong.
+//! Refinement checks of random programs with random fast paths by Spin: it agrees with the built-in checker, and finds
+//! the violations of mutants.
 
 use quaject_differential::generate::generate;
 use quaject_differential::modes::with_path;
@@ -29,7 +29,7 @@ impl Loader for NoImports {
     }
 }
 
-/// A program in a world that says one thing; none if it is not well-typed.
+/// A program in an environment with one message; none if it is not well-typed.
 fn model(text: String) -> Option<ModelProgram> {
     let mut sources = SourceMap::default();
     let root = sources.add(SourceFile::new("sample.esp", text));
@@ -44,8 +44,8 @@ fn limits() -> Limits {
     Limits { states: Some(5_000), time: Some(Duration::from_secs(1)), ..Limits::default() }
 }
 
-/// What Spin finds beside what is seen without paths; none if the model is beyond it or does more than the program.
-fn beside(input: RefinementInput<'_>) -> Option<(Found, bool)> {
+/// What Spin finds in the product of observer and implementation; none if the model is beyond it or over-approximates.
+fn check_with_spin(input: RefinementInput<'_>) -> Option<(Found, bool)> {
     let Ok(ObserverOutcome::Automaton(observer)) = build_observer(input, &limits()) else { return None };
     let with =
         ModelProgram { program: input.implementation.clone(), properties: Vec::new(), ..input.specification.clone() };
@@ -63,14 +63,13 @@ fn beside(input: RefinementInput<'_>) -> Option<(Found, bool)> {
     };
     match spin.search(&model, input.implementation.instance_count(), Question::Beside) {
         Ok(search) => Some((search.found, !search.entered.is_empty())),
-        // What was made wrong may run in a circle without a statement, which Spin refuses to read.
+        // A mutant can loop without a statement, which Spin rejects.
         Err(trouble) if trouble.to_string().contains("infinite goto loop") => None,
         Err(trouble) => panic!("{trouble}\n{}", model.text),
     }
 }
 
-/// The program with one thing made wrong where a path is left: the trigger goes on at another wait, or a process is left
-/// out.
+/// Mutants of a program: at one exit of a path, the trigger resumes at another wait, or a member is omitted.
 fn mutants(program: &Program) -> Vec<Program> {
     let mut mutants = Vec::new();
     for (process, body) in program.processes.iter().map(|process| &process.body).enumerate() {
@@ -101,7 +100,7 @@ fn mutants(program: &Program) -> Vec<Program> {
     mutants
 }
 
-/// Compares samples, and wrong ones made of them: how many of these Spin finds. None if a tool is missing.
+/// Checks samples and their mutants; the number of mutants that Spin finds. None if a tool is missing.
 fn compare(seeds: impl IntoIterator<Item = u64>, sample: impl Fn(u64) -> String) -> Option<usize> {
     if tool(&["spin"]).is_none() || tool(&["tcc"]).is_none() {
         return None;
@@ -120,7 +119,7 @@ fn compare(seeds: impl IntoIterator<Item = u64>, sample: impl Fn(u64) -> String)
         if report.verdict != RefinementVerdict::Holds {
             continue;
         }
-        let Some((found, is_entered)) = beside(input) else { continue };
+        let Some((found, is_entered)) = check_with_spin(input) else { continue };
         let whole = || format!("seed {seed}\n{text}\n{}", print(&made.program));
         match found {
             Found::Nothing => {}
@@ -133,9 +132,9 @@ fn compare(seeds: impl IntoIterator<Item = u64>, sample: impl Fn(u64) -> String)
         for mutant in mutants(&made.program).iter().take(3) {
             let input = RefinementInput { implementation: mutant, ..input };
             let report = refine(input, &limits(), &mut |_| {}).expect("samples are small");
-            // What only the state where a path is left tells, others need not see; some of it they do.
+            // A mismatch of the exit state can be invisible; Spin finds some of them.
             let RefinementVerdict::Violated(difference) = &report.verdict else { continue };
-            let Some((found, _)) = beside(input) else { continue };
+            let Some((found, _)) = check_with_spin(input) else { continue };
             let is_found = !matches!(found, Found::Nothing | Found::NothingSoFar(_));
             let must_be = difference.mismatch == Mismatch::VisibleAction;
             assert!(is_found || !must_be, "Spin misses: {}\n{}\n{}", report.text(&model), whole(), print(mutant));
@@ -149,14 +148,14 @@ fn compare(seeds: impl IntoIterator<Item = u64>, sample: impl Fn(u64) -> String)
 
 #[test]
 fn programs_that_end() {
-    // Of what comes from outside, one value is another one to Promela where a pattern asks for it.
+    // Promela replaces one value of the environment by another one where a pattern tests for it.
     let is_closed = |seed: &u64| !generate(*seed).source.contains("external out");
     let wrong = compare((0..Effort::wanted().pick(400, 1_000, 10_000)).filter(is_closed), |seed| generate(seed).source);
     assert_ne!(wrong, Some(0), "Spin finds nothing in what was made wrong");
 }
 
-/// Of these the others seldom see what was made wrong.
+/// Few of these mutants are visible.
 #[test]
-fn programs_that_talk_out_of_step() {
+fn programs_without_a_common_order() {
     compare(0..Effort::wanted().pick(250, 1_000, 10_000), talkative::program);
 }
