@@ -52,7 +52,7 @@ help: a register is r0 to r7
     pipe("a", "-s a.pipe -s a.pipe -r in")
         .code(1)
         .stderr_eq("error: `a.pipe` has a step `a`, as a file before\nhelp: give it another name\n");
-    pipe("xor stream", "-r in").code(2).stderr_eq("error: P0203: 0 key files for 1 steps `xor stream`\n...");
+    pipe("xor stream", "-r in").code(2).stderr_eq("error: P0203: 0 key files for 1 step `xor stream`\n...");
     pipe("xor stream", "-r in -k key -w out")
         .code(1)
         .stderr_eq("error: P0204: a key file has fewer bytes than `in`\n...");

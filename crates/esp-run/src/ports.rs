@@ -21,6 +21,7 @@ use crate::signals::Signals;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
 use quaject_esp_ir::ir::{Boundary, Channel, ChannelId, ExternId, Program, Purity};
+use quaject_esp_ir::text::counted;
 use rustix::event::{PollFlags, Timespec};
 use std::time::{Duration, Instant};
 
@@ -556,7 +557,8 @@ impl<'p> Ports<'p> {
             };
             let channel = self.channels.iter().position(of_device).map_or("", |at| &self.program.channels[at].name);
             for (count, what) in device.losses().into_iter().filter(|(count, _)| *count > 0) {
-                notes.push(format!("{count} messages at the driver of channel `{channel}` {what} and are lost"));
+                let messages = counted(count, "message");
+                notes.push(format!("{messages} lost at the driver of channel `{channel}`: {what}"));
             }
         }
         for (channel, injector) in self.program.channels.iter().zip(&self.injectors) {

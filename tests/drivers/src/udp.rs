@@ -42,7 +42,7 @@ fn one_socket_serves_both_directions() {
         let said = text(&running.stop().stderr);
         assert_eq!(
             said,
-            "note: 1 messages at the driver of channel `inC` were longer than the channel's type holds and are lost\n"
+            "note: 1 message lost at the driver of channel `inC`: longer than the channel's type holds\n"
         );
     }
 }
@@ -137,5 +137,5 @@ process slow { while { in(inC, _, _, _); alt { after (2 s) { } } } }
     }
     std::thread::sleep(Duration::from_millis(200));
     let said = text(&running.stop().stderr);
-    assert!(said.contains("messages at the driver of channel `inC` came faster than the program took them"), "{said}");
+    assert!(said.contains("lost at the driver of channel `inC`: faster than the program received them"), "{said}");
 }

@@ -2,6 +2,7 @@
 
 use crate::arguments::{Pipe as Arguments, StoreChoice};
 use crate::terminal::{CliError, Status, Terminal, print};
+use quaject_esp_ir::text::counted;
 use quaject_esp_run::HostError;
 use quaject_esp_run::files::{NewFile, read_bytes, read_text};
 use quaject_pipe::{
@@ -86,8 +87,8 @@ fn run(pipe: &Pipe, arguments: &Arguments) -> Result<Status, CliError> {
     }
     let keys = arguments.key.iter().map(|path| read_bytes(path)).collect::<Result<Vec<_>, _>>()?;
     if keys.len() != pipe.streams() {
-        let (wanted, given) = (pipe.streams(), keys.len());
-        let error = HostError::usage(format!("P0203: {given} key files for {wanted} steps `xor stream`"));
+        let (steps, given) = (counted(pipe.streams() as u64, "step"), keys.len());
+        let error = HostError::usage(format!("P0203: {given} key files for {steps} `xor stream`"));
         return Err(CliError::from(error.help("give `--key FILE` once for each, in order")));
     }
     let (mut source, name): (Box<dyn Read>, String) = match &arguments.read {

@@ -318,10 +318,10 @@ impl Device for Can {
     fn losses(&self) -> Vec<(u64, &'static str)> {
         let overrun = dropped(self.descriptors().0);
         vec![
-            (overrun, "came faster than the program took them"),
-            (self.too_long, "were longer than the channel's type holds"),
-            (self.foreign, "were no classic frames"),
-            (self.refused, "could not be sent"),
+            (overrun, "faster than the program received them"),
+            (self.too_long, "longer than the channel's type holds"),
+            (self.foreign, "no classic frames"),
+            (self.refused, "not sent"),
         ]
     }
 }

@@ -309,10 +309,10 @@ impl Device for Frames {
         vec![
             (
                 self.overrun.get() + self.ring.as_ref().map_or(0, PacketRing::cut),
-                "came faster than the program took them",
+                "faster than the program received them",
             ),
-            (self.too_long, "were longer than the channel's type holds"),
-            (self.refused, "could not be sent"),
+            (self.too_long, "longer than the channel's type holds"),
+            (self.refused, "not sent"),
         ]
     }
 }

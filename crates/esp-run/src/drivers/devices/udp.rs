@@ -237,9 +237,9 @@ impl Device for Udp {
     fn losses(&self) -> Vec<(u64, &'static str)> {
         let overrun = self.sockets.iter().map(|socket| dropped(socket.as_fd())).sum();
         vec![
-            (overrun, "came faster than the program took them"),
-            (self.too_long, "were longer than the channel's type holds"),
-            (self.refused, "could not be sent"),
+            (overrun, "faster than the program received them"),
+            (self.too_long, "longer than the channel's type holds"),
+            (self.refused, "not sent"),
         ]
     }
 }
