@@ -56,7 +56,7 @@ fn crossed_requests_are_a_deadlock() {
 fn a_partial_deadlock_is_found_while_a_server_waits() {
     for (external, server) in [
         ("channel asked() external out;", "in(asked)"),
-        ("channel verdict_text() external in;", "out(told)"),
+        ("channel reported() external in;", "out(reported)"),
         ("", "after (1 s)"),
     ] {
         let text = format!(
