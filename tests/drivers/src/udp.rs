@@ -40,10 +40,7 @@ fn one_socket_serves_both_directions() {
         }
         assert_eq!(exchange(&socket, port, &[0; 1473]), None, "{engine}: nothing comes back cut");
         let said = text(&running.stop().stderr);
-        assert_eq!(
-            said,
-            "note: 1 message lost at the driver of channel `inC`: longer than the channel's type holds\n"
-        );
+        assert_eq!(said, "note: 1 message lost at the driver of channel `inC`: longer than the channel's type holds\n");
     }
 }
 
