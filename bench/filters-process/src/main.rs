@@ -19,7 +19,7 @@ const MODES: [(&str, Mode, Unrolling); 4] = [
     ("process", Mode::Process, Unrolling::Off),
     ("fastpath", Mode::FastPath, Unrolling::Off),
     ("automata", Mode::Automata, Unrolling::Off),
-    ("batched", Mode::Automata, Unrolling::On),
+    ("unrolled", Mode::Automata, Unrolling::On),
 ];
 
 /// One way to run the filters.
@@ -216,10 +216,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         Contender::new("automata, gcc -O3", generated("automata", "gcc-O3"), 1000),
         Contender::new("automata, clang -O2", generated("automata", "clang-O2"), 1000),
         Contender::new("automata, clang -O3", generated("automata", "clang-O3"), 1000),
-        Contender::new("batched, gcc -O2", generated("batched", "gcc-O2"), 1000),
-        Contender::new("batched, gcc -O3", generated("batched", "gcc-O3"), 1000),
-        Contender::new("batched, clang -O2", generated("batched", "clang-O2"), 1000),
-        Contender::new("batched, clang -O3", generated("batched", "clang-O3"), 1000),
+        Contender::new("unrolled, gcc -O2", generated("unrolled", "gcc-O2"), 1000),
+        Contender::new("unrolled, gcc -O3", generated("unrolled", "gcc-O3"), 1000),
+        Contender::new("unrolled, clang -O2", generated("unrolled", "clang-O2"), 1000),
+        Contender::new("unrolled, clang -O3", generated("unrolled", "clang-O3"), 1000),
         Contender::new("automata, jit", peer(jit), 1000),
         Contender::new("by hand, gcc -O2", peer(place.join("handgcc-O2")), 1000),
         Contender::new("by hand, gcc -O3", peer(place.join("handgcc-O3")), 1000),
@@ -280,7 +280,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             of_program[2],
             best("processes") / best("fast path")
         );
-        println!("  best by hand : best batched automaton {:.2}", by_hand / best("batched"));
+        println!("  best by hand : best unrolled automaton {:.2}", by_hand / best("unrolled"));
         println!(
             "  by automaton: C++20 coroutines {:.1}, tokio {:.0}, Go {:.0}",
             best("C++20") / best("automata"),
