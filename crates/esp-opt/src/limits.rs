@@ -61,9 +61,9 @@ impl Default for Limits {
 impl Limits {
     /// The maximal size of a product after clean-up. Where members can be blocked forever it doubles: the continuation
     /// without them is a second program.
-    pub(crate) fn max_product_size(&self, limits: &ProductLimits, has_lost: bool) -> usize {
+    pub(crate) fn max_product_size(&self, limits: &ProductLimits, has_dead_members: bool) -> usize {
         match self.growth {
-            CodeGrowth::Factor(_) => limits.instructions.saturating_mul(1 + usize::from(has_lost)),
+            CodeGrowth::Factor(_) => limits.instructions.saturating_mul(1 + usize::from(has_dead_members)),
             CodeGrowth::Conservative => limits.instructions,
         }
     }

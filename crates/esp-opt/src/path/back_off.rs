@@ -1,4 +1,4 @@
-//! Exponential back-off from a path that does not pay. Entering and leaving a path costs about as much as it saves in two
+//! Exponential back-off from a path that does not pay. Entering and exit_block a path costs about as much as it saves in two
 //! iterations; input that causes an earlier side exit again and again would run slower with the path than without. So a
 //! side exit records the progress of the run, and the next entry test bypasses the path for a while: 2 times at first,
 //! then 4, 8, 16, 32 and finally 64 times between two attempts. A run that takes the normal exit or reaches the iteration
@@ -12,7 +12,7 @@
 //! ```
 
 use crate::path_exit::ExitReason;
-use crate::product::{Leaving, NodeEnd};
+use crate::product::{ExitBlock, LimitExit};
 use quaject_esp_ir::ir::{
     Base, BinaryOp, Block, BlockId, Body, Edge, Instruction, Location, Op, Place, Projection, SlotId, Terminator, Type,
     TypeId, TypeTable, Value, ValueData,
@@ -45,24 +45,24 @@ pub(super) fn state_type() -> Type {
 }
 
 /// Makes a path's exits record the progress of the run, in a slot of this type.
-pub(super) fn record_progress(body: &mut Body, ty: TypeId, leaves: &[Leaving], ends: &[NodeEnd]) -> SlotId {
+pub(super) fn record_progress(body: &mut Body, ty: TypeId, exit_blocks: &[ExitBlock], ends: &[LimitExit]) -> SlotId {
     body.slots.push(super::insert::unnamed_slot(ty));
     let slot = SlotId(body.slots.len() as u32 - 1);
     let limit_exits = ends.iter().map(|end| (end.stub, None));
-    let others = leaves.iter().map(|leaving| {
-        let count = match leaving.exit.reason {
+    let others = exit_blocks.iter().map(|exit_block| {
+        let count = match exit_block.exit.reason {
             ExitReason::Normal | ExitReason::IterationLimit => None,
             // The path is resumed as soon as possible, so that one iteration pays.
             ExitReason::EnvironmentNotReady(_) | ExitReason::NoneRunnable => {
-                Some((leaving.count, BREAK_EVEN_ITERATIONS - 1))
+                Some((exit_block.iteration_count, BREAK_EVEN_ITERATIONS - 1))
             }
             ExitReason::Deviation(_)
             | ExitReason::PredicateFalse(_)
             | ExitReason::Stops(_)
             | ExitReason::ValuesDiffer
-            | ExitReason::Forced(_) => Some((leaving.count, 0)),
+            | ExitReason::Forced(_) => Some((exit_block.iteration_count, 0)),
         };
-        (leaving.block, count)
+        (exit_block.block, count)
     });
     for (block, count) in limit_exits.chain(others) {
         let location = body.blocks[block.0 as usize].location;

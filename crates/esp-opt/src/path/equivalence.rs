@@ -7,7 +7,7 @@
 use crate::facts::Fact;
 use crate::limits::code_size;
 use crate::passes::{ValueNumber, clean_with, value_numbers};
-use crate::product::NodeEnd;
+use crate::product::LimitExit;
 use quaject_esp_ir::cfg::edges;
 use quaject_esp_ir::ir::{
     BinaryOp, Block, BlockId, Body, Edge, Instruction, Op, Terminator, TypeId, TypeTable, Value, ValueData,
@@ -50,7 +50,7 @@ pub(super) fn initial_constants(body: &Body) -> FxHashMap<Value, InitialConstant
 /// process and `facts` what always holds of it.
 pub(super) fn specialise(
     body: &Body,
-    ends: &[NodeEnd],
+    ends: &[LimitExit],
     constants: &[InitialConstants],
     types: &TypeTable,
     checked: bool,
@@ -95,7 +95,7 @@ fn distinct_values(body: &Body, assumed_equal: &FxHashMap<Value, Value>) -> Opti
 }
 
 /// Puts the comparison behind the entry block; if values differ the path exits as at its first node.
-fn with_comparison(body: &Body, end: &NodeEnd, leaders: &[usize]) -> Body {
+fn with_comparison(body: &Body, end: &LimitExit, leaders: &[usize]) -> Body {
     let mut body = body.clone();
     let parameters = body.blocks[0].parameters.clone();
     let location = body.blocks[end.block.0 as usize].location;

@@ -14,7 +14,7 @@
 use super::back_off;
 use crate::path_spec::PathSpec;
 use crate::placement::MemberPlacement;
-use crate::product::{Course, Group};
+use crate::product::{Group, PathSchedule};
 use quaject_esp_ir::cfg::{edges_mut, wait_targets_mut};
 use quaject_esp_ir::ir::{
     Base, BinaryOp, Block, BlockId, Body, Edge, Enter, FastPath, Instruction, Location, Op, Operand, Operation, PathId,
@@ -36,13 +36,13 @@ pub(super) struct EntryGuards {
 pub(super) fn insert(
     program: &mut Program,
     group: &Group<'_>,
-    course: &Course,
+    schedule: &PathSchedule,
     spec: &PathSpec,
     path: Body,
     guards: EntryGuards,
 ) {
     let id = PathId(program.paths.len() as u32);
-    let members = group.placement(course);
+    let members = schedule.placement(group);
     let counter = guards.has_choice.then(|| program.types.intern(Type::Array { length: 1, element: TypeTable::U32 }));
     let trigger = members[0].process;
     let own_values = &members[0].values;
@@ -78,8 +78,9 @@ pub(super) fn insert(
     let process = &mut program.processes[trigger.0 as usize];
     process.sites.extend(added);
     let back_off = guards.back_off.map(|(slot, bound)| (splice.slots[&slot.0], bound));
-    let test = EntryTest { spec, id, before: course.before, entry, values: own_values.clone(), counter, back_off };
-    test.insert(&mut process.body, course.trigger_test());
+    let test =
+        EntryTest { spec, id, before: schedule.trigger_block, entry, values: own_values.clone(), counter, back_off };
+    test.insert(&mut process.body, schedule.trigger_test());
     program.paths.push(FastPath { name: spec.name.clone(), trigger: members[0].instance, members: captured });
 }
 

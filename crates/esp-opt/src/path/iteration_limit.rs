@@ -4,7 +4,7 @@
 //! starts is counted once, in its preheader.
 
 use crate::path_exit::IterationCountPlacement;
-use crate::product::NodeEnd;
+use crate::product::LimitExit;
 use quaject_esp_ir::cfg::{Regions, edges, edges_mut, successors};
 use quaject_esp_ir::ir::{
     BinaryOp, Block, BlockId, Body, Edge, Instruction, Op, Terminator, Type, TypeId, TypeTable, Value, ValueData,
@@ -29,7 +29,7 @@ struct CountedHead {
 /// reserved for inner loops.
 pub(super) fn limit_iterations(
     mut body: Body,
-    ends: &[NodeEnd],
+    ends: &[LimitExit],
     types: &TypeTable,
     limit: u32,
     iteration_counts: IterationCountPlacement,
@@ -58,7 +58,7 @@ pub(super) fn limit_iterations(
     // The count is initialised by a constant of the entry block.
     for instruction in &mut body.blocks[0].instructions {
         if let Op::Constant(value) = &mut instruction.op
-            && ends.first().is_some_and(|end| Some(end.first_count) == instruction.result)
+            && ends.first().is_some_and(|end| Some(end.initial_count) == instruction.result)
         {
             // One more, as the test follows the decrement.
             *value = i128::from(initial.saturating_add(1));
@@ -68,7 +68,7 @@ pub(super) fn limit_iterations(
 }
 
 /// Counts at a loop head.
-fn count_at_head(body: &mut Body, end: &NodeEnd) {
+fn count_at_head(body: &mut Body, end: &LimitExit) {
     let block = &mut body.blocks[end.block.0 as usize];
     let location = block.location;
     let rest = Block {
@@ -80,15 +80,15 @@ fn count_at_head(body: &mut Body, end: &NodeEnd) {
     // The former parameter is the decremented count.
     let received = value(body, TypeTable::U32);
     let parameters = &mut body.blocks[end.block.0 as usize].parameters;
-    let parameter = parameters.iter_mut().find(|parameter| **parameter == end.count);
+    let parameter = parameters.iter_mut().find(|parameter| **parameter == end.iteration_count);
     *parameter.expect("every node has a count parameter") = received;
     let next = Edge { to: BlockId(body.blocks.len() as u32), arguments: Vec::new() };
     body.blocks.push(rest);
-    emit_count(body, end, end.block, (received, end.count), next);
+    emit_count(body, end, end.block, (received, end.iteration_count), next);
 }
 
 /// Counts on the back edges to a loop head.
-fn count_on_back_edges(body: &mut Body, end: &NodeEnd, inside: &[usize]) {
+fn count_on_back_edges(body: &mut Body, end: &LimitExit, inside: &[usize]) {
     let before = InterposedBlock::new(body, end, |from| inside.contains(&from));
     let remaining = value(body, TypeTable::U32);
     let next = before.to_node(Some(remaining));
@@ -96,7 +96,7 @@ fn count_on_back_edges(body: &mut Body, end: &NodeEnd, inside: &[usize]) {
 }
 
 /// Emits the decrement of the received count and the test at the start of a block that is still empty.
-fn emit_count(body: &mut Body, end: &NodeEnd, at: BlockId, (received, remaining): (Value, Value), next: Edge) {
+fn emit_count(body: &mut Body, end: &LimitExit, at: BlockId, (received, remaining): (Value, Value), next: Edge) {
     let location = body.blocks[at.0 as usize].location;
     let (zero, one, is_over) = (value(body, TypeTable::U32), value(body, TypeTable::U32), value(body, TypeTable::BOOL));
     let op = |result: Value, op: Op| Instruction { result: Some(result), op, location };
@@ -124,7 +124,7 @@ struct InterposedBlock {
 
 impl InterposedBlock {
     /// Interposes an empty block on the edges from some blocks. The exit at the limit is then taken there, not at the node.
-    fn new(body: &mut Body, end: &NodeEnd, is_redirected: impl Fn(usize) -> bool) -> InterposedBlock {
+    fn new(body: &mut Body, end: &LimitExit, is_redirected: impl Fn(usize) -> bool) -> InterposedBlock {
         let node = &body.blocks[end.block.0 as usize];
         let (of_node, location) = (node.parameters.clone(), node.location);
         let own: Vec<Value> =
@@ -140,8 +140,8 @@ impl InterposedBlock {
             terminator: Terminator::End,
             location,
         });
-        let mut before = InterposedBlock { block, node: end.block, own, of_node, count: end.count };
-        before.count = before.own_value(end.count);
+        let mut before = InterposedBlock { block, node: end.block, own, of_node, count: end.iteration_count };
+        before.count = before.own_value(end.iteration_count);
         let stub = &mut body.blocks[end.stub.0 as usize];
         let mut replace = |value: &mut Value| *value = before.own_value(*value);
         stub.instructions.iter_mut().for_each(|instruction| op_values_mut(&mut instruction.op, &mut replace));
@@ -265,7 +265,7 @@ fn copies_of_parameters(body: &Body, node: BlockId, inside: &[usize]) -> Option<
 
 /// Counts all iterations of an inner loop in its preheader. If fewer remain, but no more are needed than are reserved, the
 /// loop runs all the same, and the path exits at the head of the outer loop.
-fn count_in_preheader(body: &mut Body, end: &NodeEnd, inside: &[usize], trip_count: TripCount, reserved: u32) {
+fn count_in_preheader(body: &mut Body, end: &LimitExit, inside: &[usize], trip_count: TripCount, reserved: u32) {
     let before = InterposedBlock::new(body, end, |from| !inside.contains(&from));
     let location = body.blocks[before.block.0 as usize].location;
     let [wide_from, wide_until, count, remaining, max, one] = [TypeTable::U32; 6].map(|ty| value(body, ty));
@@ -378,7 +378,7 @@ const MAX_ALTERNATIVES: usize = 32;
 /// A feedback vertex set: of every cyclic component the block with the largest product of degrees, then of the remaining
 /// components likewise. If the first choice is the head of an inner loop, a block of the outer loop at which the members
 /// are closer to their starts is better.
-fn loop_heads(body: &Body, ends: &[NodeEnd], types: &TypeTable) -> Vec<CountedHead> {
+fn loop_heads(body: &Body, ends: &[LimitExit], types: &TypeTable) -> Vec<CountedHead> {
     let count = body.blocks.len();
     let next = body
         .blocks
@@ -392,7 +392,7 @@ fn loop_heads(body: &Body, ends: &[NodeEnd], types: &TypeTable) -> Vec<CountedHe
     // The blocks of the outermost loops.
     let outer = graph.loops();
     for (block, component) in graph.greedy_choice(&can_count) {
-        let away = |block: usize| ends.iter().find(|end| end.block.0 as usize == block).map_or(0, |end| end.away);
+        let away = |block: usize| ends.iter().find(|end| end.block.0 as usize == block).map_or(0, |end| end.distance);
         let of_component = |block: usize| outer[block].map_or(usize::MAX, |(of, _)| of);
         let is_better = |other: &usize| away(*other) < away(block) && of_component(*other) == component;
         let mut better: Vec<usize> = (0..count).filter(|other| can_count[*other]).filter(is_better).collect();

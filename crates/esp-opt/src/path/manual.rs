@@ -10,7 +10,7 @@
 //! ```
 
 use crate::path_spec::{PathElement, PathSpec, ProgramPoint};
-use crate::product::{Course, Group};
+use crate::product::{Group, PathSchedule};
 use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{
     Aggregate, Base, Block, BlockId, Body, Edge, Extern, ExternId, Fault, Instruction, Leave, Location, Mutability, Op,
@@ -25,12 +25,12 @@ use std::collections::BTreeSet;
 pub(super) fn body(
     program: &mut Program,
     group: &Group<'_>,
-    course: &Course,
+    schedule: &PathSchedule,
     spec: &PathSpec,
     function: &SmolStr,
 ) -> Result<Body, Refusal> {
     let mut manual = ManualPath { group, spec, table: &program.types, starts: Vec::new(), exits: Vec::new() };
-    manual.starts = (0..spec.members.len()).map(|member| course.start(member).0).collect();
+    manual.starts = (0..spec.members.len()).map(|member| schedule.start(member).0).collect();
     let exit_count = spec.members.iter().map(|part| part.exit.len()).max().unwrap_or(0);
     for number in 0..exit_count {
         let resume_blocks = spec.members.iter().enumerate().map(|(member, part)| match part.exit.get(number) {

@@ -31,7 +31,7 @@ use crate::passes;
 use crate::path_exit::{ExitReason, IterationCountPlacement, PathExit};
 use crate::path_spec::{PathSpec, ProgramPoint};
 use crate::placement::MemberPlacement;
-use crate::product::{Course, Followed, Group, Leaving, NodeEnd, follow};
+use crate::product::{ExitBlock, Group, LimitExit, PathProduct, PathSchedule, trace_path};
 use crate::refusal::Refusal;
 use equivalence::InitialConstants;
 use insert::EntryGuards;
@@ -170,52 +170,52 @@ fn form_path(
 ) -> Result<FormedPath, Refusal> {
     let instances: Vec<u32> = spec.members.iter().map(|part| part.instance).collect();
     let group = Group::of_instances(source, &instances, options.checked);
-    let course = Course::new(&group, spec)?;
+    let schedule = PathSchedule::new(&group, spec)?;
     if let Some(function) = &spec.function {
-        return form_manual_path(source, result, &group, &course, spec, function, options.manual);
+        return form_manual_path(source, result, &group, &schedule, spec, function, options.manual);
     }
     let limits = ProductLimits::new(&options.limits, usize::MAX);
-    let mut followed = follow(&group, &course, limits, options.iteration_counts)?;
+    let mut product = trace_path(&group, &schedule, limits, options.iteration_counts)?;
     // Facts from messages remove code after the exploration; in it, they would only multiply states.
-    followed.given = entry_facts_of(&group, &course, ranges);
-    let constants = initial_constants(source, &group, &course);
-    specialise_on_equality(source, spec, &mut followed, &constants, options.checked);
-    let exits = number_exits(&mut followed);
-    let lengths = length_slots(source, &group, &course);
-    entry_facts::refine_entry_facts(&mut followed.body, &source.types, &followed.given, &lengths);
-    let unreachable = followed.unreached.iter();
+    product.entry_facts = entry_facts_of(&group, &schedule, ranges);
+    let constants = initial_constants(source, &group, &schedule);
+    specialise_on_equality(source, spec, &mut product, &constants, options.checked);
+    let exits = number_exits(&mut product);
+    let lengths = length_slots(source, &group, &schedule);
+    entry_facts::refine_entry_facts(&mut product.body, &source.types, &product.entry_facts, &lengths);
+    let unreachable = product.unreached.iter();
     let unreachable = unreachable.map(|(member, point)| (*member, location_of(source, spec, *member, *point)));
     let formed = FormedPath {
-        nodes: followed.nodes,
-        exits: followed.exits.clone(),
-        limit_exits: exits[followed.exits.len()..].to_vec(),
-        states: followed.states.clone(),
-        bypass_interval: followed.has_choice.then_some(spec.bypass_interval),
+        nodes: product.nodes,
+        exits: product.exits.clone(),
+        limit_exits: exits[product.exits.len()..].to_vec(),
+        states: product.locations.clone(),
+        bypass_interval: product.has_choice.then_some(spec.bypass_interval),
         max_iterations: spec.max_iterations,
         instructions: 0,
         function: None,
         unreachable: unreachable.collect(),
     };
-    let has_choice = followed.has_choice;
+    let has_choice = product.has_choice;
     let back_off_slot = match options.back_off {
         BackOff::On => {
             let ty = result.types.intern(back_off::state_type());
-            Some(back_off::record_progress(&mut followed.body, ty, &followed.leaves, &followed.ends))
+            Some(back_off::record_progress(&mut product.body, ty, &product.exit_blocks, &product.limit_exits))
         }
         BackOff::Off => None,
     };
     let (body, initial_count) = iteration_limit::limit_iterations(
-        followed.body,
-        &followed.ends,
+        product.body,
+        &product.limit_exits,
         &result.types,
         spec.max_iterations,
         options.iteration_counts,
     );
-    let body = clean_path_body(body, &result.types, options.checked, &followed.given);
+    let body = clean_path_body(body, &result.types, options.checked, &product.entry_facts);
     observes_absence::refuse_observers(source, spec, &body)?;
     let instructions = code_size(&body);
     let guards = EntryGuards { has_choice, back_off: back_off_slot.map(|slot| (slot, initial_count)) };
-    insert::insert(result, &group, &course, spec, body, guards);
+    insert::insert(result, &group, &schedule, spec, body, guards);
     Ok(FormedPath { instructions, ..formed })
 }
 
@@ -224,37 +224,47 @@ fn form_path(
 fn specialise_on_equality(
     source: &Program,
     spec: &PathSpec,
-    followed: &mut Followed,
+    product: &mut PathProduct,
     constants: &[InitialConstants],
     checked: bool,
 ) {
-    let specialised =
-        equivalence::specialise(&followed.body, &followed.ends, constants, &source.types, checked, &followed.given);
+    let specialised = equivalence::specialise(
+        &product.body,
+        &product.limit_exits,
+        constants,
+        &source.types,
+        checked,
+        &product.entry_facts,
+    );
     if let Some((body, end)) = specialised
         && observes_absence::refuse_observers(source, spec, &body).is_ok()
     {
-        let block = BlockId(followed.body.blocks.len() as u32);
-        let exit = PathExit { reason: ExitReason::ValuesDiffer, at: followed.ends[end].at.clone() };
-        followed.leaves.push(Leaving { block, count: followed.ends[end].first_count, exit: exit.clone() });
-        followed.body = body;
-        followed.exits.push(exit);
-        followed.exits.sort();
+        let block = BlockId(product.body.blocks.len() as u32);
+        let exit = PathExit { reason: ExitReason::ValuesDiffer, at: product.limit_exits[end].at.clone() };
+        product.exit_blocks.push(ExitBlock {
+            block,
+            iteration_count: product.limit_exits[end].initial_count,
+            exit: exit.clone(),
+        });
+        product.body = body;
+        product.exits.push(exit);
+        product.exits.sort();
     }
 }
 
-/// Numbers the exits in the code of a path: first those of `followed.exits`, then the iteration limit at each node.
-fn number_exits(followed: &mut Followed) -> Vec<PathExit> {
-    let mut exits = followed.exits.clone();
-    let at_limit = |end: &NodeEnd| PathExit { reason: ExitReason::IterationLimit, at: end.at.clone() };
-    let limits: Vec<(BlockId, PathExit)> = followed.ends.iter().map(|end| (end.stub, at_limit(end))).collect();
-    let others = followed.leaves.iter().map(|leaving| (leaving.block, leaving.exit.clone()));
+/// Numbers the exits in the code of a path: first those of `product.exits`, then the iteration limit at each node.
+fn number_exits(product: &mut PathProduct) -> Vec<PathExit> {
+    let mut exits = product.exits.clone();
+    let at_limit = |end: &LimitExit| PathExit { reason: ExitReason::IterationLimit, at: end.at.clone() };
+    let limits: Vec<(BlockId, PathExit)> = product.limit_exits.iter().map(|end| (end.stub, at_limit(end))).collect();
+    let others = product.exit_blocks.iter().map(|exit_block| (exit_block.block, exit_block.exit.clone()));
     for (block, exit) in others.chain(limits) {
         let known = exits.iter().position(|known| *known == exit);
         let number = known.unwrap_or_else(|| {
             exits.push(exit);
             exits.len() - 1
         });
-        if let Terminator::Leave(leave) = &mut followed.body.blocks[block.0 as usize].terminator {
+        if let Terminator::Leave(leave) = &mut product.body.blocks[block.0 as usize].terminator {
             leave.exit = number as u32;
         }
     }
@@ -262,8 +272,8 @@ fn number_exits(followed: &mut Followed) -> Vec<PathExit> {
 }
 
 /// Per parameter of a path's entry block: the fact that always holds of it in its process.
-fn entry_facts_of(group: &Group<'_>, course: &Course, ranges: &[Vec<Option<Fact>>]) -> Vec<Option<Fact>> {
-    let placements = group.placement(course);
+fn entry_facts_of(group: &Group<'_>, schedule: &PathSchedule, ranges: &[Vec<Option<Fact>>]) -> Vec<Option<Fact>> {
+    let placements = schedule.placement(group);
     let of_member = |member: &MemberPlacement| {
         let process = member.process.0 as usize;
         member.values.iter().map(move |value| ranges[process][value.0 as usize].clone()).collect::<Vec<_>>()
@@ -272,9 +282,9 @@ fn entry_facts_of(group: &Group<'_>, course: &Course, ranges: &[Vec<Option<Fact>
 }
 
 /// Per parameter of a path's entry block: the constants it is initialised with in its process.
-fn initial_constants(source: &Program, group: &Group<'_>, course: &Course) -> Vec<InitialConstants> {
+fn initial_constants(source: &Program, group: &Group<'_>, schedule: &PathSchedule) -> Vec<InitialConstants> {
     let mut constants = Vec::new();
-    for member in group.placement(course) {
+    for member in schedule.placement(group) {
         let of_process = equivalence::initial_constants(&source.processes[member.process.0 as usize].body);
         constants.extend(member.values.iter().map(|value| of_process.get(value).cloned().unwrap_or_default()));
     }
@@ -282,9 +292,9 @@ fn initial_constants(source: &Program, group: &Group<'_>, course: &Course) -> Ve
 }
 
 /// Per parameter of a path's entry block: the slot whose length it is, if any.
-fn length_slots(source: &Program, group: &Group<'_>, course: &Course) -> Vec<Option<SlotId>> {
+fn length_slots(source: &Program, group: &Group<'_>, schedule: &PathSchedule) -> Vec<Option<SlotId>> {
     let mut lengths = Vec::new();
-    for member in group.placement(course) {
+    for member in schedule.placement(group) {
         let body = &source.processes[member.process.0 as usize].body;
         let slot = |value: &Value| entry_facts::length_of(body, *value, member.start.0);
         let on_path = |slot: SlotId| SlotId(slot.0 + member.first_slot);
@@ -298,7 +308,7 @@ fn form_manual_path(
     source: &Program,
     result: &mut Program,
     group: &Group<'_>,
-    course: &Course,
+    schedule: &PathSchedule,
     spec: &PathSpec,
     function: &SmolStr,
     manual: ManualPaths,
@@ -308,11 +318,11 @@ fn form_manual_path(
         ManualPaths::Omit => return Err(Refusal::ManualPath { function: function.clone() }),
     }
     let mut extended = result.clone();
-    let body = manual::body(&mut extended, group, course, spec, function)?;
+    let body = manual::body(&mut extended, group, schedule, spec, function)?;
     observes_absence::refuse_observers(source, spec, &body)?;
     *result = extended;
     let instructions = code_size(&body);
-    insert::insert(result, group, course, spec, body, EntryGuards { has_choice: false, back_off: None });
+    insert::insert(result, group, schedule, spec, body, EntryGuards { has_choice: false, back_off: None });
     Ok(FormedPath {
         nodes: 0,
         exits: Vec::new(),

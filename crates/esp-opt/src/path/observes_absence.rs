@@ -4,7 +4,7 @@
 
 use super::process_of;
 use crate::path_spec::PathSpec;
-use crate::product::looks_who_waits;
+use crate::product::observes_absence;
 use crate::refusal::Refusal;
 use quaject_esp_ir::ir::{BlockId, Body, Boundary, ChannelId, Operation, ProcessId, Program, Terminator};
 
@@ -18,7 +18,7 @@ pub(super) fn refuse_observers(program: &Program, spec: &PathSpec, path: &Body) 
             let body = &program.processes[process_of(program, member).0 as usize].body;
             let others = on_path.iter().copied().filter(|other| *other != member);
             for channel in awaited_channels(program, body, to) {
-                let observes = |process: &ProcessId| looks_who_waits(program, *process, channel);
+                let observes = |process: &ProcessId| observes_absence(program, *process, channel);
                 if let Some(process) = others.clone().map(|other| process_of(program, other)).find(observes) {
                     return Err(Refusal::ObservesAbsence { channel, process });
                 }

@@ -1,192 +1,100 @@
-//! Nodes of the product and the search over them, and when it is given up.
-//! Knows no instructions.
+//! The product of a group, found by abstract interpretation of all members at once (Cousot, Cousot 1977). Knows no
+//! instructions: those are executed in `symbolic_exec`, `rendezvous` and `environment`.
 //!
-//! **Going back.** That a place gets too many versions, or that a counter makes them, is seen only on the way; what was
-//! found since the search first came to the place was in vain, and it goes back there with what has been learned. What a
-//! node does is no matter of that: it is walked once, and who comes to it again only asks which nodes its ways lead to
-//! now. The jumps between nodes are emitted when all is known. When somebody could starve, a new round begins.
+//! # Abstract states
+//!
+//! A *location vector* says where the control of each member is. An *abstract state* is a location vector together with
+//! facts: an interval of each live integer, constants, excluded values, tags of unions in memory, and rendezvous that
+//! have been tried and do not match. A *node* of the product is an abstract state; its code is executed symbolically
+//! once. The abstract states of one location vector form its *partition* (trace partitioning, Mauborgne, Rival 2005):
+//! keeping them apart is what removes tests, for example the test for an end of stream that another member has just
+//! sent.
+//!
+//! ```text
+//!   facts of one value (narrower is lower)         precision of a partition
+//!
+//!        top: all values of its type               Full           all facts keep nodes apart
+//!          /            \                            |  more than MAX_FULL_STATES nodes
+//!   [low, high]    [low, high] \ {x, ..}           Flags          `bool`s and tags do; other facts are joined
+//!          \            /                            |  more than MAX_FLAG_STATES nodes
+//!     ...  c - 1   c   c + 1  ...                  LocationOnly   all facts are joined; tags are dropped
+//! ```
+//!
+//! The ends of intervals are taken from the constants that the members compare with (widening with thresholds, Blanchet
+//! et al. 2003; `group::bounds`), so the lattice is finite. A counter would still have a node for each threshold: when
+//! a new node of a partition differs from an older one in wider intervals only, both are widened to the wider ones
+//! (`widening`).
+//!
+//! # Restart on precision loss
+//!
+//! A partition changes when its precision falls or its bound widens. What the round has reached from its older nodes is
+//! then stale. The round returns to the state before the partition was first reached and continues from there with the
+//! changed partition. Executions are kept: the code of a node depends on its abstract state, and on preferences of
+//! partitions that it has read, alone. A transition resolves its target anew when the partition that it leads to has
+//! changed. Jumps between nodes are emitted at the end.
+//!
+//! ```text
+//!   explore:
+//!     loop
+//!       run_to_fixpoint
+//!       if members are blocked forever for the first time: forget everything, and merge dead states   (`dead_members`)
+//!       else if a member may starve on a cycle: serve it first at a location vector of that cycle,    (`fairness`)
+//!                                               discard the executions that read the preference
+//!       else emit the jumps
+//!
+//!   run_to_fixpoint:
+//!     reach(target of the start)
+//!     while the worklist has a node
+//!       execute it symbolically, unless it has been executed      -> transitions
+//!       for each transition: reach(resolve_target(transition))    -> abstraction; widening may change a partition
+//!       if a partition has changed: restart from before it was first reached
+//! ```
+//!
+//! **Invariant.** Each node in [`Round::reached`] is in the worklist, or it has been visited and the targets of all its
+//! transitions, resolved under the present partitions, are in [`Round::reached`]; it does not hold while a partition is
+//! invalidated. With an empty worklist the reached nodes are closed under transitions, and so they over-approximate
+//! every run of the group under the schedule of `rendezvous`.
+//!
+//! **Termination.** Precision only falls and bounds only widen, among finitely many; fuel and limits bound the rest.
 
-mod costly;
-mod fair;
-mod gone;
-mod versions;
+mod costliest;
+mod dead_members;
+mod fairness;
+mod widening;
 
-use super::course::{Course, Followed, Leaving, NodeEnd, Progress};
+use super::explorer::{
+    Explorer, Facts, Node, NodeEffects, Partition, Round, Transition, Visit, limit_exceeded, parameters,
+};
 use super::group::Group;
-use super::path::Path;
 use super::residue::Residue;
-use super::state::{At, Detail, Key, Known, MemberState, Origin, Standing, State};
-use super::tell::{Left, Rest, Told};
+use super::schedule::PathSchedule;
+use super::state::{Control, MemberState, MemberValue, Precision, ProductState, SymbolicState, SymbolicValue};
 use crate::facts::Fact;
 use crate::limits::{LimitKind, ProductLimits};
-use crate::path_exit::{IterationCountPlacement, PathExit};
-use crate::path_spec::ProgramPoint;
 use crate::refusal::Refusal;
-use quaject_esp_ir::intervals::intervals;
-use quaject_esp_ir::ir::{
-    BlockId, Body, ChannelId, Direction, Edge, Location, Op, ProcessId, Slot, Terminator, TypeTable, Value,
-};
+use quaject_esp_ir::ir::{BlockId, Body, Edge, Location, ProcessId, Slot, Terminator, TypeTable, Value};
 use quaject_esp_ir::small_map::SmallMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// What is known of live values of members.
-type Facts = BTreeMap<Origin, Fact>;
-
-/// What an exploration gave.
+/// The result of an exploration.
 pub(crate) struct Product {
     /// The fused body, as it was emitted.
     pub(crate) body: Body,
-    /// Nodes it was made of.
+    /// The number of its nodes.
     pub(crate) nodes: usize,
-    /// The process without which there would be fewest nodes, if the group has several.
+    /// The process whose removal reduces the nodes most, if the group has several and the product is large.
     pub(crate) costliest: Option<ProcessId>,
-    /// Whether members may wait for ever while others go on.
-    pub(crate) has_lost: bool,
+    /// Whether members may be dead while others proceed.
+    pub(crate) has_dead_members: bool,
 }
 
-/// The search.
-pub(super) struct Explorer<'g, 'p> {
-    pub(super) group: &'g Group<'p>,
-    pub(super) out: Residue,
-    limits: ProductLimits,
-    /// What is left of the work that may be done; `left` takes what has been done since.
-    fuel: usize,
-    /// Places, numbered as they are found.
-    places: FxHashMap<Rc<Standing>, usize>,
-    /// Per place: how its versions are told apart.
-    versions: Vec<Versions>,
-    /// The nodes of all rounds.
-    nodes: Vec<Node>,
-    numbers: FxHashMap<Rc<Key>, usize>,
-    /// What values have been widened to, wherever that was.
-    widest: Facts,
-    round: Round,
-    /// What the walk at hand has come upon.
-    pub(super) seen: Seen,
-    /// The fast path that is followed; none for a whole product.
-    pub(super) course: Option<&'g Course>,
-    /// Per member: where it may be gone, and the numbers of those of these places that the last round came to.
-    pub(super) rests: Vec<Vec<Rest>>,
-    pub(super) reached: Vec<BTreeSet<i128>>,
-    /// Where nobody waits but those who are gone: the wait that tells of them.
-    pub(super) vain: BTreeMap<Vec<Left>, (BlockId, Told)>,
-    /// What members that are gone may hope for; of the first, nothing.
-    pub(super) hopes: Vec<Vec<(ChannelId, Direction)>>,
-    /// Per member: whether a report may tell of it.
-    can_be_told: Vec<bool>,
-    /// Whether members that have ended are gone, too, and whether the search begins anew for that.
-    merges_ends: bool,
-    begins_anew: bool,
-    /// How many more places a path goes on from before it is left for no reason, if it is.
-    pub(super) until_forced: Option<u32>,
-}
-
-/// A place, and what earlier rounds have learned of it.
-struct Versions {
-    place: Rc<Standing>,
-    /// Whom it serves first, so that others do not pass them by for ever.
-    preferred: BTreeSet<usize>,
-    /// What tells its versions apart.
-    detail: Detail,
-    /// What they are at least widened to, so that counters do not make versions; of what does not tell them apart, what
-    /// they have in common.
-    floor: Facts,
-    /// How often what tells them apart has changed.
-    changes: usize,
-    /// Its nodes of the round at hand.
-    here: Vec<usize>,
-}
-
-/// One round of the search.
-#[derive(Default)]
-struct Round {
-    number: usize,
-    /// Its nodes, as they were found, and those of which the ways have not been looked at.
-    list: Vec<usize>,
-    work: Vec<usize>,
-    /// Instructions of the nodes it has come to, but for the walk at hand, and what there was before that walk.
-    size: usize,
-    before: usize,
-    /// Nodes that all rounds have come to.
-    visits: usize,
-    /// The visits, in their order.
-    visited: Vec<Visit>,
-    /// A place of which something has been learned, so that what followed from it was in vain.
-    outdated: Option<usize>,
-}
-
-/// A visit of a node in a round.
-struct Visit {
-    node: usize,
-    /// Nodes that the round had come to before, and their size.
-    came: usize,
-    size: usize,
-}
-
-/// What a walk comes upon, beside instructions.
-#[derive(Default)]
-pub(super) struct Seen {
-    ends: Vec<End>,
-    /// Members that could go on, and members that wait for the world.
-    enabled: BTreeSet<usize>,
-    outside: BTreeSet<usize>,
-    /// The places at which it was asked who is served first.
-    settled: Vec<usize>,
-    /// The waits that tell of members that are gone.
-    pub(super) told: Vec<Told>,
-    /// Of a fast path: where it is left, where members stood, whether it made a choice.
-    pub(super) exits: BTreeSet<PathExit>,
-    pub(super) leaves: Vec<Leaving>,
-    pub(super) states: BTreeSet<Vec<Location>>,
-    pub(super) has_choice: bool,
-    /// Of a fast path: the statements that words went on with, by member, and those that they ended at.
-    pub(super) spelled: BTreeSet<(usize, ProgramPoint)>,
-    pub(super) ended: BTreeSet<(usize, ProgramPoint)>,
-}
-
-/// A way that leads to a node.
-struct End {
-    path: Path,
-    place: usize,
-    /// The node, by what told the place's versions apart after so many changes.
-    to: Option<(usize, usize)>,
-    /// Instructions of the jump there.
-    size: usize,
-}
-
-struct Node {
-    key: Rc<Key>,
-    block: BlockId,
-    /// The members' live values: parameters of the block, in their order, and constants.
-    values: SmallMap<Origin, Known>,
-    /// What the key says of the parameters.
-    given: Rc<SmallMap<Value, Fact>>,
-    /// The members that are gone, and the parameters that say where they are.
-    gone: Vec<(usize, Value)>,
-    /// On a fast path: the parameter that counts iterations.
-    count: Option<Value>,
-    /// What its walk came upon, and the instructions of it.
-    walked: Option<(Seen, usize)>,
-    /// The last round that came to it, and its place in that round's list.
-    round: usize,
-    position: usize,
-    /// Older versions of its place beside which it teaches nothing.
-    beside: Vec<usize>,
-}
-
-impl Node {
-    fn seen(&self) -> &Seen {
-        &self.walked.as_ref().expect("every node of a round has been walked").0
-    }
-}
-
-/// Explores the product of a group. `fuel` is what is left of it.
+/// Explores the product of a group. `fuel` is the remaining work, and is reduced by what the exploration takes.
 pub(crate) fn explore(group: &Group<'_>, limits: ProductLimits, fuel: &mut usize) -> Result<Product, Refusal> {
     let mut explorer = Explorer::new(group, None, limits, *fuel);
-    let explored = explorer.explore().and_then(|start| explorer.check_told(&start).map(|()| start));
-    *fuel = explorer.left();
+    let explored = explorer.explore().and_then(|start| explorer.check_report_size(&start).map(|()| start));
+    *fuel = explorer.remaining_fuel();
     let start = explored.map_err(|refusal| match refusal {
         Refusal::LimitExceeded { kind, limit, costliest: _ } => {
             Refusal::LimitExceeded { kind, limit, costliest: explorer.costliest() }
@@ -199,55 +107,13 @@ pub(crate) fn explore(group: &Group<'_>, limits: ProductLimits, fuel: &mut usize
         | Refusal::ObservesAbsence { .. }
         | Refusal::MayStarve { .. } => refusal,
     })?;
-    let yields = if group.has_others { explorer.yields() } else { explorer.yields_for_ever() };
-    // Less is left of what is emitted.
+    let yield_points = if group.has_others { explorer.yield_points() } else { explorer.divergence_yield_points() };
+    // Clean-up reduces what is emitted; only a product that may remain too large needs the costliest process.
     let is_large = explorer.round.size > limits.instructions;
     let costliest = if is_large { explorer.costliest() } else { None };
-    explorer.link(start, &yields);
-    let has_lost = explorer.merges_ends;
-    Ok(Product { nodes: explorer.round.list.len(), body: explorer.out.body, costliest, has_lost })
-}
-
-/// Explores the product of a group along a fast path. Ends within the limits' fuel.
-pub(crate) fn follow(
-    group: &Group<'_>,
-    course: &Course,
-    limits: ProductLimits,
-    placement: IterationCountPlacement,
-) -> Result<Followed, Refusal> {
-    let mut explorer = Explorer::new(group, Some(course), limits, limits.fuel);
-    explorer.until_forced = match placement {
-        IterationCountPlacement::LoopHeads | IterationCountPlacement::EveryNode => None,
-        IterationCountPlacement::Forced(place) => Some(place),
-    };
-    explorer.check_size()?;
-    let (mut start, first_count, given) = explorer.start(course)?;
-    explorer.learn(&mut start)?;
-    let nodes = explorer.round.list.clone();
-    let ends = nodes.iter().map(|node| explorer.node_end(*node, first_count)).collect();
-    let mut all = Seen::default();
-    for node in &nodes {
-        let seen = explorer.nodes[*node].seen();
-        all.exits.extend(seen.exits.iter().cloned());
-        all.leaves.extend(seen.leaves.iter().cloned());
-        all.states.extend(seen.states.iter().cloned());
-        all.has_choice |= seen.has_choice;
-        all.spelled.extend(&seen.spelled);
-        all.ended.extend(&seen.ended);
-    }
-    let unreached = course.unreached(&all.spelled, &all.ended);
-    explorer.link(start, &BTreeSet::new());
-    Ok(Followed {
-        unreached,
-        nodes: nodes.len(),
-        body: explorer.out.body,
-        given,
-        ends,
-        exits: all.exits.into_iter().collect(),
-        leaves: all.leaves,
-        states: all.states.into_iter().collect(),
-        has_choice: all.has_choice,
-    })
+    explorer.link_nodes(start, &yield_points);
+    let has_dead_members = explorer.merges_dead_states;
+    Ok(Product { nodes: explorer.round.reached.len(), body: explorer.out.body, costliest, has_dead_members })
 }
 
 fn slots(group: &Group<'_>) -> Vec<Slot> {
@@ -255,150 +121,114 @@ fn slots(group: &Group<'_>) -> Vec<Slot> {
 }
 
 impl<'g, 'p> Explorer<'g, 'p> {
-    fn new(group: &'g Group<'p>, course: Option<&'g Course>, limits: ProductLimits, fuel: usize) -> Explorer<'g, 'p> {
+    pub(super) fn new(
+        group: &'g Group<'p>,
+        schedule: Option<&'g PathSchedule>,
+        limits: ProductLimits,
+        fuel: usize,
+    ) -> Explorer<'g, 'p> {
         Explorer {
             group,
             out: Residue::new(slots(group), limits.wait_cost),
             limits,
             fuel,
-            places: FxHashMap::default(),
-            versions: Vec::new(),
+            partition_numbers: FxHashMap::default(),
+            partitions: Vec::new(),
             nodes: Vec::new(),
-            numbers: FxHashMap::default(),
-            widest: Facts::new(),
+            node_numbers: FxHashMap::default(),
+            global_bound: Facts::new(),
             round: Round::default(),
-            seen: Seen::default(),
-            course,
-            rests: vec![Vec::new(); group.members.len()],
-            reached: vec![BTreeSet::new(); group.members.len()],
-            vain: BTreeMap::new(),
-            hopes: vec![Vec::new()],
-            can_be_told: (0..group.members.len()).map(|member| gone::can_be_told(group, member)).collect(),
-            merges_ends: false,
-            begins_anew: false,
-            until_forced: None,
+            effects: NodeEffects::default(),
+            schedule,
+            blocked_sites: vec![Vec::new(); group.members.len()],
+            reached_sites: vec![BTreeSet::new(); group.members.len()],
+            deadlock_blocks: BTreeMap::new(),
+            waker_sets: vec![Vec::new()],
+            is_reportable: (0..group.members.len()).map(|member| dead_members::is_reportable(group, member)).collect(),
+            merges_dead_states: false,
+            needs_restart: false,
+            decisions_until_forced_exit: None,
         }
     }
 
-    /// Where a fast path begins. The entry block takes the members' values in order; the constant in it that the count
-    /// of iterations begins with, and what is always so of those values.
-    fn start(&mut self, course: &Course) -> Result<(End, Value, Vec<Option<Fact>>), Refusal> {
-        let (mut members, mut parameters) = (Vec::new(), Vec::new());
-        let (mut values, mut facts) = (SmallMap::new(), SmallMap::new());
-        for (number, member) in self.group.members.iter().enumerate() {
-            let (block, _) = course.start(number);
-            let at = if number == 0 { At::Running(block) } else { At::Waiting(block) };
-            let ranges = intervals(member.body, self.group.types(), self.group.checked, &[]);
-            for value in &member.live[block.0 as usize].values {
-                let data = &member.body.values[value.0 as usize];
-                let parameter = self.out.value(data.ty, data.name.clone());
-                parameters.push(parameter);
-                // What it is not besides would keep states apart.
-                let interval = ranges[value.0 as usize].as_ref().map(|fact| Fact::between(fact.low, fact.high));
-                facts.extend(interval.map(|fact| (parameter, fact)));
-                values.insert((number, *value), Known::Value(parameter));
-            }
-            members.push(MemberState { at, last: SmallMap::new(), rests_at: None });
-        }
-        let given = parameters.iter().map(|parameter| facts.get(parameter).cloned()).collect();
-        let entry = self.out.block(parameters);
-        let count = self.out.value(TypeTable::U32, None);
-        self.out.emit(entry, Some(count), Op::Constant(0), Location::default());
-        let progress = Progress::new(members.len());
-        let state = State { progress, values, facts, count: Some(count), ..State::new(members) };
-        Ok((self.end(Path { block: entry, state }), count, given))
-    }
-
-    /// How a node is left if it was reached too often.
-    fn node_end(&mut self, node: usize, first_count: Value) -> NodeEnd {
-        let mut path = self.enter(node);
-        path.block = self.out.block(Vec::new());
-        let order: Vec<usize> = path.state.progress.order(self.group.members.len());
-        let at = self.places(&path);
-        let away = self.away(&path);
-        let terminator = self.leaving(&mut path, &order);
-        self.out.finish(path.block, terminator, Location::default());
-        let Node { block, count, .. } = &self.nodes[node];
-        let count = count.expect("nodes of a path count");
-        NodeEnd { block: *block, count, stub: path.block, first_count, at, away }
-    }
-
-    /// Explores until nobody starves; where the product begins.
-    fn explore(&mut self) -> Result<End, Refusal> {
+    /// Explores until no member starves; the transition from the entry to the first node.
+    fn explore(&mut self) -> Result<Transition, Refusal> {
         loop {
             if let Some(start) = self.explore_once()? {
                 return Ok(start);
             }
-            self.forget_all();
+            self.reset();
         }
     }
 
-    /// The same; nothing if the search has to begin anew.
-    fn explore_once(&mut self) -> Result<Option<End>, Refusal> {
+    /// As [`Explorer::explore`]; none if the search has to restart.
+    fn explore_once(&mut self) -> Result<Option<Transition>, Refusal> {
         let entry = self.out.block(Vec::new());
-        let member = MemberState { at: At::Running(BlockId(0)), last: SmallMap::new(), rests_at: None };
-        let state = State::new(vec![member; self.group.members.len()]);
-        let mut start = self.end(Path { block: entry, state });
+        let member =
+            MemberState { control: Control::Running(BlockId(0)), last_choice: SmallMap::new(), dead_site: None };
+        let state = ProductState::new(vec![member; self.group.members.len()]);
+        let mut start = self.transition(SymbolicState { block: entry, state });
         loop {
-            self.learn(&mut start)?;
-            if self.begins_anew {
+            self.run_to_fixpoint(&mut start)?;
+            if self.needs_restart {
                 return Ok(None);
             }
-            let starving = self.starving();
+            let starving = self.starving_members();
             if starving.is_empty() {
                 return Ok(Some(start));
             }
-            for (place, member) in starving {
-                if !self.versions[place].preferred.insert(member) {
+            for (partition, member) in starving {
+                if !self.partitions[partition].preferred.insert(member) {
                     return Err(Refusal::MayStarve { process: self.group.members[member].process });
                 }
-                self.forget_walks(place);
+                self.discard_executions(partition);
             }
         }
     }
 
-    /// Forgets the walks that depend on whom a place serves first.
-    fn forget_walks(&mut self, place: usize) {
+    /// Discards the executions that depend on which members a partition prefers.
+    fn discard_executions(&mut self, partition: usize) {
         for node in &mut self.nodes {
-            if node.walked.as_ref().is_some_and(|(seen, _)| seen.settled.contains(&place)) {
-                node.walked = None;
+            if node.executed.as_ref().is_some_and(|(effects, _)| effects.preference_reads.contains(&partition)) {
+                node.executed = None;
                 self.out.body.blocks[node.block.0 as usize].instructions.clear();
             }
         }
     }
 
-    /// Forgets all that was found, but for what it has cost.
-    fn forget_all(&mut self) {
-        self.fuel = self.left();
+    /// Forgets all results; the fuel that they took stays used.
+    fn reset(&mut self) {
+        self.fuel = self.remaining_fuel();
         self.out = Residue::new(slots(self.group), self.limits.wait_cost);
-        self.places.clear();
-        self.versions.clear();
+        self.partition_numbers.clear();
+        self.partitions.clear();
         self.nodes.clear();
-        self.numbers.clear();
-        self.widest.clear();
+        self.node_numbers.clear();
+        self.global_bound.clear();
         self.round = Round::default();
-        self.vain.clear();
-        self.begins_anew = false;
+        self.deadlock_blocks.clear();
+        self.needs_restart = false;
     }
 
-    /// Goes through the nodes that are reached from here, until nothing is learned any more.
-    fn learn(&mut self, start: &mut End) -> Result<(), Refusal> {
+    /// Visits the nodes that are reachable from a transition, until no partition changes any more.
+    pub(super) fn run_to_fixpoint(&mut self, start: &mut Transition) -> Result<(), Refusal> {
         loop {
-            self.round = Round { number: self.round.number + 1, visits: self.round.visits, ..Round::default() };
-            for versions in &mut self.versions {
-                versions.here.clear();
+            self.round =
+                Round { number: self.round.number + 1, total_reached: self.round.total_reached, ..Round::default() };
+            for partition in &mut self.partitions {
+                partition.nodes.clear();
             }
-            let first = self.target(start);
+            let first = self.resolve_target(start);
             self.round.size += start.size;
-            self.come_to(first)?;
+            self.reach(first)?;
             loop {
-                if let Some(place) = self.round.outdated.take() {
-                    if !self.go_back(place) {
+                if let Some(partition) = self.round.invalidated.take() {
+                    if !self.restart_from(partition) {
                         break;
                     }
-                } else if self.begins_anew {
+                } else if self.needs_restart {
                     return Ok(());
-                } else if let Some(node) = self.round.work.pop() {
+                } else if let Some(node) = self.round.worklist.pop() {
                     self.visit(node)?;
                 } else {
                     return Ok(());
@@ -407,280 +237,283 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
     }
 
-    /// Goes back to before the round first came to a place, as its versions are told apart differently now; whether
-    /// anything was done before.
-    fn go_back(&mut self, place: usize) -> bool {
-        let first = self.versions[place].here.first().map_or(0, |node| self.nodes[*node].position);
-        let Some(last) = self.round.visited.iter().rposition(|visit| visit.came <= first) else { return false };
-        let Visit { node: _, came, size } = self.round.visited[last];
-        self.round.size = size;
-        self.round.visited.truncate(last);
-        for node in self.round.list.drain(came..).rev() {
+    /// Returns the round to the state before it first reached a node of a partition, because that has changed. Whether
+    /// anything was visited before; if not, a new round begins.
+    fn restart_from(&mut self, partition: usize) -> bool {
+        let first = self.partitions[partition].nodes.first().map_or(0, |node| self.nodes[*node].position);
+        let last = self.round.visits.iter().rposition(|visit| visit.reached_before <= first);
+        let Some(last) = last else { return false };
+        let Visit { node: _, reached_before, size_before } = self.round.visits[last];
+        self.round.size = size_before;
+        self.round.visits.truncate(last);
+        for node in self.round.reached.drain(reached_before..).rev() {
             self.nodes[node].round = 0;
-            self.versions[self.nodes[node].key.place].here.pop();
+            self.partitions[self.nodes[node].state.partition].nodes.pop();
         }
-        let visited: FxHashSet<usize> = self.round.visited.iter().map(|visit| visit.node).collect();
-        self.round.work = self.round.list.iter().copied().filter(|node| !visited.contains(node)).collect();
+        let visited: FxHashSet<usize> = self.round.visits.iter().map(|visit| visit.node).collect();
+        self.round.worklist = self.round.reached.iter().copied().filter(|node| !visited.contains(node)).collect();
         true
     }
 
-    /// Walks a node that has not been walked, and comes to the nodes that its ways lead to.
+    /// Executes a node that has not been executed, and reaches the targets of its transitions.
     fn visit(&mut self, node: usize) -> Result<(), Refusal> {
-        let (came, size) = (self.round.list.len(), self.round.size);
-        self.round.visited.push(Visit { node, came, size });
-        let (mut seen, size) = match self.nodes[node].walked.take() {
-            Some(walked) => walked,
+        let (reached_before, size_before) = (self.round.reached.len(), self.round.size);
+        self.round.visits.push(Visit { node, reached_before, size_before });
+        let (mut effects, size) = match self.nodes[node].executed.take() {
+            Some(executed) => executed,
             None => {
-                self.round.before = self.out.size;
-                self.seen = Seen::default();
-                let path = self.enter(node);
-                self.resume(path)?;
-                (std::mem::take(&mut self.seen), self.out.size - self.round.before)
+                self.round.emitted_before = self.out.size;
+                self.effects = NodeEffects::default();
+                let exec = self.entry_state(node);
+                self.execute_node(exec)?;
+                (std::mem::take(&mut self.effects), self.out.size - self.round.emitted_before)
             }
         };
-        self.round.before = self.out.size;
+        self.round.emitted_before = self.out.size;
         self.round.size += size;
-        let mut come = Ok(());
-        for end in &mut seen.ends {
-            let to = self.target(end);
-            self.round.size += end.size;
-            if self.round.outdated.is_none() {
-                come = self.come_to(to);
+        let mut reached = Ok(());
+        for transition in &mut effects.transitions {
+            let target = self.resolve_target(transition);
+            self.round.size += transition.size;
+            if self.round.invalidated.is_none() {
+                reached = self.reach(target);
             }
-            if come.is_err() || self.round.outdated.is_some() {
+            if reached.is_err() || self.round.invalidated.is_some() {
                 break;
             }
         }
-        self.nodes[node].walked = Some((seen, size));
-        come?;
+        self.nodes[node].executed = Some((effects, size));
+        reached?;
         self.check_size()
     }
 
     /// The state at the beginning of a node.
-    fn enter(&self, node: usize) -> Path {
-        let Node { key, block, values, given, gone, count, .. } = &self.nodes[node];
-        let place = &self.versions[key.place].place;
-        let members = place.members.iter();
-        let mut members: Vec<MemberState> =
-            members.map(|(at, last)| MemberState { at: *at, last: last.clone(), rests_at: None }).collect();
-        for (member, place) in gone {
-            members[*member].rests_at = Some(Known::Value(*place));
+    pub(super) fn entry_state(&self, node: usize) -> SymbolicState {
+        let node = &self.nodes[node];
+        let vector = &self.partitions[node.state.partition].vector;
+        let members = vector.members.iter().map(|(control, last)| MemberState {
+            control: *control,
+            last_choice: last.clone(),
+            dead_site: None,
+        });
+        let mut members: Vec<MemberState> = members.collect();
+        for (member, site) in &node.dead {
+            members[*member].dead_site = Some(SymbolicValue::Residual(*site));
         }
-        let (values, given) = (values.clone(), given.clone());
-        let (tags, refuted, progress) = (key.tags.clone(), key.refuted.clone(), place.progress.clone());
-        let state = State { values, given, tags, refuted, progress, count: *count, ..State::new(members) };
-        Path { block: *block, state }
+        let state = ProductState {
+            values: node.values.clone(),
+            entry_facts: node.facts.clone(),
+            tags: node.state.tags.clone(),
+            refuted: node.state.refuted.clone(),
+            progress: vector.progress.clone(),
+            iteration_count: node.iteration_count,
+            ..ProductState::new(members)
+        };
+        SymbolicState { block: node.block, state }
     }
 
-    /// Runs the member that is furthest downstream; when all wait, they meet.
-    fn resume(&mut self, path: Path) -> Result<(), Refusal> {
-        if self.course.is_some() {
-            return self.proceed(path);
+    /// Executes a node: the runnable member furthest downstream proceeds; if all wait, a rendezvous happens.
+    fn execute_node(&mut self, exec: SymbolicState) -> Result<(), Refusal> {
+        if self.schedule.is_some() {
+            return self.run_scheduled(exec);
         }
-        match runner(&path.state) {
-            Some((member, block)) => self.run(path, member, block),
+        match next_runnable(&exec.state) {
+            Some((member, block)) => self.run_member(exec, member, block),
             None => {
                 for member in 0..self.group.members.len() {
-                    if !self.outside(&path, member).is_empty() {
-                        self.seen.outside.insert(member);
+                    if !self.environment_branches(&exec, member).is_empty() {
+                        self.effects.environment_waiters.insert(member);
                     }
                 }
-                self.settle(path)
+                self.step_quiescent(exec)
             }
         }
     }
 
-    /// Goes on after a member came to rest.
-    pub(super) fn go_on(&mut self, path: Path) -> Result<(), Refusal> {
-        if self.course.is_some() {
-            return self.proceed(path);
+    /// Continues after a member has come to a wait, a `yield` or its end. A new node begins where all members wait.
+    pub(super) fn run_next_member(&mut self, exec: SymbolicState) -> Result<(), Refusal> {
+        if self.schedule.is_some() {
+            return self.run_scheduled(exec);
         }
-        match runner(&path.state) {
-            Some((member, block)) => self.run(path, member, block),
-            None => self.go_to_node(path),
+        match next_runnable(&exec.state) {
+            Some((member, block)) => self.run_member(exec, member, block),
+            None => self.end_at_node(exec),
         }
     }
 
-    /// Ends a path at the node of its state.
-    pub(super) fn go_to_node(&mut self, path: Path) -> Result<(), Refusal> {
-        let end = self.end(path);
-        self.seen.ends.push(end);
+    /// Ends a path of the symbolic execution at the node of its state.
+    pub(super) fn end_at_node(&mut self, exec: SymbolicState) -> Result<(), Refusal> {
+        let transition = self.transition(exec);
+        self.effects.transitions.push(transition);
         Ok(())
     }
 
-    fn end(&mut self, mut path: Path) -> End {
-        self.retire(&mut path.state);
-        let place = self.place_of_all(&path.state);
-        End { path, place, to: None, size: 0 }
+    pub(super) fn transition(&mut self, mut exec: SymbolicState) -> Transition {
+        self.drop_dead_members(&mut exec.state);
+        let partition = self.partition_of(&exec.state);
+        Transition { exec, partition, target: None, size: 0 }
     }
 
-    /// The number of the place where everybody is.
-    fn place_of_all(&mut self, state: &State) -> usize {
-        let standing = state.standing();
-        if let Some(place) = self.places.get(&standing) {
-            return *place;
+    /// The number of the partition of a state's location vector.
+    fn partition_of(&mut self, state: &ProductState) -> usize {
+        let vector = state.location_vector();
+        if let Some(partition) = self.partition_numbers.get(&vector) {
+            return *partition;
         }
-        let place = Rc::new(standing);
-        self.places.insert(place.clone(), self.versions.len());
-        let (preferred, detail, floor, changes, here) = (BTreeSet::new(), Detail::Full, Facts::new(), 0, Vec::new());
-        self.versions.push(Versions { place, preferred, detail, floor, changes, here });
-        self.versions.len() - 1
+        let vector = Rc::new(vector);
+        self.partition_numbers.insert(vector.clone(), self.partitions.len());
+        self.partitions.push(Partition {
+            vector,
+            preferred: BTreeSet::new(),
+            precision: Precision::Full,
+            bound: Facts::new(),
+            revision: 0,
+            nodes: Vec::new(),
+        });
+        self.partitions.len() - 1
     }
 
-    /// Whom the place where everybody is serves first.
-    pub(super) fn preferred(&mut self, state: &State) -> BTreeSet<usize> {
-        let place = self.place_of_all(state);
-        self.seen.settled.push(place);
-        self.versions[place].preferred.clone()
+    /// The members that are served first at the location vector of a state.
+    pub(super) fn preferred(&mut self, state: &ProductState) -> BTreeSet<usize> {
+        let partition = self.partition_of(state);
+        self.effects.preference_reads.push(partition);
+        self.partitions[partition].preferred.clone()
     }
 
-    /// The node that a way leads to, by what is known of its place now.
-    fn target(&mut self, end: &mut End) -> usize {
-        let Versions { detail, changes, .. } = &self.versions[end.place];
-        if let Some((node, then)) = end.to
-            && then == *changes
+    /// The node that a transition leads to, under the present precision and bound of its partition.
+    fn resolve_target(&mut self, transition: &mut Transition) -> usize {
+        let Partition { precision, revision, .. } = &self.partitions[transition.partition];
+        if let Some((node, resolved)) = transition.target
+            && resolved == *revision
         {
             return node;
         }
-        let mut key = end.path.state.key(self.group, end.place, *detail);
-        match detail {
-            Detail::Full => self.widened(&mut key),
-            Detail::Flags | Detail::None => {
-                let origins = end.path.state.values.keys().copied();
-                let origins = origins.filter(|origin| self.is_joined(end.place, *origin)).collect();
-                self.joined(&mut key, origins);
+        let mut state = transition.exec.state.abstraction(self.group, transition.partition, *precision);
+        match precision {
+            Precision::Full => self.apply_widening(&mut state),
+            Precision::Flags | Precision::LocationOnly => {
+                let origins = transition.exec.state.values.keys().copied();
+                let origins = origins.filter(|origin| self.is_joined(transition.partition, *origin)).collect();
+                self.join_into_bound(&mut state, origins);
             }
         }
-        let node = match self.numbers.get(&key) {
+        let node = match self.node_numbers.get(&state) {
             Some(node) => *node,
-            None => self.new_node(&end.path.state, key),
+            None => self.new_node(&transition.exec.state, state),
         };
-        end.to = Some((node, self.versions[end.place].changes));
-        let state = &end.path.state;
+        transition.target = Some((node, self.partitions[transition.partition].revision));
+        let state = &transition.exec.state;
         let arguments = self.nodes[node].values.iter().zip(state.values.iter());
-        let is_constant = |((_, at_node), (_, known)): &((&Origin, &Known), (&Origin, &Known))| {
-            matches!((at_node, state.settled(**known)), (Known::Value(_), Known::Constant(_)))
-        };
-        end.size = 1 + arguments.filter(is_constant).count();
+        let is_constant =
+            |((_, at_node), (_, value)): &((&MemberValue, &SymbolicValue), (&MemberValue, &SymbolicValue))| {
+                matches!(
+                    (at_node, state.fold_constant(**value)),
+                    (SymbolicValue::Residual(_), SymbolicValue::Constant(_))
+                )
+            };
+        transition.size = 1 + arguments.filter(is_constant).count();
         node
     }
 
-    fn new_node(&mut self, state: &State, key: Key) -> usize {
-        // What the key says, it says of some of these values, in the same order.
-        let mut facts = key.facts.iter().peekable();
-        let mut given = SmallMap::with_capacity(key.facts.len());
+    fn new_node(&mut self, state: &ProductState, abstraction: super::state::AbstractState) -> usize {
+        // The facts of the abstract state are about some of these values, in the same order.
+        let mut facts = abstraction.facts.iter().peekable();
+        let mut parameter_facts = SmallMap::with_capacity(abstraction.facts.len());
         let values = state.values.keys().map(|origin| {
             let fact = facts.next_if(|(other, _)| *other == origin).map(|(_, fact)| fact);
             if let Some(constant) = fact.and_then(Fact::as_constant) {
-                return (*origin, Known::Constant(constant));
+                return (*origin, SymbolicValue::Constant(constant));
             }
             let data = &self.group.members[origin.0].body.values[origin.1.0 as usize];
             let parameter = self.out.value(data.ty, data.name.clone());
             if let Some(fact) = fact {
-                given.insert(parameter, fact.clone());
+                parameter_facts.insert(parameter, fact.clone());
             }
-            (*origin, Known::Value(parameter))
+            (*origin, SymbolicValue::Residual(parameter))
         });
-        let values: SmallMap<Origin, Known> = values.collect();
+        let values: SmallMap<MemberValue, SymbolicValue> = values.collect();
         drop(facts);
-        let gone = state.members.iter().enumerate().filter(|(_, member)| matches!(member.at, At::Gone(_)));
-        let gone: Vec<(usize, Value)> =
-            gone.map(|(member, _)| (member, self.out.value(TypeTable::U32, None))).collect();
-        let count = self.course.map(|_| self.out.value(TypeTable::U32, None));
-        let parameters = parameters(&values).map(|(_, parameter)| parameter);
-        let block = self.out.block(parameters.chain(gone.iter().map(|(_, place)| *place)).chain(count).collect());
-        let (key, given) = (Rc::new(key), Rc::new(given));
-        self.numbers.insert(key.clone(), self.nodes.len());
-        let (walked, round, position, beside) = (None, 0, 0, Vec::new());
-        self.nodes.push(Node { key, block, values, given, gone, count, walked, round, position, beside });
+        let dead = state.members.iter().enumerate().filter(|(_, member)| matches!(member.control, Control::Dead(_)));
+        let dead: Vec<(usize, Value)> =
+            dead.map(|(member, _)| (member, self.out.value(TypeTable::U32, None))).collect();
+        let iteration_count = self.schedule.map(|_| self.out.value(TypeTable::U32, None));
+        let live = parameters(&values).map(|(_, parameter)| parameter);
+        let block = self.out.block(live.chain(dead.iter().map(|(_, site)| *site)).chain(iteration_count).collect());
+        let abstraction = Rc::new(abstraction);
+        self.node_numbers.insert(abstraction.clone(), self.nodes.len());
+        self.nodes.push(Node {
+            state: abstraction,
+            block,
+            values,
+            facts: Rc::new(parameter_facts),
+            dead,
+            iteration_count,
+            executed: None,
+            round: 0,
+            position: 0,
+            incomparable: Vec::new(),
+        });
         self.nodes.len() - 1
     }
 
-    /// Adds a node to the round, unless it is one of its nodes already, and learns from it.
-    fn come_to(&mut self, node: usize) -> Result<(), Refusal> {
+    /// Adds a node to the round and to its partition, unless the round has it.
+    fn reach(&mut self, node: usize) -> Result<(), Refusal> {
         if self.nodes[node].round == self.round.number {
             return Ok(());
         }
-        self.add_version(node);
-        if self.round.list.len() >= self.limits.nodes {
-            return Err(too_large(LimitKind::States, self.limits.nodes));
+        self.add_to_partition(node);
+        if self.round.reached.len() >= self.limits.nodes {
+            return Err(limit_exceeded(LimitKind::States, self.limits.nodes));
         }
         self.nodes[node].round = self.round.number;
-        self.nodes[node].position = self.round.list.len();
-        self.round.visits += 1;
-        self.round.list.push(node);
-        self.round.work.push(node);
+        self.nodes[node].position = self.round.reached.len();
+        self.round.total_reached += 1;
+        self.round.reached.push(node);
+        self.round.worklist.push(node);
         Ok(())
     }
 
-    /// Emits the jumps between the nodes of the last round, some of which give others their turn.
-    fn link(&mut self, start: End, yields: &BTreeSet<usize>) {
-        let (mut ends, mut told) = (vec![start], Vec::new());
-        for node in &self.round.list {
-            if let Some((seen, _)) = self.nodes[*node].walked.take() {
-                ends.extend(seen.ends);
-                told.extend(seen.told);
+    /// Emits the jumps between the nodes of the last round, those to yield points as yields, and the pending reports.
+    pub(super) fn link_nodes(&mut self, start: Transition, yield_points: &BTreeSet<usize>) {
+        let (mut transitions, mut reports) = (vec![start], Vec::new());
+        for node in &self.round.reached {
+            if let Some((effects, _)) = self.nodes[*node].executed.take() {
+                transitions.extend(effects.transitions);
+                reports.extend(effects.reports);
             }
         }
-        for End { mut path, to, .. } in ends {
-            let (node, _) = to.expect("every way of the last round leads to a node");
+        for Transition { mut exec, target, .. } in transitions {
+            let (node, _) = target.expect("every transition of the last round has been resolved");
             let block = self.nodes[node].block;
-            let origins: Vec<Origin> = parameters(&self.nodes[node].values).map(|(origin, _)| origin).collect();
+            let origins: Vec<MemberValue> = parameters(&self.nodes[node].values).map(|(origin, _)| origin).collect();
             let mut arguments: Vec<Value> =
-                origins.into_iter().map(|(member, value)| self.value(&mut path, member, value)).collect();
-            for member in 0..path.state.members.len() {
-                if let Some(place) = path.state.members[member].rests_at {
-                    arguments.push(self.materialize(&mut path, place, TypeTable::U32));
+                origins.into_iter().map(|(member, value)| self.residual_value(&mut exec, member, value)).collect();
+            for member in 0..exec.state.members.len() {
+                if let Some(site) = exec.state.members[member].dead_site {
+                    arguments.push(self.materialize(&mut exec, site, TypeTable::U32));
                 }
             }
-            arguments.extend(path.state.count);
+            arguments.extend(exec.state.iteration_count);
             let edge = Edge { to: block, arguments };
-            let jump = if yields.contains(&node) { Terminator::Yield(edge) } else { Terminator::Jump(edge) };
-            self.out.finish(path.block, jump, Location::default());
+            let jump = if yield_points.contains(&node) { Terminator::Yield(edge) } else { Terminator::Jump(edge) };
+            self.out.finish(exec.block, jump, Location::default());
         }
-        told.extend(std::mem::take(&mut self.vain).into_values().map(|(_, told)| told));
-        for told in told {
-            self.tell(told);
+        reports.extend(std::mem::take(&mut self.deadlock_blocks).into_values().map(|(_, report)| report));
+        for report in reports {
+            self.emit_deadlock_report(report);
         }
     }
 
-    /// Notes who could go on at the node at hand.
+    /// Records members that can proceed at the node at hand.
     pub(super) fn note_enabled(&mut self, members: impl IntoIterator<Item = usize>) {
-        self.seen.enabled.extend(members);
-    }
-
-    /// Refuses what has become too large, or takes too long.
-    pub(super) fn check_size(&self) -> Result<(), Refusal> {
-        if self.round.size + self.out.size - self.round.before > self.limits.emitted {
-            return Err(too_large(self.limits.size_kind, self.limits.instructions));
-        }
-        if self.left() == 0 {
-            return Err(too_large(LimitKind::Fuel, self.limits.fuel));
-        }
-        Ok(())
-    }
-
-    /// What is left of the work: an instruction is one piece of it, and so is a member's place in a node.
-    fn left(&self) -> usize {
-        self.fuel.saturating_sub(self.out.size + self.round.visits * self.group.members.len())
+        self.effects.enabled.extend(members);
     }
 }
 
-/// Of the live values at a node those that are parameters, and which.
-fn parameters(values: &SmallMap<Origin, Known>) -> impl Iterator<Item = (Origin, Value)> {
-    values.iter().filter_map(|(origin, known)| match known {
-        Known::Value(parameter) => Some((*origin, *parameter)),
-        Known::Constant(_) => None,
+/// The runnable member furthest downstream.
+fn next_runnable(state: &ProductState) -> Option<(usize, BlockId)> {
+    state.members.iter().enumerate().rev().find_map(|(index, member)| match member.control {
+        Control::Running(block) => Some((index, block)),
+        Control::Waiting(_) | Control::Yielded(..) | Control::Terminated | Control::Dead(_) => None,
     })
-}
-
-fn runner(state: &State) -> Option<(usize, BlockId)> {
-    state.members.iter().enumerate().rev().find_map(|(index, member)| match member.at {
-        At::Running(block) => Some((index, block)),
-        At::Waiting(_) | At::Yielding(..) | At::Ended | At::Gone(_) => None,
-    })
-}
-
-fn too_large(kind: LimitKind, limit: usize) -> Refusal {
-    Refusal::LimitExceeded { kind, limit, costliest: None }
 }

@@ -1,46 +1,66 @@
-//! The product of a group of instances: one process that does what all of them do (fast-paths paper, section 4.1).
+//! The product of a group of instances: one process that does what all of them do ("Fast Paths in Concurrent Programs",
+//! section 4.1). It is constructed by abstract interpretation of the members' code with trace partitioning; what the
+//! abstract states decide is computed here, and the residual program computes the rest.
 //!
 //! ```text
-//!   group     which instances, their liveness, the channels between them, the constants they compare with
-//!   state     where every member stands, and what is known of its values: the key of a node
-//!   counted   loops of a member that end by themselves
-//!   path      symbolic execution of members from one node to the next; emits what remains to be computed
-//!   meet      rendezvous between members
-//!   world     what is left of waits: asking the world, rest, deadlock
-//!   tell      what a deadlock tells of who waits where
-//!   course    a fast path made ready: where it starts, its schedule, how far it has come
-//!   follow    the product along it: which statements it goes on with, where it is left
-//!   word      the words a fast path may spell
-//!   guard     what a fast path tests so that it does not fault
-//!   ranges    what is always so of a member's values, when a path begins
-//!   map       maps of few entries, which states consist of
-//!   explore   nodes, versions, budgets; starvation
-//!   residue   the body that is being emitted
+//!   group             members, their liveness, the channels between them, the thresholds of widening
+//!     eligibility     which groups can be fused, and which processes observe the absence of a partner
+//!     pipeline        the order of writers before readers
+//!     liveness        live values and slots of a member; operations ahead of a location
+//!     bounds          the constants to which the ends of intervals are widened
+//!   body_queries      queries about bodies, operations and types
+//!   counted_loops     loops of a member that terminate
+//!   state             control locations, facts, abstract states: lattice and coarsening
+//!   residue           the body that is being emitted
+//!   explorer          the data of the search: nodes, partitions, rounds
+//!   explore           the fixed point over nodes
+//!     widening        bounds of partitions, loss of precision
+//!     dead_members    members that are terminated or blocked forever
+//!     fairness        starvation on cycles of the product; where it yields
+//!     costliest       which process contributes most nodes
+//!   symbolic_exec     execution of one member from one operation to the next
+//!   simplify          operations that facts make cheaper
+//!   rendezvous        communication between members
+//!   message           matching and binding of its messages
+//!   environment       what remains of waits: operations with the environment, quiescence, deadlock
+//!   residual_operation  operations of members in the residue
+//!   pending_report    data of deadlock reports that are not emitted yet
+//!   deadlock_report   their emission
+//!   schedule          a path specification prepared for a group: starts, automata, run queue
+//!   path_automaton    the position automaton of a path expression
+//!   trace_path        the product along a fast path: accepted statements, exits
+//!   fault_checks      the tests before instructions that may fault on a fast path
 //! ```
 //!
-//! **Settle first.** Members run, the last in the pipeline first, until all of them wait; then the rendezvous furthest
-//! downstream happens. So the members upstream move only when what they sent has been used up, which keeps the states
-//! few: a chain of n stages has a number of states linear in n.
+//! **Consumers first.** Members run, the last of the pipeline first, until all of them wait; then the rendezvous
+//! furthest downstream happens. A member upstream therefore proceeds only when all that it has sent has been consumed.
+//! This keeps the number of location vectors small: a chain of n stages has O(n) of them.
 //!
-//! **Facts.** Nodes differ by where members stand *and* by what is known of their values (constants, ranges, excluded
-//! values, union tags), so that an end of stream just sent is not asked for again. Without this the product of data
-//! filters grows exponentially, nearly all of it unreachable.
+//! **Facts.** Nodes differ by location vector *and* by what is known of values (constants, intervals, excluded values,
+//! union tags). Without facts the product of data filters grows exponentially, and nearly all of its nodes are
+//! unreachable: each stage tests again for the end of stream that the stage before it has just sent.
 
-mod counted;
-mod course;
+mod body_queries;
+mod counted_loops;
+mod deadlock_report;
+mod environment;
 mod explore;
-mod follow;
+mod explorer;
+mod fault_checks;
 mod group;
-mod guard;
-mod meet;
-mod path;
+mod message;
+mod path_automaton;
+mod pending_report;
+mod rendezvous;
+mod residual_operation;
 mod residue;
+mod schedule;
 mod simplify;
 mod state;
-mod tell;
-mod word;
-mod world;
+mod symbolic_exec;
+mod trace_path;
 
-pub(crate) use course::{Course, Followed, Leaving, NodeEnd};
-pub(crate) use explore::{explore, follow};
-pub(crate) use group::{Group, looks_who_waits};
+pub(crate) use explore::explore;
+pub(crate) use group::{Group, observes_absence};
+pub(crate) use schedule::{ExitBlock, LimitExit, PathProduct, PathSchedule};
+pub(crate) use trace_path::trace_path;

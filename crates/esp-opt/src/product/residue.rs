@@ -1,7 +1,8 @@
-//! The body that is being emitted: what remains of the members' code. Knows blocks and values, no members.
+//! The residue: the body that is being emitted, which is what remains of the code of the members after partial
+//! evaluation (Jones, Gomard, Sestoft 1993). Knows blocks and values, no members.
 
 use quaject_esp_ir::ir::{
-    Block, BlockId, Body, Edge, Instruction, Location, Op, Slot, Terminator, TypeId, Value, ValueData,
+    Block, BlockId, Body, Edge, Instruction, Location, Op, Slot, SlotId, Terminator, TypeId, Value, ValueData,
 };
 use smol_str::SmolStr;
 
@@ -11,13 +12,13 @@ pub(super) struct Residue {
     pub(super) body: Body,
     /// Instructions and ends of blocks emitted so far.
     pub(super) size: usize,
-    /// As how many a wait counts.
-    wait: usize,
+    /// The cost of a wait, in instructions.
+    wait_cost: usize,
 }
 
 impl Residue {
-    pub(super) fn new(slots: Vec<Slot>, wait: usize) -> Residue {
-        Residue { body: Body { values: Vec::new(), slots, blocks: Vec::new() }, size: 0, wait }
+    pub(super) fn new(slots: Vec<Slot>, wait_cost: usize) -> Residue {
+        Residue { body: Body { values: Vec::new(), slots, blocks: Vec::new() }, size: 0, wait_cost }
     }
 
     pub(super) fn value(&mut self, ty: TypeId, name: Option<SmolStr>) -> Value {
@@ -25,12 +26,12 @@ impl Residue {
         Value(self.body.values.len() as u32 - 1)
     }
 
-    pub(super) fn slot(&mut self, ty: TypeId) -> quaject_esp_ir::ir::SlotId {
+    pub(super) fn slot(&mut self, ty: TypeId) -> SlotId {
         self.body.slots.push(Slot { ty, name: None });
-        quaject_esp_ir::ir::SlotId(self.body.slots.len() as u32 - 1)
+        SlotId(self.body.slots.len() as u32 - 1)
     }
 
-    /// A block without code, which is left in an end until it is finished.
+    /// A block without code. It has a placeholder terminator until it is finished.
     pub(super) fn block(&mut self, parameters: Vec<Value>) -> BlockId {
         self.body.blocks.push(Block {
             parameters,
@@ -47,7 +48,7 @@ impl Residue {
     }
 
     pub(super) fn finish(&mut self, block: BlockId, terminator: Terminator, location: Location) {
-        self.size += if matches!(terminator, Terminator::Wait(_)) { self.wait } else { 1 };
+        self.size += if matches!(terminator, Terminator::Wait(_)) { self.wait_cost } else { 1 };
         let block = &mut self.body.blocks[block.0 as usize];
         block.terminator = terminator;
         block.location = location;

@@ -1,296 +1,359 @@
-//! Where every member stands and what is known of its values. A path carries a state along; its abstraction is the key
-//! of a node. Knows how facts are coarsened, not how states change.
+//! The states of the product. A [`SymbolicState`] is the state of one path of the symbolic execution; an
+//! [`AbstractState`] is what remains of it at a node: control locations and coarsened facts. Knows how facts are
+//! coarsened, not how states change.
 
-use super::course::Progress;
 use super::group::Group;
+use super::schedule::Progress;
 use crate::facts::{Fact, MAX_EXCLUDED, refine};
-use quaject_esp_ir::ir::{BinaryOp, BlockId, SlotId, TypeId, TypeTable, Value};
+use quaject_esp_ir::ir::{BinaryOp, BlockId, Place, SlotId, TypeId, TypeTable, Value};
 use quaject_esp_ir::small_map::SmallMap;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-/// A state on a path through the product.
+/// A path of the symbolic execution: the block that is being emitted, and the state of the members there.
+#[derive(Clone)]
+pub(super) struct SymbolicState {
+    pub(super) block: BlockId,
+    pub(super) state: ProductState,
+}
+
+/// The state of all members at a point of a path, with what is known of their values.
 #[derive(Clone, Debug)]
-pub(super) struct State {
+pub(super) struct ProductState {
     pub(super) members: Vec<MemberState>,
-    /// What the members' live values are.
-    pub(super) values: SmallMap<Origin, Known>,
-    /// What is known of values of the residue, beyond their types: what was at the node, as its key says it, and what has
-    /// been learned since.
-    pub(super) given: Rc<SmallMap<Value, Fact>>,
+    /// The live values of the members.
+    pub(super) values: SmallMap<MemberValue, SymbolicValue>,
+    /// Facts about values of the residue, beyond their types: those of the node's abstract state, and those learned on
+    /// the path since, which take precedence.
+    pub(super) entry_facts: Rc<SmallMap<Value, Fact>>,
     pub(super) facts: SmallMap<Value, Fact>,
-    /// What is known of the tags of unions in memory of the residue.
+    /// Facts about tags of unions in memory of the residue.
     pub(super) tags: SmallMap<TagPlace, Fact>,
-    /// Lengths of `bytes` in slots of the residue, as far as they are known on this path.
+    /// Lengths of `bytes` in slots of the residue, as far as this path knows them.
     pub(super) lengths: SmallMap<SlotId, i128>,
-    /// Values that were read as the tag of a union which has not changed since.
-    pub(super) reads: SmallMap<Value, TagPlace>,
-    /// Comparisons of which the result is a value of the residue.
-    pub(super) tests: SmallMap<Value, Test>,
-    /// Constants that have a value on this path.
+    /// Values that were read as the tag of a union which has not been written since.
+    pub(super) tag_reads: SmallMap<Value, TagPlace>,
+    /// What the truth of `bool`s of the residue implies.
+    pub(super) conditions: SmallMap<Value, Condition>,
+    /// Constants that are materialized on this path.
     pub(super) constants: SmallMap<(TypeId, i128), Value>,
     /// Rendezvous that were tried and do not match.
-    pub(super) refuted: BTreeSet<Meeting>,
-    /// Members that have gone on since the last node, and members that the world was asked for.
-    pub(super) moved: BTreeSet<usize>,
+    pub(super) refuted: BTreeSet<Rendezvous>,
+    /// Since the last node: members that have proceeded, and members for which the environment was polled.
+    pub(super) progressed: BTreeSet<usize>,
     pub(super) polled: BTreeSet<usize>,
-    /// Whether everybody has waited for the world since the last node.
-    pub(super) has_rested: bool,
-    /// Of members that are gone: whether any of them waits for ever, once that has been asked.
-    pub(super) is_lost: Option<bool>,
-    /// On a fast path: who runs, and where the words are; and the count of iterations that are left.
+    /// Whether the group has waited for the environment since the last node.
+    pub(super) has_waited: bool,
+    /// Whether any dead member is blocked rather than terminated; none: not tested on this path.
+    pub(super) any_blocked: Option<bool>,
+    /// On a fast path: the progress of the schedule and of the members' automata, and the remaining iterations.
     pub(super) progress: Progress,
-    pub(super) count: Option<Value>,
+    pub(super) iteration_count: Option<Value>,
 }
 
-/// Where all members stand, and on a fast path how far it has come.
+/// The control locations of all members, and on a fast path its progress.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(super) struct Standing {
-    pub(super) members: Vec<(At, SmallMap<BlockId, Way>)>,
+pub(super) struct LocationVector {
+    pub(super) members: Vec<(Control, SmallMap<BlockId, BranchChoice>)>,
     pub(super) progress: Progress,
 }
 
-/// One member on a path.
+/// The state of one member, but for its values.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct MemberState {
-    pub(super) at: At,
-    /// Per fair wait with several ways: the way taken last.
-    pub(super) last: SmallMap<BlockId, Way>,
-    /// Of a member that is gone: the number of the place, 0 where it has ended.
-    pub(super) rests_at: Option<Known>,
+    pub(super) control: Control,
+    /// Per fair wait with several branches or partners: the last choice, after which the next one begins.
+    pub(super) last_choice: SmallMap<BlockId, BranchChoice>,
+    /// Of a dead member: the number of the site at which it is blocked, 0 if it has terminated.
+    pub(super) dead_site: Option<SymbolicValue>,
 }
 
-/// Where a member stands.
+/// The control location of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(super) enum At {
+pub(super) enum Control {
     /// Before a block.
     Running(BlockId),
-    /// At the wait a block ends in.
+    /// At the wait that a block ends in.
     Waiting(BlockId),
-    /// Before a block, behind a `yield`.
-    Yielding(BlockId, Turn),
-    /// At the end of its text.
-    Ended,
-    /// At an end, or at a wait that nothing can end any more: [`MemberState::rests_at`] says which.
-    Gone(Hope),
+    /// Before a block, after a `yield`.
+    Yielded(BlockId, YieldTurn),
+    /// At its end.
+    Terminated,
+    /// Terminated, or blocked at a wait that no active member can end: [`MemberState::dead_site`] says which.
+    Dead(PotentialWakers),
 }
 
-/// The operations for which a member waits that is gone, by number, as long as somebody is left who has such a one in its
-/// text: then it is no deadlock yet. 0 if there is nobody.
+/// What could still wake a dead member, by number: the set of operations that it waits for, if the text of a member
+/// that may proceed has the other end of one. While there is such a set the state is no deadlock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(super) struct Hope(pub(super) usize);
+pub(super) struct PotentialWakers(pub(super) usize);
 
-impl Hope {
-    pub(super) const NONE: Hope = Hope(0);
+impl PotentialWakers {
+    pub(super) const NONE: PotentialWakers = PotentialWakers(0);
 }
 
-/// When a member that has yielded goes on.
+/// When a member that has yielded continues.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(super) struct Turn {
-    pub(super) since: Since,
-    /// How many yielded before it and have not gone on yet.
-    pub(super) behind: usize,
+pub(super) struct YieldTurn {
+    pub(super) since: SinceYield,
+    /// How many members have yielded before it and have not continued yet.
+    pub(super) queue_position: usize,
 }
 
 /// What has happened since a member yielded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(super) enum Since {
-    /// Nothing, but that others went on who had yielded: those who wait come first, if any can go on.
-    Nothing,
-    /// Somebody who waited has gone on: now it is this member's turn.
-    Others,
+pub(super) enum SinceYield {
+    /// Only members that had yielded have continued: waiting members take precedence, if any can proceed.
+    NothingRan,
+    /// A waiting member has proceeded: it is this member's turn.
+    OthersRan,
 }
 
-/// A way to leave a wait: the branch, and who is met there, `u32::MAX` for the world.
-pub(super) type Way = (u32, u32);
+/// The choice of a wait: the branch and the partner. Ordered as a fair wait tries them.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(super) struct BranchChoice {
+    pub(super) branch: u32,
+    pub(super) partner: u32,
+}
 
-/// A writer, its branch, a reader, its branch.
-pub(super) type Meeting = (usize, u32, usize, u32);
+impl BranchChoice {
+    /// The choice of a branch with another member.
+    pub(super) fn with_member(branch: u32, member: usize) -> BranchChoice {
+        BranchChoice { branch, partner: member as u32 }
+    }
+
+    /// The choice of a branch with the environment, after all members.
+    pub(super) fn with_environment(branch: u32) -> BranchChoice {
+        BranchChoice { branch, partner: u32::MAX }
+    }
+}
+
+/// A rendezvous: a branch of the sender's wait and one of the receiver's.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(super) struct Rendezvous {
+    pub(super) sender: usize,
+    pub(super) sender_branch: u32,
+    pub(super) receiver: usize,
+    pub(super) receiver_branch: u32,
+}
+
+impl Rendezvous {
+    pub(super) fn involves(&self, member: usize) -> bool {
+        self.sender == member || self.receiver == member
+    }
+
+    /// What the rendezvous is a choice of, for each participant.
+    pub(super) fn sender_choice(&self) -> BranchChoice {
+        BranchChoice::with_member(self.sender_branch, self.receiver)
+    }
+
+    pub(super) fn receiver_choice(&self) -> BranchChoice {
+        BranchChoice::with_member(self.receiver_branch, self.sender)
+    }
+}
 
 /// A union: its slot in the residue and the path into it, fields as even and payloads as odd numbers.
 pub(super) type TagPlace = (SlotId, Vec<u32>);
 
-/// A value of a member.
-pub(super) type Origin = (usize, Value);
+/// A value of a member, by the member's number.
+pub(super) type MemberValue = (usize, Value);
 
-/// What a value of a member is in the residue.
+/// A value of a member as the symbolic execution has it: a constant, or a value that the residue computes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(super) enum Known {
+pub(super) enum SymbolicValue {
     Constant(i128),
-    Value(Value),
+    Residual(Value),
 }
 
-/// What a `bool` of the residue says.
+/// An operand as the symbolic execution has it: a scalar or reference, or a place in memory of the residue.
+#[derive(Clone, Debug)]
+pub(super) enum SymbolicOperand {
+    Value(SymbolicValue, TypeId),
+    Place(Place, TypeId),
+}
+
+impl SymbolicOperand {
+    pub(super) fn ty(&self) -> TypeId {
+        match self {
+            SymbolicOperand::Value(_, ty) | SymbolicOperand::Place(_, ty) => *ty,
+        }
+    }
+}
+
+/// What a `bool` of the residue was computed from.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Test {
+pub(super) enum Condition {
     /// A comparison of two numbers.
-    Compare(BinaryOp, Known, Known, TypeId),
-    /// That another `bool` is false.
+    Compare(BinaryOp, SymbolicValue, SymbolicValue, TypeId),
+    /// The negation of another `bool`.
     Not(Value),
 }
 
-/// What tells a node from others.
+/// The abstract state of a node: what distinguishes it from other nodes.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub(super) struct Key {
-    /// The number of the place.
-    pub(super) place: usize,
-    pub(super) refuted: BTreeSet<Meeting>,
-    /// Per member and live value: what is known of it; absent: no more than its type.
-    pub(super) facts: SmallMap<Origin, Fact>,
+pub(super) struct AbstractState {
+    /// The number of the partition, which stands for the location vector.
+    pub(super) partition: usize,
+    pub(super) refuted: BTreeSet<Rendezvous>,
+    /// Facts about live values; a value without one may be any of its type.
+    pub(super) facts: SmallMap<MemberValue, Fact>,
     pub(super) tags: SmallMap<TagPlace, Fact>,
 }
 
-/// How much of what is known tells nodes apart.
+/// Which facts keep the abstract states of a partition apart. Facts that do not are joined over all of them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Detail {
-    /// Constants that are compared with, ranges, excluded values, tags.
+pub(super) enum Precision {
+    /// All: constants that are compared with, intervals, excluded values, tags.
     Full,
-    /// `bool`s and tags; of what else is known that which all versions have in common.
+    /// Those about `bool`s and tags.
     Flags,
-    /// What all versions have in common, of tags nothing.
-    None,
+    /// None; nothing is known of tags.
+    LocationOnly,
 }
 
-impl State {
-    /// Members somewhere, and nothing known.
-    pub(super) fn new(members: Vec<MemberState>) -> State {
-        State {
+impl ProductState {
+    /// Members at these locations, and no facts.
+    pub(super) fn new(members: Vec<MemberState>) -> ProductState {
+        ProductState {
             members,
             values: SmallMap::new(),
-            given: Rc::default(),
+            entry_facts: Rc::default(),
             facts: SmallMap::new(),
             tags: SmallMap::new(),
             lengths: SmallMap::new(),
-            reads: SmallMap::new(),
-            tests: SmallMap::new(),
+            tag_reads: SmallMap::new(),
+            conditions: SmallMap::new(),
             constants: SmallMap::new(),
             refuted: BTreeSet::new(),
-            moved: BTreeSet::new(),
+            progressed: BTreeSet::new(),
             polled: BTreeSet::new(),
-            has_rested: false,
-            is_lost: None,
+            has_waited: false,
+            any_blocked: None,
             progress: Progress::default(),
-            count: None,
+            iteration_count: None,
         }
     }
 
-    /// What is known of a value of the residue, if it is more than its type says.
-    fn learned(&self, value: Value) -> Option<&Fact> {
-        self.facts.get(&value).or_else(|| self.given.get(&value))
+    /// The fact about a value of the residue, if there is more than its type.
+    fn known_fact(&self, value: Value) -> Option<&Fact> {
+        self.facts.get(&value).or_else(|| self.entry_facts.get(&value))
     }
 
-    /// What is known of a value of the residue, or of a constant.
-    pub(super) fn fact(&self, group: &Group<'_>, known: Known, ty: TypeId) -> Fact {
+    /// The fact about a value.
+    pub(super) fn fact(&self, group: &Group<'_>, known: SymbolicValue, ty: TypeId) -> Fact {
         match known {
-            Known::Constant(value) => Fact::constant(value),
-            Known::Value(value) => self.learned(value).cloned().unwrap_or_else(|| Fact::of_type(group.types(), ty)),
+            SymbolicValue::Constant(value) => Fact::constant(value),
+            SymbolicValue::Residual(value) => {
+                self.known_fact(value).cloned().unwrap_or_else(|| Fact::of_type(group.types(), ty))
+            }
         }
     }
 
-    /// What a value of a member is known as.
-    pub(super) fn known(&self, member: usize, value: Value) -> Known {
-        self.settled(*self.values.get(&(member, value)).expect("a live value is known"))
+    /// The value that a value of a member has.
+    pub(super) fn symbolic_value(&self, member: usize, value: Value) -> SymbolicValue {
+        self.fold_constant(*self.values.get(&(member, value)).expect("a live value is known"))
     }
 
-    /// The same or, if only one number can be meant, that one.
-    pub(super) fn settled(&self, known: Known) -> Known {
+    /// The value, or the constant if its fact admits only one.
+    pub(super) fn fold_constant(&self, known: SymbolicValue) -> SymbolicValue {
         match known {
-            Known::Constant(_) => known,
-            Known::Value(value) => match self.learned(value).and_then(Fact::as_constant) {
-                Some(constant) => Known::Constant(constant),
+            SymbolicValue::Constant(_) => known,
+            SymbolicValue::Residual(value) => match self.known_fact(value).and_then(Fact::as_constant) {
+                Some(constant) => SymbolicValue::Constant(constant),
                 None => known,
             },
         }
     }
 
-    /// Members that have yielded, and when they go on.
-    pub(super) fn yielding(&self) -> impl Iterator<Item = (usize, Turn)> {
-        self.members.iter().enumerate().filter_map(|(member, state)| match state.at {
-            At::Yielding(_, turn) => Some((member, turn)),
-            At::Running(_) | At::Waiting(_) | At::Ended | At::Gone(_) => None,
+    /// Members that have yielded, and when they continue.
+    pub(super) fn yielding(&self) -> impl Iterator<Item = (usize, YieldTurn)> {
+        self.members.iter().enumerate().filter_map(|(member, state)| match state.control {
+            Control::Yielded(_, turn) => Some((member, turn)),
+            Control::Running(_) | Control::Waiting(_) | Control::Terminated | Control::Dead(_) => None,
         })
     }
 
-    /// Where everybody stands.
-    pub(super) fn standing(&self) -> Standing {
-        let members = self.members.iter().map(|member| (member.at, member.last.clone())).collect();
-        Standing { members, progress: self.progress.clone() }
+    /// The control locations of all members.
+    pub(super) fn location_vector(&self) -> LocationVector {
+        let members = self.members.iter().map(|member| (member.control, member.last_choice.clone())).collect();
+        LocationVector { members, progress: self.progress.clone() }
     }
 
-    /// The key of the node this state is at: at the place of this number, told apart by so much.
-    pub(super) fn key(&self, group: &Group<'_>, place: usize, detail: Detail) -> Key {
+    /// The abstract state of this state, for the partition of its location vector.
+    pub(super) fn abstraction(&self, group: &Group<'_>, partition: usize, precision: Precision) -> AbstractState {
         let facts = self.values.iter().filter_map(|(origin, known)| {
             let fact = match known {
-                Known::Constant(value) => &Fact::constant(*value),
-                Known::Value(value) => match self.facts.get(value) {
+                SymbolicValue::Constant(value) => &Fact::constant(*value),
+                SymbolicValue::Residual(value) => match self.facts.get(value) {
                     Some(fact) => fact,
-                    None => return self.given.get(value).map(|fact| (*origin, fact.clone())),
+                    None => return self.entry_facts.get(value).map(|fact| (*origin, fact.clone())),
                 },
             };
             group.coarsen(*origin, fact).map(|fact| (*origin, fact))
         });
         let facts = facts.collect();
-        let live = |place: &TagPlace| detail != Detail::None && self.is_live(group, place.0);
-        let tags = self.tags.iter().filter(|(place, _)| live(place)).map(|(place, fact)| (place.clone(), fact.clone()));
-        Key { place, refuted: self.refuted.clone(), facts, tags: tags.collect() }
+        let is_live = |place: &TagPlace| precision != Precision::LocationOnly && self.is_live(group, place.0);
+        let tags =
+            self.tags.iter().filter(|(place, _)| is_live(place)).map(|(place, fact)| (place.clone(), fact.clone()));
+        AbstractState { partition, refuted: self.refuted.clone(), facts, tags: tags.collect() }
     }
 
     /// Whether a member may still read a slot.
     fn is_live(&self, group: &Group<'_>, slot: SlotId) -> bool {
         self.members.iter().zip(&group.members).any(|(state, member)| {
             let Some(own) = slot.0.checked_sub(member.first_slot) else { return false };
-            let live = match state.at {
-                At::Running(block) | At::Yielding(block, _) => &member.live[block.0 as usize],
-                At::Waiting(block) => match &member.at_rest[block.0 as usize] {
+            let live = match state.control {
+                Control::Running(block) | Control::Yielded(block, _) => &member.live[block.0 as usize],
+                Control::Waiting(block) => match &member.live_at_wait[block.0 as usize] {
                     Some(live) => live,
                     None => return false,
                 },
-                At::Ended | At::Gone(_) => return false,
+                Control::Terminated | Control::Dead(_) => return false,
             };
             live.slots.contains(&SlotId(own))
         })
     }
 
-    /// Forgets values of a member that it will not use again.
+    /// Removes the values of a member that are dead.
     pub(super) fn prune(&mut self, group: &Group<'_>, member: usize) {
         let known = &group.members[member];
-        let live = match self.members[member].at {
-            At::Running(block) | At::Yielding(block, _) => Some(&known.live[block.0 as usize]),
-            At::Waiting(block) => known.at_rest[block.0 as usize].as_ref(),
-            At::Ended | At::Gone(_) => None,
+        let live = match self.members[member].control {
+            Control::Running(block) | Control::Yielded(block, _) => Some(&known.live[block.0 as usize]),
+            Control::Waiting(block) => known.live_at_wait[block.0 as usize].as_ref(),
+            Control::Terminated | Control::Dead(_) => None,
         };
         let is_live = |value: &Value| live.is_some_and(|live| live.values.contains(value));
         self.values.retain(|(other, value), _| *other != member || is_live(value));
     }
 
-    /// Forgets the tags of what may have been written.
+    /// Removes the facts about memory that may have been written.
     pub(super) fn forget_tags(&mut self, slot: SlotId, path: &[u32]) {
         self.lengths.remove(&slot);
         self.tags.retain(|(other, known), _| {
             let common = known.len().min(path.len());
             *other != slot || known[..common] != path[..common]
         });
-        self.reads.retain(|_, (other, known)| {
+        self.tag_reads.retain(|_, (other, known)| {
             let common = known.len().min(path.len());
             *other != slot || known[..common] != path[..common]
         });
     }
 
-    /// Takes a `bool` of the residue to be true or false; whether that can be.
-    pub(super) fn assume(&mut self, group: &Group<'_>, value: Value, holds: bool) -> bool {
-        if !self.learn(value, Fact::constant(i128::from(holds))) {
+    /// Assumes that a `bool` of the residue is true or false; whether that is possible.
+    pub(super) fn assume_condition(&mut self, group: &Group<'_>, value: Value, holds: bool) -> bool {
+        if !self.assume_fact(value, Fact::constant(i128::from(holds))) {
             return false;
         }
-        match self.tests.get(&value).cloned() {
-            Some(Test::Not(other)) => self.assume(group, other, !holds),
-            Some(Test::Compare(op, a, b, ty)) => {
+        match self.conditions.get(&value).cloned() {
+            Some(Condition::Not(other)) => self.assume_condition(group, other, !holds),
+            Some(Condition::Compare(op, a, b, ty)) => {
                 match refine(op, holds, &self.fact(group, a, ty), &self.fact(group, b, ty)) {
                     Some((fact_a, fact_b)) => {
-                        let mut learn = |known: Known, fact: Fact| match known {
-                            Known::Value(value) => self.learn(value, fact),
-                            Known::Constant(_) => true,
+                        let mut assume = |known: SymbolicValue, fact: Fact| match known {
+                            SymbolicValue::Residual(value) => self.assume_fact(value, fact),
+                            SymbolicValue::Constant(_) => true,
                         };
-                        learn(a, fact_a) && learn(b, fact_b)
+                        assume(a, fact_a) && assume(b, fact_b)
                     }
                     None => false,
                 }
@@ -299,14 +362,14 @@ impl State {
         }
     }
 
-    /// Takes a value of the residue to be as the fact says; whether that can be.
-    pub(super) fn learn(&mut self, value: Value, fact: Fact) -> bool {
-        if let Some(known) = self.learned(value)
+    /// Assumes a fact about a value of the residue; whether that is possible.
+    pub(super) fn assume_fact(&mut self, value: Value, fact: Fact) -> bool {
+        if let Some(known) = self.known_fact(value)
             && known.as_constant().is_some_and(|known| !fact.admits(known))
         {
             return false;
         }
-        if let Some(place) = self.reads.get(&value) {
+        if let Some(place) = self.tag_reads.get(&value) {
             self.tags.insert(place.clone(), fact.clone());
         }
         self.facts.insert(value, fact);
@@ -315,30 +378,30 @@ impl State {
 }
 
 impl Group<'_> {
-    /// Whether a fact is a constant that keeps versions apart.
-    pub(super) fn is_kept(&self, origin: Origin, fact: &Fact) -> bool {
-        fact.as_constant().is_some_and(|value| self.is_flag(origin) || self.compared.contains(&value))
+    /// Whether a fact is a constant that is kept apart from others even where intervals are widened.
+    pub(super) fn separates_states(&self, origin: MemberValue, fact: &Fact) -> bool {
+        fact.as_constant().is_some_and(|value| self.is_flag(origin) || self.bounds.compared.contains(&value))
     }
 
     /// Whether a member's value is a `bool`.
-    pub(super) fn is_flag(&self, origin: Origin) -> bool {
+    pub(super) fn is_flag(&self, origin: MemberValue) -> bool {
         self.type_of(origin) == TypeTable::BOOL
     }
 
-    /// What the type of a member's value says.
-    pub(super) fn whole(&self, origin: Origin) -> Fact {
+    /// The top element for a member's value: any value of its type.
+    pub(super) fn top(&self, origin: MemberValue) -> Fact {
         Fact::of_type(self.types(), self.type_of(origin))
     }
 
-    fn type_of(&self, origin: Origin) -> TypeId {
+    fn type_of(&self, origin: MemberValue) -> TypeId {
         self.members[origin.0].body.values[origin.1.0 as usize].ty
     }
 
-    /// What is so of every value that one fact or the other admits.
+    /// The join of two facts.
     pub(super) fn join(&self, a: &Fact, b: &Fact) -> Fact {
         let (low, high) = (a.low.min(b.low), a.high.max(b.high));
         let is_out = |value: &i128| !a.admits(*value) && !b.admits(*value);
-        let excluded = a.not.iter().chain(&b.not).chain(&self.compared).copied();
+        let excluded = a.not.iter().chain(&b.not).chain(&self.bounds.compared).copied();
         let mut not: Vec<i128> = excluded.filter(|value| low < *value && *value < high).filter(is_out).collect();
         not.sort_unstable();
         not.dedup();
@@ -346,20 +409,20 @@ impl Group<'_> {
         Fact { low, high, not }
     }
 
-    /// What a key says of what is known of a value: few enough values that there are not too many nodes. None if it is no
-    /// more than its type says.
-    fn coarsen(&self, origin: Origin, fact: &Fact) -> Option<Fact> {
-        let is_compared = |value: &i128| self.compared.contains(value);
-        if self.is_kept(origin, fact) {
+    /// The fact that an abstract state has for a fact of a path: the ends of its interval are moved outward to
+    /// thresholds. None for the top element.
+    fn coarsen(&self, origin: MemberValue, fact: &Fact) -> Option<Fact> {
+        let is_compared = |value: &i128| self.bounds.compared.contains(value);
+        if self.separates_states(origin, fact) {
             return Some(fact.clone());
         }
-        let whole = self.whole(origin);
-        let below = self.lows.partition_point(|low| *low <= fact.low);
-        let low = below.checked_sub(1).map_or(i128::MIN, |last| self.lows[last]);
-        let above = self.highs.partition_point(|high| *high < fact.high);
-        let high = self.highs.get(above).copied().unwrap_or(i128::MAX);
-        let (mut low, mut high) = (low.max(whole.low), high.min(whole.high));
-        // What is compared with is one of these ends: between them and the fact's there is no other.
+        let top = self.top(origin);
+        let below = self.bounds.lower.partition_point(|low| *low <= fact.low);
+        let low = below.checked_sub(1).map_or(i128::MIN, |last| self.bounds.lower[last]);
+        let above = self.bounds.upper.partition_point(|high| *high < fact.high);
+        let high = self.bounds.upper.get(above).copied().unwrap_or(i128::MAX);
+        let (mut low, mut high) = (low.max(top.low), high.min(top.high));
+        // Every compared constant is a threshold, so none lies between these ends and those of the fact.
         let is_out = |value: i128| is_compared(&value) && !fact.admits(value);
         if low < high && is_out(low) {
             low += 1;
@@ -368,6 +431,6 @@ impl Group<'_> {
             high -= 1;
         }
         let coarse = Fact { low, high, not: fact.not.iter().copied().filter(is_compared).collect() };
-        (coarse != whole).then_some(coarse)
+        (coarse != top).then_some(coarse)
     }
 }

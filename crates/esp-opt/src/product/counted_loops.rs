@@ -1,4 +1,5 @@
-//! Loops that count to a bound: they end, whatever else happens. Knows one body, no states.
+//! Counted loops: loops in which a counter that starts below a bound is incremented by one until it reaches the bound.
+//! They terminate. Knows one body, no states.
 
 use quaject_esp_ir::cfg::edges;
 use quaject_esp_ir::dominators::Dominators;
@@ -6,19 +7,20 @@ use quaject_esp_ir::ir::{BinaryOp, Block, BlockId, Body, Op, Terminator, Value};
 use quaject_esp_ir::loops::{Loop, loops};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A loop that goes round while a counter is below a bound, and adds one to it each time.
-pub(super) struct Counted {
-    /// Where it is asked whether to go round once more.
+/// A loop that repeats while a counter is below a bound, and adds one to the counter in each iteration.
+#[derive(Clone)]
+pub(super) struct CountedLoop {
+    /// The block that tests the counter.
     pub(super) header: BlockId,
-    /// All blocks of the loop, this one included.
+    /// All blocks of the loop, with the header.
     pub(super) blocks: BTreeSet<BlockId>,
-    /// The counter when it is asked, a parameter of the header.
+    /// The counter at the test, a parameter of the header.
     pub(super) counter: Value,
-    /// What the counter is compared with, which the loop does not change.
+    /// The loop-invariant bound of the counter.
     pub(super) bound: Bound,
 }
 
-/// What a counter is compared with.
+/// The bound of a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Bound {
     Constant(i128),
@@ -27,7 +29,7 @@ pub(super) enum Bound {
 }
 
 /// The counted loops of a body.
-pub(super) fn counted(body: &Body) -> Vec<Counted> {
+pub(super) fn counted_loops(body: &Body) -> Vec<CountedLoop> {
     let mut ops: BTreeMap<Value, (usize, &Op)> = BTreeMap::new();
     for (index, block) in body.blocks.iter().enumerate() {
         let defined = block.instructions.iter().filter_map(|instruction| Some((instruction.result?, &instruction.op)));
@@ -57,7 +59,7 @@ pub(super) fn counted(body: &Body) -> Vec<Counted> {
             Some(_) | None => return None,
         };
         let ends = is_inside(then.to) && !is_inside(otherwise.to);
-        (ends && back.iter().all(counts)).then(|| Counted {
+        (ends && back.iter().all(counts)).then(|| CountedLoop {
             header: BlockId(header as u32),
             blocks: (0..inside.len()).filter(|block| inside[*block]).map(|block| BlockId(block as u32)).collect(),
             counter: *counter,

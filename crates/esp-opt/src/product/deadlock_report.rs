@@ -1,0 +1,331 @@
+//! Emission of deadlock reports. A report lists each blocked instance by its own name, with the location at which it
+//! waits, the operation, and the instances that have the other end. Knows no nodes.
+//!
+//! The site of a dead member is data (`explore/dead_members`), so the entry of a dead member depends on it. The wait
+//! that reports a deadlock has one branch for each site that is possible: its guard is true where the member is there,
+//! and its operation is never ready. The report of a wait (`Wait::members`) lists the entries of the branches whose
+//! guards are true:
+//!
+//! ```text
+//!   wait  if site_P == 1 : in(never)       "P waits at 3:13 for Q"
+//!         if site_P == 2 : in(never)       "P waits at 7:9 for R"
+//! ```
+//!
+//! Which sites are possible is known at the end of the search only: until then the report is a [`PendingReport`].
+
+use super::body_queries::operation_site;
+use super::explorer::Explorer;
+use super::pending_report::{BlockedAt, MemberFate, PendingReport, TERMINATED};
+use super::rendezvous::GuardValue;
+use super::state::{Control, MemberState, PotentialWakers, ProductState, SymbolicState, SymbolicValue};
+use quaject_esp_ir::ir::{
+    AltOrder, BinaryOp, Blocking, Branch, ChannelId, Direction, Edge, Fault, Guard, Location, Op, Operation, Pattern,
+    SiteId, Terminator, TypeTable, Value, Wait, WaitForEdge,
+};
+
+/// An entry of a report: one operation that a member waits for, and the condition under which it is listed.
+struct ReportEntry {
+    wait: WaitForEdge,
+    /// Of a dead member: the value of its site, and the number of the site at which the entry applies.
+    at: Option<(SymbolicValue, u32)>,
+    /// The partners that are dead, with the values of their sites: those that are blocked are listed, too.
+    dead_partners: Vec<(u32, SymbolicValue)>,
+    /// Of a member that waits here: its operation.
+    site: Option<SiteId>,
+}
+
+/// A condition on the site of a dead member: whether it is, or is not, the one of this number.
+struct SiteTest {
+    site: SymbolicValue,
+    number: u32,
+    is_equal: bool,
+}
+
+impl ReportEntry {
+    /// About as many instructions and branches as the entry takes: one branch for each set of dead partners.
+    fn size(&self) -> usize {
+        (1 + 2 * (self.dead_partners.len() + usize::from(self.at.is_some()))) << self.dead_partners.len()
+    }
+}
+
+impl<'g, 'p> Explorer<'g, 'p> {
+    /// Ends a block in a deadlock of the members that wait and of the dead ones. Of the dead members with potential
+    /// wakers only those in `unwakeable` are reported. States without waiting members share one block per vector of
+    /// fates.
+    pub(super) fn emit_deadlock(&mut self, exec: &SymbolicState, waiting: &[usize], unwakeable: &[usize]) {
+        let first = waiting.first().and_then(|member| self.current_wait(exec, *member));
+        let location = first.and_then(|(_, wait)| Some(wait.branches.first()?.location)).unwrap_or_default();
+        let wait = Wait {
+            order: AltOrder::Fair,
+            blocking: Blocking::Deadlock,
+            branches: Vec::new(),
+            otherwise: None,
+            observed: Vec::new(),
+            members: Vec::new(),
+        };
+        let may_be_woken = |(number, member): &(usize, &MemberState)| {
+            matches!(member.control, Control::Dead(wakers) if wakers != PotentialWakers::NONE)
+                && !unwakeable.contains(number)
+        };
+        let members = exec.state.members.iter().enumerate();
+        let unreported: Vec<usize> = members.filter(may_be_woken).map(|(number, _)| number).collect();
+        if !waiting.is_empty() {
+            return self.defer_deadlock_report(exec, wait, (waiting, &unreported), location);
+        }
+        let fates = exec.state.members.iter().enumerate().map(|(number, member)| match member.control {
+            Control::Dead(_) if unreported.contains(&number) => MemberFate::PossiblyBlocked,
+            Control::Dead(_) => MemberFate::Blocked,
+            Control::Terminated => MemberFate::Terminated,
+            Control::Running(_) | Control::Waiting(_) | Control::Yielded(..) => MemberFate::Active,
+        });
+        let fates: Vec<MemberFate> = fates.collect();
+        let to = match self.deadlock_blocks.get(&fates) {
+            Some((block, _)) => *block,
+            None => {
+                let exec = self.new_deadlock_block(&exec.state.members);
+                let block = exec.block;
+                let report = PendingReport { exec, wait, waiting: Vec::new(), unreported, location };
+                self.deadlock_blocks.insert(fates, (block, report));
+                block
+            }
+        };
+        let mut exec = exec.clone();
+        let sites: Vec<SymbolicValue> = exec.state.members.iter().filter_map(|member| member.dead_site).collect();
+        let arguments = sites.into_iter().map(|site| self.materialize(&mut exec, site, TypeTable::U32)).collect();
+        self.out.finish(exec.block, Terminator::Jump(Edge { to, arguments }), location);
+    }
+
+    /// A block with the sites of the dead members as parameters.
+    fn new_deadlock_block(&mut self, members: &[MemberState]) -> SymbolicState {
+        let mut members = members.to_vec();
+        let mut parameters = Vec::new();
+        for site in members.iter_mut().filter_map(|member| member.dead_site.as_mut()) {
+            let parameter = self.out.value(TypeTable::U32, None);
+            parameters.push(parameter);
+            *site = SymbolicValue::Residual(parameter);
+        }
+        for member in &mut members {
+            if let Control::Dead(wakers) = &mut member.control {
+                *wakers = PotentialWakers::NONE;
+            }
+        }
+        SymbolicState { block: self.out.block(parameters), state: ProductState::new(members) }
+    }
+
+    /// Ends a block in a wait that reports the members in `waiting` and the dead members, but for those in
+    /// `unreported`.
+    pub(super) fn defer_deadlock_report(
+        &mut self,
+        exec: &SymbolicState,
+        wait: Wait,
+        (waiting, unreported): (&[usize], &[usize]),
+        location: Location,
+    ) {
+        let mut exec = exec.clone();
+        if exec.state.any_blocked == Some(false) {
+            let dead = Control::Dead(PotentialWakers::NONE);
+            for member in exec.state.members.iter_mut().filter(|member| member.control == dead) {
+                member.dead_site = Some(SymbolicValue::Constant(i128::from(TERMINATED)));
+            }
+        }
+        let has_dead = exec.state.members.iter().any(|member| matches!(member.control, Control::Dead(_)));
+        let (waiting, unreported) = (waiting.to_vec(), unreported.to_vec());
+        let report = PendingReport { exec, wait, waiting, unreported, location };
+        if has_dead {
+            self.effects.reports.push(report);
+        } else {
+            self.emit_deadlock_report(report);
+        }
+    }
+
+    /// About as many instructions and branches as a report takes.
+    pub(super) fn report_size(&self, report: &PendingReport) -> usize {
+        self.report_entries(report).iter().map(ReportEntry::size).sum()
+    }
+
+    /// Emits the wait of a report, with the sites that are known to be possible now.
+    pub(super) fn emit_deadlock_report(&mut self, report: PendingReport) {
+        let entries = self.report_entries(&report);
+        let PendingReport { mut exec, mut wait, location, .. } = report;
+        let own_branches = wait.branches.len();
+        // A wait whose operations are all guarded gets an open branch, as there is an open operation between members.
+        if own_branches > 0
+            && wait.branches.iter().all(|branch| branch.guard != Guard::Open)
+            && let Some(operation) = self.never_ready_receive(None)
+        {
+            let then = self.out.block(Vec::new());
+            wait.branches.push(Branch { guard: Guard::Open, operation, then, location });
+        }
+        for entry in entries {
+            let is_own = |branch: &Branch| entry.site.is_some() && operation_site(&branch.operation) == entry.site;
+            let own = wait.branches[..own_branches].iter().position(is_own);
+            if let Some(own) = own.filter(|own| wait.branches[*own].guard != Guard::Open) {
+                wait.members.push((own as u32, entry.wait));
+                continue;
+            }
+            for terminated in 0..1u32 << entry.dead_partners.len() {
+                let mut waits = entry.wait.clone();
+                let at =
+                    entry.at.iter().map(|(site, number)| SiteTest { site: *site, number: *number, is_equal: true });
+                let mut tests: Vec<SiteTest> = at.collect();
+                for (number, (instance, site)) in entry.dead_partners.iter().enumerate() {
+                    let has_terminated = terminated >> number & 1 == 1;
+                    tests.push(SiteTest { site: *site, number: TERMINATED, is_equal: has_terminated });
+                    waits.partners.extend((!has_terminated).then_some(*instance));
+                }
+                waits.partners.sort_unstable();
+                let Some(guard) = self.site_guard(&mut exec, &tests) else { continue };
+                let open = wait.branches.iter().position(|branch| branch.guard == Guard::Open);
+                let open = open.or((own_branches > 0).then_some(0));
+                let branch = match (guard, open) {
+                    (Guard::Open, Some(open)) => open,
+                    (Guard::Open | Guard::Value(_) | Guard::Region(_), _) => {
+                        let Some(operation) = self.never_ready_receive(waits.operation.map(|(channel, _)| channel))
+                        else {
+                            return self.out.finish(exec.block, Terminator::Fault(Fault::Deadlock), waits.location);
+                        };
+                        let then = self.out.block(Vec::new());
+                        wait.branches.push(Branch { guard, operation, then, location: waits.location });
+                        wait.branches.len() - 1
+                    }
+                };
+                wait.members.push((branch as u32, waits));
+            }
+        }
+        // Without branches no site is possible, and the block is unreachable.
+        let end = if wait.branches.is_empty() { Terminator::Fault(Fault::Deadlock) } else { Terminator::Wait(wait) };
+        self.out.finish(exec.block, end, location);
+    }
+
+    /// The guard that is true where all tests hold; none if that is impossible.
+    fn site_guard(&mut self, exec: &mut SymbolicState, tests: &[SiteTest]) -> Option<Guard> {
+        let mut guard: Option<Value> = None;
+        for SiteTest { site, number, is_equal } in tests {
+            let site = match site {
+                SymbolicValue::Constant(site) if (*site == i128::from(*number)) == *is_equal => continue,
+                SymbolicValue::Constant(_) => return None,
+                SymbolicValue::Residual(site) => *site,
+            };
+            let number = self.materialize(exec, SymbolicValue::Constant(i128::from(*number)), TypeTable::U32);
+            let op = if *is_equal { BinaryOp::Equal } else { BinaryOp::NotEqual };
+            let holds = self.emit_bool(exec, Op::Binary(op, site, number));
+            guard = Some(match guard {
+                Some(others) => self.emit_bool(exec, Op::Binary(BinaryOp::BitAnd, others, holds)),
+                None => holds,
+            });
+        }
+        Some(guard.map_or(Guard::Open, Guard::Value))
+    }
+
+    fn emit_bool(&mut self, exec: &SymbolicState, op: Op) -> Value {
+        let result = self.out.value(TypeTable::BOOL, None);
+        self.out.emit(exec.block, Some(result), op, Location::default());
+        result
+    }
+
+    /// A receive that is never ready, from this channel between members, or from another one: in a deadlock no
+    /// process sends on it any more.
+    fn never_ready_receive(&self, channel: Option<ChannelId>) -> Option<Operation> {
+        let sites = self.group.sites();
+        let receive_from = |is_wanted: &dyn Fn(ChannelId) -> bool| {
+            sites.iter().position(|site| site.direction == Direction::In && is_wanted(site.channel))
+        };
+        let site = receive_from(&|from| Some(from) == channel && self.group.is_internal(from))
+            .or_else(|| receive_from(&|from| self.group.is_internal(from)))?;
+        let channel = sites[site].channel;
+        let patterns = self.group.program.channels[channel.0 as usize].payload.iter().map(|_| Pattern::Any).collect();
+        Some(Operation::In { site: SiteId(site as u32), channel, patterns, condition: None })
+    }
+
+    /// The entries of a report, in order of instances.
+    fn report_entries(&self, report: &PendingReport) -> Vec<ReportEntry> {
+        let exec = &report.exec;
+        let mut entries = Vec::new();
+        for member in &report.waiting {
+            let Some((block, wait)) = self.current_wait(exec, *member) else { continue };
+            let is_open = |guard| self.guard_value(exec, *member, guard) != GuardValue::False;
+            let open = wait.branches.iter().map(|branch| is_open(branch.guard)).collect();
+            self.add_report_entries(exec, *member, &BlockedAt { block, open }, None, &mut entries);
+        }
+        for (member, state) in exec.state.members.iter().enumerate() {
+            let (Some(site), Control::Dead(wakers)) = (state.dead_site, state.control) else { continue };
+            if report.unreported.contains(&member) {
+                continue;
+            }
+            for (index, at) in self.blocked_sites[member].iter().enumerate() {
+                if !self.reached_sites[member].contains(&(index as i128 + 1)) {
+                    continue;
+                }
+                if wakers != PotentialWakers::NONE && self.waker_sets[wakers.0] != self.awaited_operations(member, at) {
+                    continue;
+                }
+                self.add_report_entries(exec, member, at, Some((site, index as u32 + 1)), &mut entries);
+            }
+        }
+        entries.sort_by_key(|entry| entry.wait.instance);
+        entries
+    }
+
+    /// Adds an entry for each operation that a member waits for at a site.
+    fn add_report_entries(
+        &self,
+        exec: &SymbolicState,
+        member: usize,
+        blocked: &BlockedAt,
+        at: Option<(SymbolicValue, u32)>,
+        entries: &mut Vec<ReportEntry>,
+    ) {
+        let instance = self.group.members[member].instance;
+        let first = entries.len();
+        let branches = self.group.wait(member, blocked.block).branches.iter().zip(&blocked.open);
+        for (branch, _) in branches.filter(|(_, open)| **open) {
+            let Some((channel, direction)) = branch.operation.channel_end() else { continue };
+            let (partners, dead_partners) = self.possible_partners(exec, member, channel, direction);
+            let operation = Some((channel, direction));
+            let wait = WaitForEdge { instance, location: branch.location, operation, partners };
+            let first_site = self.group.members[member].first_site;
+            let site = operation_site(&branch.operation).filter(|_| at.is_none());
+            let site = site.map(|site| SiteId(site.0 + first_site));
+            entries.push(ReportEntry { wait, at, dead_partners, site });
+        }
+        if entries.len() == first {
+            let location = self.group.members[member].body.blocks[blocked.block.0 as usize].location;
+            let wait = WaitForEdge { instance, location, operation: None, partners: Vec::new() };
+            entries.push(ReportEntry { wait, at, dead_partners: Vec::new(), site: None });
+        }
+    }
+
+    /// The instances that have the other end of a member's operation: those outside of the group and the members that
+    /// are neither terminated nor dead; and the dead members among them, with their sites.
+    fn possible_partners(
+        &self,
+        exec: &SymbolicState,
+        member: usize,
+        channel: ChannelId,
+        direction: Direction,
+    ) -> (Vec<u32>, Vec<(u32, SymbolicValue)>) {
+        let program = self.group.program;
+        let users = self.group.users.get(&channel).into_iter().flatten();
+        let instances = users.filter(|(_, end)| *end == direction.other()).flat_map(|(process, _)| {
+            let first = program.first_instance(*process);
+            first..first + program.processes[process.0 as usize].replicas
+        });
+        let (mut active, mut dead) = (Vec::new(), Vec::new());
+        for instance in instances {
+            let number = self.group.members.iter().position(|other| other.instance == instance);
+            let state = number.map(|other| &exec.state.members[other]);
+            match state.and_then(|state| state.dead_site) {
+                _ if number == Some(member) => {}
+                Some(site) if number.is_some_and(|other| !self.blocked_sites[other].is_empty()) => {
+                    dead.push((instance, site));
+                }
+                Some(_) => {}
+                None => {
+                    let is_active = state.is_none_or(|state| state.control != Control::Terminated);
+                    active.extend(is_active.then_some(instance));
+                }
+            }
+        }
+        (active, dead)
+    }
+}

@@ -1,0 +1,220 @@
+//! Dead members: those that have terminated, and those that are blocked forever, because no active member has an
+//! operation ahead of it that they wait for. Knows locations, no instructions.
+//!
+//! A dead member is dropped from the product state: only the report of a deadlock needs its location, so that becomes
+//! data ([`MemberState::dead_site`](super::super::state::MemberState::dead_site)), and states that differ in it are
+//! one.
+//!
+//! ```text
+//!   blocked      the greatest set of members that wait for members only, at no idle point, where the other end of no
+//!                awaited operation is at the wait of another member of the set, or ahead of a member outside of it
+//!   may proceed  the least set of members that are active, or blocked or dead and the other end of an awaited
+//!                operation is in the *text* of another member of this set: such a member has potential wakers, and
+//!                is not reported
+//! ```
+//!
+//! Where no member is ever blocked forever, terminated members keep their location. When the first blocked member is
+//! found the search restarts with terminated members dead, too: the rest of the program does not depend on which
+//! members have terminated and which are blocked.
+
+use super::super::explorer::{Explorer, Transition, limit_exceeded};
+use super::super::group::Group;
+use super::super::pending_report::{BlockedAt, PendingReport, TERMINATED};
+use super::super::rendezvous::GuardValue;
+use super::super::state::{Control, PotentialWakers, ProductState, SymbolicValue};
+use crate::limits::LimitKind;
+use crate::refusal::Refusal;
+use quaject_esp_ir::ir::{BlockId, Blocking, ChannelId, Direction};
+use std::collections::BTreeSet;
+
+/// The maximal instances at one end of a channel for which a report distinguishes which of them have terminated.
+const MAX_PARTNERS: u32 = 3;
+
+impl Explorer<'_, '_> {
+    /// Drops the members from a state that can never proceed again.
+    pub(super) fn drop_dead_members(&mut self, state: &mut ProductState) {
+        if self.schedule.is_some() {
+            return;
+        }
+        let mut blocked: Vec<bool> =
+            (0..state.members.len()).map(|member| self.awaits_members_only(state, member)).collect();
+        loop {
+            let has_partner = |member: &usize| blocked[*member] && self.has_live_partner(state, *member, &blocked);
+            let Some(member) = (0..blocked.len()).find(has_partner) else { break };
+            blocked[member] = false;
+        }
+        if !self.merges_dead_states && blocked.contains(&true) {
+            (self.merges_dead_states, self.needs_restart) = (true, true);
+        }
+        if !self.merges_dead_states {
+            return;
+        }
+        let wakers = self.potential_wakers(state, &blocked);
+        for (member, wakers) in wakers.into_iter().enumerate() {
+            let site = match state.members[member].control {
+                Control::Waiting(block) if blocked[member] => self.intern_site(state, member, block),
+                Control::Terminated if self.is_reportable[member] => TERMINATED,
+                Control::Dead(_) => {
+                    state.members[member].control = Control::Dead(wakers);
+                    continue;
+                }
+                Control::Terminated | Control::Waiting(_) | Control::Running(_) | Control::Yielded(..) => continue,
+            };
+            state.members[member].control = Control::Dead(wakers);
+            state.members[member].dead_site = Some(SymbolicValue::Constant(i128::from(site)));
+            state.members[member].last_choice.clear();
+            state.prune(self.group, member);
+            state.refuted.retain(|rendezvous| !rendezvous.involves(member));
+        }
+    }
+
+    /// Per member that is blocked or dead: what could still wake it.
+    fn potential_wakers(&mut self, state: &ProductState, blocked: &[bool]) -> Vec<PotentialWakers> {
+        let awaited = |member: usize| match state.members[member].control {
+            Control::Dead(wakers) => self.waker_sets[wakers.0].clone(),
+            Control::Waiting(block) if blocked[member] => {
+                self.awaited_operations(member, &self.blocked_at(state, member, block))
+            }
+            Control::Waiting(_) | Control::Running(_) | Control::Yielded(..) | Control::Terminated => Vec::new(),
+        };
+        let awaited: Vec<Vec<(ChannelId, Direction)>> = (0..blocked.len()).map(awaited).collect();
+        let is_active = |member: usize| match state.members[member].control {
+            Control::Waiting(_) => !blocked[member],
+            Control::Running(_) | Control::Yielded(..) => true,
+            Control::Terminated | Control::Dead(_) => false,
+        };
+        let mut may_proceed: Vec<bool> = (0..blocked.len()).map(is_active).collect();
+        let may_be_woken = |member: usize, may_proceed: &[bool]| {
+            awaited[member].iter().any(|(channel, direction)| {
+                let mut partners = (0..blocked.len()).filter(|partner| *partner != member && may_proceed[*partner]);
+                partners.any(|partner| self.has_site(partner, *channel, direction.other()))
+            })
+        };
+        let woken = |may_proceed: &[bool]| {
+            (0..blocked.len()).find(|member| !may_proceed[*member] && may_be_woken(*member, may_proceed))
+        };
+        while let Some(member) = woken(&may_proceed) {
+            may_proceed[member] = true;
+        }
+        let wakers = awaited.into_iter().zip(may_proceed);
+        let wakers = wakers.map(
+            |(awaited, may_be_woken)| {
+                if may_be_woken { self.intern_wakers(awaited) } else { PotentialWakers::NONE }
+            },
+        );
+        wakers.collect()
+    }
+
+    /// Records at which sites members may be dead, and refuses a product whose reports are too large.
+    pub(super) fn check_report_size(&mut self, start: &Transition) -> Result<(), Refusal> {
+        let effects = || self.round.reached.iter().map(|node| self.nodes[*node].effects());
+        let mut reached = vec![BTreeSet::new(); self.group.members.len()];
+        for transition in effects().flat_map(|effects| &effects.transitions).chain([start]) {
+            for (member, state) in transition.exec.state.members.iter().enumerate() {
+                if let Some(SymbolicValue::Constant(site)) = state.dead_site {
+                    reached[member].insert(site);
+                }
+            }
+        }
+        self.reached_sites = reached;
+        let shared = self.deadlock_blocks.values().map(|(_, report)| report);
+        let reports: Vec<&PendingReport> = effects().flat_map(|effects| &effects.reports).chain(shared).collect();
+        let (remaining, before) = (self.remaining_fuel(), self.round.size);
+        let mut size = before;
+        for report in reports {
+            size += self.report_size(report);
+            if size > self.limits.emitted {
+                return Err(limit_exceeded(self.limits.size_kind, self.limits.instructions));
+            }
+            if size - before >= remaining {
+                return Err(limit_exceeded(LimitKind::Fuel, self.limits.fuel));
+            }
+        }
+        self.fuel -= size - before;
+        Ok(())
+    }
+
+    /// The number of a set of operations.
+    fn intern_wakers(&mut self, awaited: Vec<(ChannelId, Direction)>) -> PotentialWakers {
+        let number = self.waker_sets.iter().position(|set| *set == awaited).unwrap_or_else(|| {
+            self.waker_sets.push(awaited);
+            self.waker_sets.len() - 1
+        });
+        PotentialWakers(number)
+    }
+
+    /// Whether a member has an operation on a channel in its text.
+    pub(in super::super) fn has_site(&self, member: usize, on: ChannelId, direction: Direction) -> bool {
+        let process = self.group.members[member].process;
+        let mut sites = self.group.program.processes[process.0 as usize].sites.iter();
+        sites.any(|site| site.channel == on && site.direction == direction)
+    }
+
+    /// The number of the site at which a member waits.
+    fn intern_site(&mut self, state: &ProductState, member: usize, block: BlockId) -> u32 {
+        let site = self.blocked_at(state, member, block);
+        let sites = &mut self.blocked_sites[member];
+        let index = sites.iter().position(|known| *known == site).unwrap_or_else(|| {
+            sites.push(site);
+            sites.len() - 1
+        });
+        index as u32 + 1
+    }
+
+    fn blocked_at(&self, state: &ProductState, member: usize, block: BlockId) -> BlockedAt {
+        let branches = &self.group.wait(member, block).branches;
+        let is_open = |guard| self.guard_in(state, member, guard) != GuardValue::False;
+        BlockedAt { block, open: branches.iter().map(|branch| is_open(branch.guard)).collect() }
+    }
+
+    /// The operations that a member waits for at a site, in order.
+    pub(in super::super) fn awaited_operations(&self, member: usize, site: &BlockedAt) -> Vec<(ChannelId, Direction)> {
+        let branches = self.group.wait(member, site.block).branches.iter().zip(&site.open);
+        let open = branches.filter(|(_, open)| **open);
+        let mut awaited: Vec<_> = open.filter_map(|(branch, _)| branch.operation.channel_end()).collect();
+        awaited.sort_unstable_by_key(|(channel, direction)| (*channel, *direction == Direction::In));
+        awaited.dedup();
+        awaited
+    }
+
+    /// Whether a member waits for other members only, and not at an idle point.
+    fn awaits_members_only(&self, state: &ProductState, member: usize) -> bool {
+        let Control::Waiting(block) = state.members[member].control else { return false };
+        let wait = self.group.wait(member, block);
+        let is_inside = |(channel, _): (ChannelId, Direction)| self.group.is_internal(channel);
+        wait.otherwise.is_none()
+            && wait.blocking == Blocking::Deadlock
+            && wait.branches.iter().all(|branch| branch.operation.channel_end().is_some_and(is_inside))
+            && wait.branches.iter().any(|branch| self.guard_in(state, member, branch.guard) == GuardValue::True)
+            && self.is_reportable[member]
+    }
+
+    /// Whether another member can still reach the other end of an operation that a member waits for, if the members in
+    /// `blocked` stay where they are.
+    fn has_live_partner(&self, state: &ProductState, member: usize, blocked: &[bool]) -> bool {
+        let Control::Waiting(block) = state.members[member].control else { return false };
+        let branches = self.group.wait(member, block).branches.iter();
+        let open = branches.filter(|branch| self.guard_in(state, member, branch.guard) != GuardValue::False);
+        open.filter_map(|branch| branch.operation.channel_end()).any(|(channel, direction)| {
+            let other_end = (channel, direction.other());
+            let mut partners = (0..blocked.len()).filter(|partner| *partner != member);
+            partners.any(|partner| match state.members[partner].control {
+                Control::Waiting(at) if blocked[partner] => {
+                    let branches = &self.group.wait(partner, at).branches;
+                    branches.iter().any(|branch| branch.operation.channel_end() == Some(other_end))
+                }
+                Control::Running(at) | Control::Yielded(at, _) | Control::Waiting(at) => {
+                    self.group.members[partner].ahead[at.0 as usize].contains(&other_end)
+                }
+                Control::Terminated | Control::Dead(_) => false,
+            })
+        })
+    }
+}
+
+/// Whether the channels of a member have few enough users that a report can distinguish which of them have terminated.
+pub(super) fn is_reportable(group: &Group<'_>, member: usize) -> bool {
+    let process = group.members[member].process;
+    let mut sites = group.program.processes[process.0 as usize].sites.iter();
+    sites.all(|site| group.max_endpoint_instances(site.channel) <= MAX_PARTNERS)
+}

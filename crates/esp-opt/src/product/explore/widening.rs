@@ -1,0 +1,167 @@
+//! How many abstract states a partition has: widening of intervals that grow, and loss of precision where there are too
+//! many. Knows abstract states, not how they are reached.
+//!
+//! ```text
+//!   new node n of a partition                            effect on the partition
+//!     an older node o differs in narrower intervals      bound := join of bound and n's intervals; nodes with the
+//!       only, and in no constant that is compared with     narrower intervals are no longer reached
+//!     more nodes than the precision allows               precision falls; the facts that no longer keep nodes
+//!                                                          apart are joined over all nodes, and the join is the bound
+//!     a joined fact of n is not implied by the bound     bound := join of both
+//! ```
+//!
+//! Each of these raises the partition's revision and invalidates the round from where the partition was first reached.
+//! The bound of a value in one partition is also the first bound that it gets in the next one (`global_bound`): a
+//! counter that has climbed constant by constant in one partition is not counted up again in each partition that
+//! follows.
+
+use super::super::explorer::{Explorer, Facts};
+use super::super::state::{AbstractState, MemberValue, Precision};
+use crate::facts::Fact;
+
+/// The nodes of a partition that are kept apart in full, and by flags.
+const MAX_FULL_STATES: usize = 8;
+const MAX_FLAG_STATES: usize = 32;
+
+impl Explorer<'_, '_> {
+    /// Adds a node to its partition, and changes the partition where the node requires it.
+    pub(super) fn add_to_partition(&mut self, node: usize) {
+        self.widen(node);
+        let number = self.nodes[node].state.partition;
+        let partition = &mut self.partitions[number];
+        partition.nodes.push(node);
+        partition.precision = match partition.precision {
+            Precision::Full if partition.nodes.len() > MAX_FULL_STATES => Precision::Flags,
+            Precision::Flags if partition.nodes.len() > MAX_FLAG_STATES => Precision::LocationOnly,
+            Precision::Full | Precision::Flags | Precision::LocationOnly => return,
+        };
+        partition.revision += 1;
+        self.round.invalidated = Some(number);
+        self.join_partition(node, number);
+    }
+
+    /// Widens the facts of an abstract state to the bound of its partition.
+    pub(super) fn apply_widening(&self, state: &mut AbstractState) {
+        for (origin, bound) in &self.partitions[state.partition].bound {
+            if let Some(fact) = state.facts.get(origin)
+                && fact.implies(bound)
+                && !self.group.separates_states(*origin, fact)
+            {
+                set_fact(state, *origin, bound.clone(), &self.group.top(*origin));
+            }
+        }
+    }
+
+    /// Whether all nodes of a partition have the same fact about a value.
+    pub(super) fn is_joined(&self, partition: usize, origin: MemberValue) -> bool {
+        match self.partitions[partition].precision {
+            Precision::Full => false,
+            Precision::Flags => !self.group.is_flag(origin),
+            Precision::LocationOnly => true,
+        }
+    }
+
+    /// Joins the facts about these values with those of the other nodes of the partition, which may widen its bound.
+    pub(super) fn join_into_bound(&mut self, state: &mut AbstractState, origins: Vec<MemberValue>) {
+        let partition = &mut self.partitions[state.partition];
+        let mut has_changed = false;
+        for origin in origins {
+            let top = self.group.top(origin);
+            let fact = state.facts.get(&origin).unwrap_or(&top);
+            let bound = partition.bound.entry(origin).or_insert_with(|| fact.clone());
+            if !fact.implies(bound) {
+                *bound = self.group.join(bound, fact);
+                partition.revision += 1;
+                has_changed = true;
+            }
+            set_fact(state, origin, bound.clone(), &top);
+        }
+        if has_changed && !partition.nodes.is_empty() {
+            self.round.invalidated = Some(state.partition);
+        }
+    }
+
+    /// Joins the facts that no longer keep the nodes of a partition apart. `node` has the values that are live there.
+    fn join_partition(&mut self, node: usize, partition: usize) {
+        let origins = self.nodes[node].values.keys().copied().filter(|origin| self.is_joined(partition, *origin));
+        let joined: Vec<_> = origins
+            .map(|origin| {
+                let top = self.group.top(origin);
+                let facts = self.partitions[partition].nodes.iter().map(|other| &self.nodes[*other].state.facts);
+                let facts = facts.map(|facts| facts.get(&origin).unwrap_or(&top));
+                let join = facts.cloned().reduce(|a, b| self.group.join(&a, &b)).unwrap_or(top);
+                (origin, join)
+            })
+            .collect();
+        self.partitions[partition].bound.extend(joined);
+    }
+
+    /// The facts that are wider in the new state than in the old one; none if the states differ in another way.
+    fn wider_facts(&self, old: &AbstractState, new: &AbstractState) -> Option<Vec<(MemberValue, Fact)>> {
+        let mut wider = Vec::new();
+        let mut facts = new.facts.iter().peekable();
+        for (origin, fact) in old.facts.iter() {
+            let wide = match facts.next_if(|(other, _)| *other == origin) {
+                Some((_, wide)) if wide == fact => continue,
+                Some((_, wide)) => wide.clone(),
+                None => self.group.top(*origin),
+            };
+            if !fact.implies(&wide) || self.group.separates_states(*origin, fact) {
+                return None;
+            }
+            wider.push((*origin, wide));
+        }
+        // A remaining fact is one that the old state does not have.
+        let differs_in_facts_only = facts.next().is_none() && old.tags == new.tags && old.refuted == new.refuted;
+        differs_in_facts_only.then_some(wider)
+    }
+
+    /// Widens the bound of a partition where a new node subsumes an older one but for wider intervals.
+    fn widen(&mut self, node: usize) {
+        let state = self.nodes[node].state.clone();
+        let mut wider = Facts::new();
+        let mut compared = Vec::new();
+        let older = self.partitions[state.partition].nodes.iter();
+        for other in older.filter(|other| !self.nodes[node].incomparable.contains(other)) {
+            let old = &self.nodes[*other].state;
+            wider.extend(self.wider_facts(old, &state).into_iter().flatten());
+            compared.push(*other);
+        }
+        if wider.is_empty() {
+            self.nodes[node].incomparable.extend(compared);
+            return;
+        }
+        self.round.invalidated = Some(state.partition);
+        let partition = &mut self.partitions[state.partition];
+        partition.revision += 1;
+        for (origin, fact) in wider {
+            let bound = partition.bound.entry(origin).or_insert_with(|| fact.clone());
+            widen_bound(bound, &fact);
+            let global = self.global_bound.entry(origin).or_insert_with(|| bound.clone());
+            if bound.implies(global) {
+                bound.clone_from(global);
+            } else {
+                widen_bound(global, bound);
+            }
+        }
+    }
+}
+
+/// Widens a bound so that it admits a fact.
+fn widen_bound(bound: &mut Fact, fact: &Fact) {
+    if bound.implies(fact) {
+        bound.clone_from(fact);
+    } else if !fact.implies(bound) {
+        // Two incomparable facts need a common bound: alternating between them, the search would not terminate.
+        *bound = Fact::between(bound.low.min(fact.low), bound.high.max(fact.high));
+    }
+}
+
+/// Sets a fact of an abstract state; the top element is left out.
+fn set_fact(state: &mut AbstractState, origin: MemberValue, fact: Fact, top: &Fact) {
+    if fact == *top {
+        state.facts.remove(&origin);
+    } else {
+        state.facts.insert(origin, fact);
+    }
+}
