@@ -34,8 +34,6 @@ const REMAINING: &[&str] = &[
     "crates/esp-opt/src/product/explore.rs",
     "crates/vcode-spec/src/emit.rs",
     "crates/vcode-spec/src/print_c.rs",
-    "crates/vcode/src/abi.rs",
-    "crates/vcode/src/debug/elf.rs",
     "tests/simulation/src/ip/talk.rs",
 ];
 
