@@ -11,7 +11,7 @@ use crate::repository::{Package, SourceFile};
 use crate::tokens::{Token, production_code, strip};
 
 /// Circles that stay, each by one of its files, and the reason.
-const ACCEPTED: &[(&str, &str)] = &[
+pub const ACCEPTED: &[(&str, &str)] = &[
     ("crates/esp-syntax/src/parser/expressions.rs", "the grammar of types and of expressions is mutually recursive"),
     ("crates/esp-syntax/src/parser/items.rs", "the grammar of items, statements and models is mutually recursive"),
     ("crates/esp-syntax/src/lower/expressions.rs", "as the grammar: a type has constants, an expression names types"),
@@ -22,7 +22,7 @@ const ACCEPTED: &[(&str, &str)] = &[
 ];
 
 /// Circles that are still to be opened, each by one of its files.
-const REMAINING: &[&str] = &[
+pub const REMAINING: &[&str] = &[
     "crates/esp-check/src/liveness/product.rs",
     "crates/esp-exec/src/execute.rs",
     "crates/esp-exec/src/step.rs",

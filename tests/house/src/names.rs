@@ -22,7 +22,7 @@ const FORBIDDEN: &[&str] = &[
 ];
 
 /// Identifiers with forbidden words that are still to be renamed, by crate.
-const REMAINING_WORDS: &[(&str, usize)] = &[
+pub const REMAINING_WORDS: &[(&str, usize)] = &[
     ("bench/ac-paper", 2),
     ("bench/codegen-layers", 1),
     ("bench/filter", 4),
@@ -52,7 +52,7 @@ const REMAINING_WORDS: &[(&str, usize)] = &[
     ("tests/simulation", 18),
 ];
 /// Type names that a crate still defines several times.
-const REMAINING_TYPES: &[(&str, usize)] = &[
+pub const REMAINING_TYPES: &[(&str, usize)] = &[
     ("crates/cli", 1),
     ("crates/esp-check", 2),
     ("crates/esp-gen", 2),
@@ -66,7 +66,7 @@ const REMAINING_TYPES: &[(&str, usize)] = &[
 const FOREIGN: &[(&str, &str)] = &[("nobody", "the user of that name (setuid)")];
 
 /// Type names that a crate defines twice for a reason: the crate's folder, the name, the reason.
-const REPEATED: &[(&str, &str, &str)] = &[];
+pub const REPEATED: &[(&str, &str, &str)] = &[];
 
 /// Parts of a crate with types of their own. The tree as written and the checked program have one noun for each
 /// construct; no back end imports another.

@@ -12,9 +12,9 @@ const REQUIRED: &[&str] =
 /// What the manifest of a tool beside the crates says, which is not published.
 const REQUIRED_OF_TOOLS: &[&str] = &["description", "edition", "license", "rust-version", "version"];
 /// Files that each package contains besides its sources; the licences are links to those of the repository.
-const PACKAGED: &[&str] = &["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
+pub const PACKAGED: &[&str] = &["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 /// The libraries that programs use by themselves, which have examples to start from.
-const WITH_EXAMPLES: &[&str] = &["quaject-filter", "quaject-pipe", "quaject-queue", "quaject-vcode"];
+pub const WITH_EXAMPLES: &[&str] = &["quaject-filter", "quaject-pipe", "quaject-queue", "quaject-vcode"];
 
 /// Manifests that miss a field, or the workspace's lints.
 pub fn incomplete_manifests(packages: &[Package]) -> Vec<String> {
