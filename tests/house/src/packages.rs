@@ -31,7 +31,7 @@ pub fn incomplete_manifests(packages: &[Package]) -> Vec<String> {
         if lints.and_then(toml::Value::as_bool) != Some(true) {
             complaints.push(format!("{folder}/Cargo.toml: `{name}` lacks `[lints] workspace = true`"));
         }
-        if is_published && package.and_then(|package| package.get("metadata")?.get("docs.rs")).is_none() {
+        if is_published && package.and_then(|package| package.get("metadata")?.get("docs")?.get("rs")).is_none() {
             complaints.push(format!("{folder}/Cargo.toml: `{name}` lacks `[package.metadata.docs.rs]`"));
         }
         if package.is_some_and(|package| package.contains_key("publish")) == is_published {
