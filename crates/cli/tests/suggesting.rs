@@ -40,7 +40,7 @@ fn what_is_rare_leads_off_the_path() {
     let folder = Folder::with(&[("pairs.esp", PAIRS), ("numbers", &numbers())]);
     let bound = "--bind numberC=text:numbers";
     folder.qj(&format!("profile pairs.esp {bound} -o pairs.profile")).assert().success().stderr_eq(str![[r#"
-note: 101 rounds begin with `numberC/in@1` of `pair`; the most frequent, 100 times: the world -> pair numberC/in@1, the world -> pair numberC/in@2, pair pairC -> write pairC, write sumC -> the world
+note: 101 rounds begin with `numberC/in@1` of `pair`; the most frequent, 100 times: the environment -> pair numberC/in@1, the environment -> pair numberC/in@2, pair pairC -> write pairC, write sumC -> the environment
 
 "#]]);
     let suggested = folder.qj("fastpath suggest pairs.esp --profile pairs.profile -o pairs.fp").assert();

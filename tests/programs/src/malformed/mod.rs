@@ -135,9 +135,9 @@ impl Run {
         let said = self.said();
         let mut lost = 0;
         for line in said.lines() {
-            let note = line.strip_prefix("note: ").filter(|note| note.ends_with("are lost"));
+            let note = line.strip_prefix("note: ").filter(|note| note.contains(" lost at the driver of "));
             let note = note.unwrap_or_else(|| panic!("the program has complained:\n{said}"));
-            if note.contains("came faster") {
+            if note.contains("faster than the program received") {
                 lost += note.split(' ').next().and_then(|count| count.parse::<u64>().ok()).expect("a number");
             }
         }
