@@ -64,7 +64,7 @@ const DEADLOCKS: [(&str, &str); 7] = [
     (
         "channel a(int) shared;\nchannel b(int);\nprocess P[9] { in(a, $x); out(b, x); }\n\
          process Q { var done = false; while (!done) { in(b, _); } out(a, 1); }\n",
-        " and 4 more, channel `a`\n",
+        " and 4 more are blocked forever, channel `a`\n",
     ),
     (
         "type t = bytes[<=4];\npool t 1;\nchannel c(int);\n\
