@@ -6,12 +6,12 @@ impl Features {
     /// What the processor that runs this program has, and its operating system lets programs use. It is asked once: on
     /// x86-64 each question leaves a virtual machine, which takes microseconds.
     pub fn detect() -> Features {
-        detect::features()
+        probe::features()
     }
 }
 
 #[cfg(target_arch = "x86_64")]
-mod detect {
+mod probe {
     use core::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv, CpuidResult};
     use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -72,7 +72,7 @@ mod detect {
 
 // Linux answers for the identification registers, which are the kernel's; without an operating system they can be read.
 #[cfg(all(target_arch = "aarch64", any(target_os = "linux", target_os = "none")))]
-mod detect {
+mod probe {
     use core::arch::asm;
 
     use crate::aarch64::{CRC, DOTPROD, LSE, PMULL};
@@ -88,7 +88,7 @@ mod detect {
 }
 
 #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", any(target_os = "linux", target_os = "none")))))]
-mod detect {
+mod probe {
     use crate::features::Features;
 
     /// What the program was compiled for, it runs on.

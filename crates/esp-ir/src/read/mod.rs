@@ -131,7 +131,11 @@ impl<'a> Reader<'a> {
                 "channel" => drop(self.channels.insert(name, ChannelId(next(0)))),
                 "extern" => drop(self.externs.insert(name, ExternId(next(1)))),
                 "function" => drop(self.functions.insert(name, FnId(next(2)))),
-                "process" => drop(self.processes.insert(name, ProcessId(next(3)))),
+                "process" => {
+                    // A fused process may have the name of its only member, which comes first and is the one meant.
+                    let id = ProcessId(next(3));
+                    self.processes.entry(name).or_insert(id);
+                }
                 "pool" => {
                     let pool = Pool { name: name.as_str().into(), content: placeholder, capacity: 0 };
                     let id = self.program.types.add_pool(pool);
