@@ -78,7 +78,7 @@ pub struct VerdictRecord {
     pub spuriousness: Option<&'static str>,
     /// The abstractions that the violation depends on.
     pub causes: Option<Vec<String>>,
-    /// The run, as [`run_to_json`] writes it.
+    /// The run, as `run_to_json` writes it.
     pub run: Option<Vec<Value>>,
 }
 

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 /// A location in the source.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub struct Location {
-    /// Index into [`Program::files`].
+    /// Index into `Program::files`.
     pub file: u16,
     /// Line, from 1; 0 for generated code.
     pub line: u32,

@@ -146,7 +146,7 @@ pub enum Op {
     IsUnique(Value),
     /// Number of free objects, an `int`.
     FreeObjects(PoolId),
-    /// The moment when so much time will have passed, for [`TimeUnit::Moment`]: nanoseconds of the clock, an `i64`.
+    /// The moment when so much time will have passed, for `TimeUnit::Moment`: nanoseconds of the clock, an `i64`.
     Deadline {
         /// How many units, any integer type. Not positive: now.
         amount: Value,

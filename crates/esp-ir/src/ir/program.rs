@@ -109,7 +109,7 @@ pub struct Function {
     pub parameters: Vec<TypeId>,
     /// The result's type.
     pub result: TypeId,
-    /// Its code; every path ends in [`Terminator::Return`] or a fault.
+    /// Its code; every path ends in `Terminator::Return` or a fault.
     pub body: Body,
     /// Its declaration.
     pub location: Location,
