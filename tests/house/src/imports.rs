@@ -113,7 +113,8 @@ fn read_crate<'f>(folder: &str, files: &'f [SourceFile]) -> Crate<'f> {
         let Some(below) = file.path.strip_prefix(&sources) else { continue };
         let path = module_path(below);
         let code = production_code(&file.text);
-        test_modules.extend(code.test_modules.iter().map(|name| [path.as_slice(), &[name.clone()]].concat()));
+        test_modules
+            .extend(code.test_modules.iter().map(|name| [path.as_slice(), std::slice::from_ref(name)].concat()));
         modules.insert(path.clone(), read_module(&file.path, &path, &code.tokens));
     }
     modules.retain(|path, _| !test_modules.iter().any(|test| path.starts_with(test)));
