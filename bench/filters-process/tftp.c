@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK = 512, MOST = 8 };
+enum { BLOCK = 512, MAX_MESSAGES = 8 };
 static esp_t state;
 static rxC_message acknowledgement;
 static fileReplyC_message reply;
 static requestC_message request;
-static txC_message packets[MOST];
-static fileC_message calls[MOST];
-static refusalC_message refusals[MOST];
+static txC_message packets[MAX_MESSAGES];
+static fileC_message calls[MAX_MESSAGES];
+static refusalC_message refusals[MAX_MESSAGES];
 
 static const char RRQ[] = "\0\1name\0octet";
 
@@ -31,9 +31,9 @@ int main(int argc, char **argv)
     in.requestC.messages = &request;
     in.requestC.count = 1;
     out.head.taken = taken;
-    out.txC.messages = packets, out.txC.capacity = MOST;
-    out.fileC.messages = calls, out.fileC.capacity = MOST;
-    out.refusalC.messages = refusals, out.refusalC.capacity = MOST;
+    out.txC.messages = packets, out.txC.capacity = MAX_MESSAGES;
+    out.fileC.messages = calls, out.fileC.capacity = MAX_MESSAGES;
+    out.refusalC.messages = refusals, out.refusalC.capacity = MAX_MESSAGES;
     request.v0 = (peerT){0x7f000001, 1000};
     request.v1.length = sizeof RRQ;
     memcpy(request.v1.data, RRQ, sizeof RRQ);

@@ -13,7 +13,7 @@
 #define LOG2 10
 #define SLEEP_NS 10000000u
 /* How many messages of the second type are out at most, so that the ring has room for the first. */
-#define SECOND_AT_MOST 256
+#define MAX_FROM_SECOND 256
 
 void messages_pin(int processor);
 
@@ -112,7 +112,7 @@ void dispatch_run(long iterations, struct dispatch_result *to) {
                 ASYNC_CALL(transaction, 1, (uint64_t)(2 * i + two));
             }
             if (i % 10 != 0) continue;
-            poll_while_more(&second_out, SECOND_AT_MOST);
+            poll_while_more(&second_out, MAX_FROM_SECOND);
             second_out++;
             ASYNC_CALL(transaction, 2, (uint64_t)i);
         }

@@ -60,7 +60,7 @@ fn main() -> ExitCode {
     let clock = Clock::measured();
     println!(
         "cycles of the time stamp, {:.2} GHz; reading it takes {} to {} ({:.0} on average), subtracted below",
-        clock.per_nanosecond, clock.least, clock.most, clock.average
+        clock.per_nanosecond, clock.min, clock.max, clock.average
     );
     table_1();
     table_2(&clock);
@@ -73,8 +73,8 @@ fn main() -> ExitCode {
 
 /// What reading the clock costs.
 struct Clock {
-    least: u64,
-    most: u64,
+    min: u64,
+    max: u64,
     average: f64,
     per_nanosecond: f64,
 }
@@ -88,14 +88,14 @@ impl Clock {
             })
             .collect();
         each.sort_unstable();
-        // The paper's most is that of a quiet machine; ours is the 99th percentile, for the greatest is an interrupt.
-        let most = each[each.len() * 99 / 100];
+        // The paper's maximum is that of a quiet machine; ours is the 99th percentile, for the greatest is an interrupt.
+        let max = each[each.len() * 99 / 100];
         // As the average, but for interrupts.
         let average = each[..each.len() * 99 / 100].iter().sum::<u64>() as f64 / (each.len() * 99 / 100) as f64;
         let (start, first) = (Instant::now(), tsc());
         while start.elapsed() < Duration::from_millis(50) {}
         let per_nanosecond = (tsc() - first) as f64 / start.elapsed().as_nanos() as f64;
-        Clock { least: each[0], most, average, per_nanosecond }
+        Clock { min: each[0], max, average, per_nanosecond }
     }
 }
 
@@ -145,10 +145,10 @@ fn table_1() {
 fn bounds(name: &str, function: Each, clock: &Clock, paper: &str) {
     let each = each(function);
     let at = |share: usize| each[(each.len() - 1) * share / 1000];
-    let least = at(0).saturating_sub(clock.least);
+    let min = at(0).saturating_sub(clock.min);
     let middle = at(500) as f64 - clock.average;
-    let (late, most) = (at(990).saturating_sub(clock.most), at(1000).saturating_sub(clock.most));
-    println!("  {name:<30} {least:>6} {:>8.0} {late:>8} {most:>9}   {paper:>18}", middle.max(0.0));
+    let (late, max) = (at(990).saturating_sub(clock.max), at(1000).saturating_sub(clock.max));
+    println!("  {name:<30} {min:>6} {:>8.0} {late:>8} {max:>9}   {paper:>18}", middle.max(0.0));
 }
 
 fn table_2(clock: &Clock) {

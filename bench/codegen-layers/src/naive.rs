@@ -8,7 +8,7 @@ use quaject_vcode::layers::peephole::Peephole;
 use quaject_vcode::{Asm, Core, Extension, Kind, Machine, Param, Region, Workspace, decode};
 
 /// The most operands of an expression, so that registers suffice on every machine.
-const MOST_OPERANDS: u32 = 5;
+const MAX_OPERANDS: u32 = 5;
 
 /// An expression in prefix form.
 #[derive(Debug, Clone, Copy)]
@@ -69,7 +69,7 @@ impl Program {
         let (mut tokens, mut state) = (Vec::new(), 0x1234_5678_9abc_def1);
         for _ in 0..assignments {
             tokens.push(Token::Assign(8 * random(&mut state, 8) as i32));
-            let operands = 1 + random(&mut state, u64::from(MOST_OPERANDS)) as u32;
+            let operands = 1 + random(&mut state, u64::from(MAX_OPERANDS)) as u32;
             expression(&mut tokens, &mut state, operands);
         }
         let written = |token: &Token| match token {

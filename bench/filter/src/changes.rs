@@ -59,7 +59,7 @@ fn one_by_one(filters: &[Filter]) {
         }
         middle_and_slow("insert, known shape", &mut inserts);
         middle_and_slow("remove", &mut removes);
-        let (mut news, mut gone) = (Vec::new(), Vec::new());
+        let (mut news, mut removed) = (Vec::new(), Vec::new());
         for at in 0..300 {
             let new = Filter::all(vec![
                 Test::equal(Field::new(12, 2), 0x0800),
@@ -70,9 +70,9 @@ fn one_by_one(filters: &[Filter]) {
         }
         middle_and_slow("insert, new shape", &mut news);
         for id in ids.split_off(FILTERS) {
-            gone.push(timed(&mut || classifier.remove(id).expect("it is there")));
+            removed.push(timed(&mut || classifier.remove(id).expect("it is there")));
         }
-        middle_and_slow("remove, the last of its shape", &mut gone);
+        middle_and_slow("remove, the last of its shape", &mut removed);
         done.store(true, Ordering::Relaxed);
     });
 }

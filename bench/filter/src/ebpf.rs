@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::fmt::Write as _;
 
 /// Up to so many filters rbpf's machine code fits the page that it has room for.
-pub const MOST_OF_RBPF: usize = 10;
+pub const MAX_RBPF_FILTERS: usize = 10;
 /// How often the kernel runs a program for a packet at once: it tells whole nanoseconds, for all together.
 const TIMES: u32 = 50_000;
 /// For how many packets: each run waits for all processors to have seen the program.

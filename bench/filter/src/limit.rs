@@ -40,7 +40,7 @@ pub struct Limit {
 }
 
 /// Up to so many filters one multiplication separates them.
-const MOST_DIRECT: usize = 64;
+const MAX_DIRECT_KEYS: usize = 64;
 
 impl Limit {
     /// Writes and compiles it.
@@ -74,7 +74,7 @@ fn random(state: &mut u64) -> u64 {
 fn text(tuples: &[Tuple]) -> String {
     let mut state = 1;
     let keys: Vec<(u64, u32)> = tuples.iter().map(|tuple| tuple.key()).collect();
-    let bits = if keys.len() <= MOST_DIRECT { 4 } else { 2 } * keys.len();
+    let bits = if keys.len() <= MAX_DIRECT_KEYS { 4 } else { 2 } * keys.len();
     let bits = bits.next_power_of_two().trailing_zeros().max(2);
     let (fold, last, slots, displacements) = loop {
         let (fold, last) = (random(&mut state) | 1, random(&mut state) | 1);
@@ -129,7 +129,7 @@ type Placed = (Vec<Option<usize>>, Vec<u32>);
 /// A slot for each key, and displacements if there are too many keys to do without.
 fn place(keys: &[(u64, u32)], hash: impl Fn((u64, u32)) -> u64, bits: u32, state: &mut u64) -> Option<Placed> {
     let mut slots = vec![None; 1 << bits];
-    if keys.len() <= MOST_DIRECT {
+    if keys.len() <= MAX_DIRECT_KEYS {
         for (at, key) in keys.iter().enumerate() {
             let slot = &mut slots[(hash(*key) >> (64 - bits)) as usize];
             if slot.replace(at).is_some() {

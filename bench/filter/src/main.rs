@@ -177,7 +177,7 @@ fn packets(pcap: &Pcap, workload: Workload, filters: usize) {
     });
     let merged = merged.as_ref().and_then(|program| pcap.prepare(program));
     let jit = (filters <= 1000).then(|| peers::Bpf::new(&programs));
-    let mut rbpf = (filters <= ebpf::MOST_OF_RBPF).then(|| ebpf::Rbpf::new(&tuples, &bytes, LENGTH, STRIDE));
+    let mut rbpf = (filters <= ebpf::MAX_RBPF_FILTERS).then(|| ebpf::Rbpf::new(&tuples, &bytes, LENGTH, STRIDE));
     let xdp = ebpf::Xdp::new(&tuples);
     let acl = peers::Acl::new(&tuples.iter().map(peers::Rule::exact).collect::<Vec<_>>());
     let mut matches = [Match::NONE; 64];

@@ -15,7 +15,7 @@ enum Filter {
 }
 
 /// Most run-length encoders in a chain: each may double the stream.
-const MOST_ENCODERS: usize = 3;
+const MAX_ENCODERS: usize = 3;
 
 /// The filters of a seed: two to six. Only what has just been encoded is decoded, so that the stream does not explode.
 fn filters(seed: u64) -> Vec<Filter> {
@@ -34,7 +34,7 @@ fn filters(seed: u64) -> Vec<Filter> {
             0 => chain.push(Filter::Evener),
             1 => chain.push(Filter::Swap),
             2 => chain.push(Filter::Crc32),
-            3 if encoders < MOST_ENCODERS => chain.push(Filter::Rle),
+            3 if encoders < MAX_ENCODERS => chain.push(Filter::Rle),
             4 if chain.last() == Some(&Filter::Rle) => chain.push(Filter::Rld),
             5 => chain.push(Filter::Pes),
             _ => {}

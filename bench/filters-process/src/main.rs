@@ -253,15 +253,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("program {program}");
         let first = median(&contenders[0].seconds);
         for contender in &contenders {
-            let least = contender.seconds.iter().copied().fold(f64::INFINITY, f64::min);
-            let most = contender.seconds.iter().copied().fold(0.0, f64::max);
+            let min = contender.seconds.iter().copied().fold(f64::INFINITY, f64::min);
+            let max = contender.seconds.iter().copied().fold(0.0, f64::max);
             let middle = median(&contender.seconds);
             let counted = match instructions_per_byte(contender, program, &place) {
                 Some(count) => format!("{count:.0} instructions"),
                 None => "-".to_string(),
             };
             println!(
-                "  {:<26} {middle:>9.2} ({least:.2} .. {most:.2}) x {:>7.2}   {counted}",
+                "  {:<26} {middle:>9.2} ({min:.2} .. {max:.2}) x {:>7.2}   {counted}",
                 contender.name,
                 middle / first
             );

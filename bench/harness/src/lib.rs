@@ -132,8 +132,8 @@ pub fn print(measurements: &[Measurement]) {
         "", "median ms", "min .. max", "x time", "instructions", "x instr", "peak MiB"
     );
     for measurement in measurements {
-        let least = measurement.seconds.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = measurement.seconds.iter().copied().fold(0.0, f64::max);
+        let min = measurement.seconds.iter().copied().fold(f64::INFINITY, f64::min);
+        let max = measurement.seconds.iter().copied().fold(0.0, f64::max);
         let instructions = measurement.instructions.map_or("-".to_owned(), |count| count.to_string());
         let ratio = match (measurement.instructions, first.instructions) {
             (Some(mine), Some(first)) if first > 0 => format!("{:.2}", mine as f64 / first as f64),
@@ -143,8 +143,8 @@ pub fn print(measurements: &[Measurement]) {
             "{:<34} {:>11.3} {:>11.3} .. {:>8.3} {:>8.2} {:>15} {:>8} {:>10.1}",
             measurement.name,
             measurement.median() * 1e3,
-            least * 1e3,
-            most * 1e3,
+            min * 1e3,
+            max * 1e3,
             measurement.median() / first.median(),
             instructions,
             ratio,

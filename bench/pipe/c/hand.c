@@ -57,10 +57,10 @@ static inline uint64_t piece_sum_swap(char *to, const char *from, size_t bytes) 
 #undef CHANGE
 }
 
-enum { MOST = 1 << 17 };
+enum { MAX_BYTES = 1 << 17 };
 #define ALL(PIECE_OF)                                                                                      \
     uint64_t sum = 0;                                                                                      \
-    for (; bytes > MOST; bytes -= MOST, to += MOST, from += MOST) sum += fold(PIECE_OF(to, from, MOST));   \
+    for (; bytes > MAX_BYTES; bytes -= MAX_BYTES, to += MAX_BYTES, from += MAX_BYTES) sum += fold(PIECE_OF(to, from, MAX_BYTES));   \
     return fold(sum + PIECE_OF(to, from, bytes))
 
 uint16_t hand_copy_sum(char *to, const char *from, size_t bytes) { ALL(piece_sum); }

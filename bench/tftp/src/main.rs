@@ -158,8 +158,8 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let mut best = 0.0_f64;
     for (number, contender) in contenders.iter().enumerate() {
         let seconds = median(&contender.seconds);
-        let (least, most) = contender.seconds.iter().fold((f64::MAX, 0.0_f64), |(a, b), s| (a.min(*s), b.max(*s)));
-        let range = format!("{:.1} .. {:.1}", mib / most, mib / least);
+        let (min, max) = contender.seconds.iter().fold((f64::MAX, 0.0_f64), |(a, b), s| (a.min(*s), b.max(*s)));
+        let range = format!("{:.1} .. {:.1}", mib / max, mib / min);
         let ratio = reference / seconds;
         if (1..=2).contains(&number) {
             best = best.max(ratio);

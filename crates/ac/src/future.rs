@@ -1,5 +1,5 @@
-//! Futures inside tasks: a task drives one and lets the other tasks run while it is pending. Whoever wakes it may be of
-//! any thread.
+//! Futures inside tasks: a task polls a future, and the other tasks of its thread run while the future is pending. Any
+//! thread may wake it.
 
 use std::convert::Infallible;
 use std::future::Future;

@@ -91,7 +91,7 @@ fn panics_are_carried_to_the_join() {
 }
 
 #[test]
-fn a_panic_nobody_joined_leaves_the_scope() {
+fn a_panic_of_an_unjoined_task_leaves_the_scope() {
     for waits in [false, true] {
         let siblings = Cell::new(0);
         let result = catch_unwind(AssertUnwindSafe(|| {

@@ -183,15 +183,15 @@ pub fn one_program(seed: u64, guard: &mut Guard, oracles: &[Oracle<'_>]) -> Resu
 fn subjects(random: &mut Random) -> Vec<EngineUnderTest> {
     let priorities = [0, 0, 0, 1, 7, u32::MAX];
     if random.chance(1, 5) {
-        let most = *random.pick(&[8, 20, 60, 200]);
+        let count = *random.pick(&[8, 20, 60, 200]);
         let rule = |random: &mut Random| EngineUnderTest {
             filter: filters::rule(random),
             program: None,
             priority: *random.pick(&priorities),
         };
-        return (0..most).map(|_| rule(random)).collect();
+        return (0..count).map(|_| rule(random)).collect();
     }
-    let most = *random.pick(&[1, 1, 2, 3, 5, 20, 60]);
+    let count = *random.pick(&[1, 1, 2, 3, 5, 20, 60]);
     let same_shape = random.chance(1, 2);
     let style = random.next();
     let subject = |random: &mut Random| {
@@ -199,7 +199,7 @@ fn subjects(random: &mut Random) -> Vec<EngineUnderTest> {
         let (filter, program) = filters::filter(&mut own, random);
         EngineUnderTest { filter, program, priority: *random.pick(&priorities) }
     };
-    (0..most).map(|_| subject(random)).collect()
+    (0..count).map(|_| subject(random)).collect()
 }
 
 struct Round {

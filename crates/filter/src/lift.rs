@@ -78,8 +78,8 @@ impl Value {
 
     /// A sum, if it cannot reach 2^32.
     fn sum(terms: Vec<Term>, constant: u64) -> Value {
-        let most = terms.iter().fold(constant, |sum, term| sum.saturating_add(term.most()));
-        match u32::try_from(most) {
+        let max = terms.iter().fold(constant, |sum, term| sum.saturating_add(term.max_value()));
+        match u32::try_from(max) {
             Ok(_) => Value::Sum(terms, constant as u32),
             Err(_) => Value::Other,
         }

@@ -272,7 +272,7 @@ fn the_system_has_its_packets_again_afterwards() {
 }
 
 #[test]
-fn what_cannot_be_listened_to_is_told_with_the_way_out() {
+fn an_interface_that_cannot_be_used_is_an_error_with_a_remedy() {
     if wire(1500).is_none() {
         return;
     }
@@ -322,11 +322,11 @@ fn an_interface_that_goes_down_ends_it() {
 }
 
 #[test]
-fn who_may_not_is_told_what_it_takes() {
+fn missing_privileges_are_an_error_that_names_them() {
     if wire(1500).is_none() || open("right").is_none() {
         return;
     }
-    // Threads have rights of their own; the user `nobody` has none.
+    // Each thread has user ids of its own; the user 65534 has no capabilities.
     // SAFETY: no pointers are passed; called like this, only this thread is concerned.
     let status = unsafe { libc::syscall(libc::SYS_setresuid, 65534, 65534, 65534) };
     assert_eq!(status, 0);

@@ -195,21 +195,21 @@ impl Both {
 fn small_groups_are_what_their_filters_are() {
     let mut guard = Guard::new().expect("the system gives pages");
     let mut random = Random::new(1);
-    let most = Effort::wanted().pick(12, 12, 100);
+    let max = Effort::wanted().pick(12, 12, 100);
     for kind in KINDS {
         for count in [1, 2, 3, 10, 30, 41] {
             let mut both = Both::new(kind, 0..count, &mut random);
             // Too many keys, or too few bytes, and there is none.
             let wanted = kind != Kind::Less && count <= 40;
             assert_eq!(both.has_template(), wanted, "{kind:?} {count}\n{}", both.classifiers[0].explain());
-            let some: Vec<u32> = (0..most).map(|_| random.below(count as usize + 1) as u32).collect();
+            let some: Vec<u32> = (0..max).map(|_| random.below(count as usize + 1) as u32).collect();
             assert!(both.check(&some, &mut guard, &mut random) > 0, "{kind:?} {count}");
             // Slots are given to others; some filters have one key.
             for number in 0..count.min(12) {
                 both.remove(random.below(both.live.len()));
                 both.insert(50 + number / 2, number % 3);
             }
-            let some: Vec<u32> = (0..most).map(|_| 50 + random.below(7) as u32).chain(some).collect();
+            let some: Vec<u32> = (0..max).map(|_| 50 + random.below(7) as u32).chain(some).collect();
             assert!(both.check(&some, &mut guard, &mut random) > 0, "{kind:?} {count}");
         }
     }

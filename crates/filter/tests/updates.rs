@@ -232,7 +232,7 @@ fn a_known_shape_needs_no_new_code() {
 }
 
 #[test]
-fn shapes_that_have_gone_leave_nothing_behind() {
+fn removed_shapes_free_their_memory() {
     let live = 40;
     // Every number has a shape of its own: of its bits, one byte each that must be zero.
     let shape = |number: usize| {

@@ -26,7 +26,7 @@ mod heap {
             let ends = first.split_once('-').map(|(low, high)| [low, high].map(|end| usize::from_str_radix(end, 16)));
             match (ends, all.last_mut()) {
                 (Some([Ok(low), Ok(high)]), _) => all.push((low..high, String::new())),
-                (_, Some((_, told))) => told.push_str(&format!("{line}\n")),
+                (_, Some((_, text))) => text.push_str(&format!("{line}\n")),
                 (_, None) => {}
             }
         }
@@ -57,9 +57,9 @@ mod heap {
         for index in 0..3 * bytes / HUGE {
             kept.push(vec![index as u8; if index % 2 == 0 { HUGE / 2 } else { 100 }]);
         }
-        let (range, told) = memory_of(kept[1].as_ptr() as usize);
+        let (range, text) = memory_of(kept[1].as_ptr() as usize);
         assert!(range.start.is_multiple_of(HUGE) && range.len() == bytes, "{range:x?}");
-        let flags = told.lines().find(|line| line.starts_with("VmFlags:")).expect("flags");
+        let flags = text.lines().find(|line| line.starts_with("VmFlags:")).expect("flags");
         // A system without huge pages says nothing of them.
         if std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
             assert!(flags.split(' ').any(|flag| flag == "hg"), "{flags}");

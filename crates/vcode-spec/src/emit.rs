@@ -254,8 +254,8 @@ impl Build<'_> {
             .iter()
             .map(|node| match node {
                 Node::Choice { cases, otherwise } => {
-                    let most = cases.iter().map(|(_, nodes)| self.max_bytes(nodes)).max().unwrap_or(0);
-                    most.max(self.max_bytes(otherwise))
+                    let longest = cases.iter().map(|(_, nodes)| self.max_bytes(nodes)).max().unwrap_or(0);
+                    longest.max(self.max_bytes(otherwise))
                 }
                 Node::Emit { insn, .. } => insn_bytes(&self.machine.insns[*insn]),
                 Node::SetLong { .. } => match self.machine.row("set", Type::L) {

@@ -540,7 +540,7 @@ fn portable_method(out: &mut String, machine: &Machine, op: &PortableOp, ty: Typ
     let _ = writeln!(out, "    #[inline(always)]\n    {declaration} {{\n        #[inline(never)]\n        {inner} {{");
     conversions(out, machine, op, ty, &parameters, false);
     if row.form(form).iter().all(|alternative| alternative.steps.len() == 1 && op.family == Family::Hint) {
-        // A hint that nobody takes.
+        // The machine has no instruction for the hint: its operands are unused.
         out.push_str("    let _ = (s, i);\n");
     }
     out.push_str(&crate::print_extension::body(&print, row, form, &parameters));

@@ -1,5 +1,5 @@
 //! Prints the list of instructions from which the regression tests work: every row of the portable set, callable by
-//! number, so that a new line in a specification is tested without anybody thinking of it.
+//! number, so that a new line in a specification is tested without a change to the tests.
 
 use std::fmt::Write as _;
 

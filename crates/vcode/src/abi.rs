@@ -43,15 +43,15 @@ pub struct Convention {
     pub scratch: Scratch,
 }
 
-/// Who preserves the scratch registers that instructions use internally.
+/// Whether a function preserves the scratch registers that instructions use internally.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scratch {
-    /// Nobody.
+    /// It does not: an ordinary function.
     Free,
-    /// The function, in its prologue and epilogue, as an interrupt handler does. Such functions return nothing, may be
-    /// entered on the stack of what they interrupt, and call functions of C. Of floating registers they preserve the eight
-    /// bytes that doubles are in: who enters a handler that uses floats from code that uses vectors preserves those. On
-    /// x86-64 the return address is in the red zone of what was interrupted: who enters steps over it before that.
+    /// It does, in its prologue and epilogue: an interrupt handler. Such a function returns nothing, may run on the stack of
+    /// the interrupted code, and may call functions of C. Of a floating register it preserves the low eight bytes, which hold a
+    /// double; if the interrupted code uses vectors, the caller of the handler preserves them. On x86-64 the return address
+    /// would be in the red zone of the interrupted code: the caller lowers the stack pointer by [`Abi::RED_ZONE`] before.
     Preserved,
 }
 

@@ -46,7 +46,7 @@ impl<'a> Region<'a> {
     /// A region of dual-mapped memory.
     ///
     /// # Safety
-    /// `write` must be valid for writes of `length` bytes for `'a`, and nobody else may use those bytes meanwhile.
+    /// `write` must be valid for writes of `length` bytes for `'a`, and nothing else may access those bytes meanwhile.
     pub unsafe fn from_raw(write: *mut u8, length: usize, execute: usize) -> Region<'a> {
         Region { write, length, execute, memory: PhantomData }
     }

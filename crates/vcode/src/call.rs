@@ -181,8 +181,8 @@ impl<M: Machine> Asm<'_, M> {
         if let Target::Reg(register) = target {
             int.push(register.number(), M::SCRATCH.number())?;
         }
-        // First the stack, which may need the scratch register; then all registers at once; then what crosses from
-        // one register file to the other, and constants, whose destinations are nobody's source any more.
+        // First the stack, which may need the scratch register; then all registers as one parallel copy; then moves
+        // between the register files, and constants: their destinations are then the source of no move.
         let mut floats_in_registers = 0;
         let mut counters = Counters::default();
         for (ty, argument) in signature.types().zip(arguments) {

@@ -141,7 +141,7 @@ impl Memory {
     pub fn region(&self, bytes: usize) -> Result<Region<'_>, Error> {
         let bytes = bytes.max(1).checked_next_multiple_of(self.unit).ok_or(Error::Memory)?;
         let offset = self.take(bytes)?;
-        // SAFETY: the extent was free, so nobody else has it; it is inside the mappings, which live as long as `self`.
+        // SAFETY: the extent was free, so nothing else uses it; it is inside the mappings, which live as long as `self`.
         Ok(unsafe { Region::from_raw(self.write.add(offset), bytes, self.execute as usize + offset) })
     }
 
@@ -159,7 +159,7 @@ impl Memory {
         let length = bytes.len().max(1).checked_next_multiple_of(self.unit).ok_or(Error::Memory)?;
         let offset = self.take(length)?;
         let start = self.execute as usize + offset;
-        // SAFETY: the extent was free, so nobody else has it, and it is inside the mapping.
+        // SAFETY: the extent was free, so nothing else uses it, and it is inside the mapping.
         unsafe {
             let at = self.write.add(offset);
             at.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
@@ -405,8 +405,8 @@ mod tests {
         let mut live: Vec<(Installed, u8)> = Vec::new();
         for turn in 0..3000_usize {
             if random() % 3 == 0 && !live.is_empty() {
-                let (gone, _) = live.swap_remove(random() % live.len());
-                memory.free(gone.entry, gone.length);
+                let (freed, _) = live.swap_remove(random() % live.len());
+                memory.free(freed.entry, freed.length);
             } else if let Ok(installed) = install(&vec![turn as u8; 1 + random() % 700]) {
                 live.push((installed, turn as u8));
             }
@@ -415,8 +415,8 @@ mod tests {
             // SAFETY: the function is still installed, and the execute view is readable.
             assert_eq!(unsafe { *(installed.entry as *const u8) }, *fill);
         }
-        for (gone, _) in live {
-            memory.free(gone.entry, gone.length);
+        for (freed, _) in live {
+            memory.free(freed.entry, freed.length);
         }
         assert_eq!(memory.available(), 16 * PAGE);
     }

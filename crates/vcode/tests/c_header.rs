@@ -53,8 +53,8 @@ fn run_everywhere(name: &str, prints: Option<&str>) {
             compile(compiler, language, &[level], &source, &program);
             if program.exists() {
                 let output = Command::new(&program).output().expect("the program starts");
-                let told = String::from_utf8_lossy(&output.stderr);
-                assert!(output.status.success(), "{compiler} {level}: {}: {told}", output.status);
+                let stderr = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{compiler} {level}: {}: {stderr}", output.status);
                 if let Some(prints) = prints {
                     assert_eq!(String::from_utf8_lossy(&output.stdout), prints, "{compiler} {level}");
                 }

@@ -102,14 +102,14 @@ over:
 }
 
 #[test]
-fn mistakes_are_told_together_and_nothing_panics() {
+fn all_errors_are_reported_together_and_nothing_panics() {
     let text =
         "x\nfunction a %q\n addi a, b\n addz a,b,c\nfoo:\nfoo:\n j bar\n seti a0, 99999999999\nreg 1x\nlocal v w";
     let (_, mistakes) = read(text);
-    let told: Vec<(usize, usize, &str)> =
+    let reported: Vec<(usize, usize, &str)> =
         mistakes.iter().map(|mistake| (mistake.line, mistake.column, mistake.message.as_str())).collect();
     assert_eq!(
-        told,
+        reported,
         [
             (1, 1, "`x` stands before the first function"),
             (2, 12, "the signature is malformed: `%q`"),
@@ -215,7 +215,7 @@ fn a_function_is_stepped_through_with_values_by_name() {
 }
 
 #[test]
-fn what_is_undefined_is_told_instead_of_executed() {
+fn undefined_behaviour_is_reported_instead_of_executed() {
     let divide = "function f %i%i leaf\n divi a0, a0, a1\n reti a0\n";
     let bits = |value: i32| Argument::Bits(i64::from(value) as u64);
     assert_eq!(steps(divide, &[bits(7), bits(-2)]), ["divi a0=-3", "reti  returns -3"]);

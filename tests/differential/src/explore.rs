@@ -67,7 +67,7 @@ impl Environment for Silent {
 }
 
 /// Explores up to this many states of a program that needs no world.
-pub fn explore(program: &Program, checks: Checks, most: usize) -> Explored {
+pub fn explore(program: &Program, checks: Checks, max_states: usize) -> Explored {
     let mut machine = Machine::new(program, checks).expect("the samples are small");
     let start = machine.start();
     let mut seen: HashSet<State> = HashSet::from([start.clone()]);
@@ -76,7 +76,7 @@ pub fn explore(program: &Program, checks: Checks, most: usize) -> Explored {
     let mut truncated = false;
     let mut world = Silent;
     while let Some(mut state) = queue.pop_front() {
-        if seen.len() > most {
+        if seen.len() > max_states {
             truncated = true;
             break;
         }

@@ -20,7 +20,7 @@ use quaject_esp_opt::path_spec::{MemberSpec, PathElement, PathRegex, PathSpec, P
 use std::collections::HashSet;
 
 /// States looked at before the search for a run gives up.
-const MOST_STATES: usize = 4_000;
+const MAX_STATES: usize = 4_000;
 
 /// How a program becomes code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -170,8 +170,8 @@ fn part(rng: &mut Rng, instance: u32, sites: usize, members: usize) -> MemberSpe
         0 => one(rng),
         1 => PathRegex::Sequence((0..rng.usize(1..4)).map(|_| one(rng)).collect()),
         2 => {
-            let most = rng.bool().then(|| rng.u64(1..4));
-            PathRegex::Repeat(Box::new(PathRegex::Choice((0..rng.usize(1..3)).map(|_| one(rng)).collect())), 0, most)
+            let max = rng.bool().then(|| rng.u64(1..4));
+            PathRegex::Repeat(Box::new(PathRegex::Choice((0..rng.usize(1..3)).map(|_| one(rng)).collect())), 0, max)
         }
         _ => {
             let all = steps.iter().map(|point| PathRegex::Element(element(rng, *point))).collect();
@@ -292,9 +292,9 @@ fn is_deadlock(outcome: &Outcome) -> bool {
 }
 
 /// Whether a run shows on each channel what another one does, and perhaps more.
-fn shows_all_of(program: &Program, least: &Shown, most: &Shown) -> bool {
+fn shows_all_of(program: &Program, lower: &Shown, upper: &Shown) -> bool {
     let channels = program.channels.len();
-    most.by_channel(channels).iter().zip(least.by_channel(channels)).all(|(most, least)| most.starts_with(&least))
+    upper.by_channel(channels).iter().zip(lower.by_channel(channels)).all(|(upper, lower)| upper.starts_with(&lower))
 }
 
 /// A place of the search.
@@ -319,7 +319,7 @@ fn search(sample: &Sample, program: &Program, wanted: &Shown) -> Option<bool> {
         {
             continue;
         }
-        if seen.len() > MOST_STATES {
+        if seen.len() > MAX_STATES {
             return None;
         }
         let steps = machine.enabled(&mut place.state, &mut place.world);

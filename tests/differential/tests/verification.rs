@@ -93,7 +93,7 @@ fn zero(program: &Program, ty: TypeId) -> Datum {
 }
 
 /// The number of states, and whether one of them has a violation; none if there are too many.
-fn simplest(program: &Program, most: usize) -> Option<(usize, bool)> {
+fn simplest(program: &Program, max_states: usize) -> Option<(usize, bool)> {
     let mut machine = Machine::new(program, Checks::On).expect("samples are small");
     let mut world = Dull::new(program);
     let start = machine.start();
@@ -127,7 +127,7 @@ fn simplest(program: &Program, most: usize) -> Option<(usize, bool)> {
                 Effect::Faulted(_) | Effect::Unfinished => wrong = true,
             }
         }
-        if seen.len() > most {
+        if seen.len() > max_states {
             return None;
         }
     }

@@ -168,7 +168,7 @@ static ssize_t carry_out(struct io_operation *operation) {
     }
     if (!operation->done) {
         qj_ac__poller_wanted(runtime);
-        /* Whoever yields to a task that waits here does not end what the kernel is at. */
+        /* A directed yield may resume this task early: the kernel's operation is still in progress then. */
         while (!operation->done) qj_ac_suspend();
     }
     qj_ac_cancel_item_remove(&item);

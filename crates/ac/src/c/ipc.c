@@ -110,7 +110,7 @@ void qj_ac__receive_all(struct qj_ac_channel *channel) {
     const struct qj_ring_slot *slot;
     give_back(channel);
     /* No more than fit into the ring: a peer that fills it as fast as we empty it shall not keep the thread for itself. */
-    for (uint32_t most = channel->inbox_mask + 1; most > 0 && channel->inbox_count <= channel->inbox_mask; most--) {
+    for (uint32_t budget = channel->inbox_mask + 1; budget > 0 && channel->inbox_count <= channel->inbox_mask; budget--) {
         enum qj_ring_result result = qj_ring_sc_peek(&channel->in, &slot);
         if (result != QJ_RING_OK) {
             if (result != QJ_RING_NOT_READY) broken(channel);

@@ -136,8 +136,8 @@ struct qj_ac_task *qj_ac__stack_take(struct qj_ac_runtime *runtime) {
         pool->cold = task->next;
         return task;
     }
-    if (settings.stacks_at_most != 0 && runtime->statistics.stacks >= settings.stacks_at_most) {
-        qj_ac__fatal("out of stacks: %zu tasks wait, and `stacks_at_most` allows no more", settings.stacks_at_most);
+    if (settings.max_stacks != 0 && runtime->statistics.stacks >= settings.max_stacks) {
+        qj_ac__fatal("out of stacks: %zu tasks wait, and `max_stacks` allows no more", settings.max_stacks);
     }
     if (pool->fresh == pool->fresh_end) new_chunk(runtime, pool);
     char *low = pool->fresh;

@@ -59,8 +59,8 @@ static void abandon(void *argument) {
 
 enum manner { UNTIL_WOKEN, UNTIL_CANCELED };
 
-/* Waits in line. Returns what `wake` was given. Somebody may yield to a task without knowing what it waits for: it leaves no
- * frame that is still in a queue. */
+/* Waits in line; returns the argument of `wake`. A directed yield may resume the task early: it waits again, because its waiter,
+ * which is in this frame, is still in the queue. */
 static int wait_in_line(struct qj_ac_line *line, uint64_t value, enum manner manner) {
     struct qj_ac_waiter waiter;
     qj_ac__check_stack(&qj_ac__thread);

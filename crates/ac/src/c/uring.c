@@ -13,9 +13,9 @@
 #define ENTRIES 1024
 #define COMPLETIONS 16384
 #define DESCRIPTORS_MAX (1 << 24)
-/* `user_data` of what is no operation. */
-#define OF_NOBODY 0
-#define OF_WAKE 1
+/* `user_data` of entries that are no operation: a cancellation, and the read of the event descriptor. */
+#define NO_REQUEST 0
+#define WAKE_REQUEST 1
 
 #ifndef IORING_SETUP_SINGLE_ISSUER
 #define IORING_SETUP_SINGLE_ISSUER (1U << 12)
@@ -161,7 +161,7 @@ static void prepare_wake(struct uring *uring) {
     entry->fd = uring->wake;
     entry->addr = (uintptr_t)&uring->wake_count;
     entry->len = sizeof uring->wake_count;
-    entry->user_data = OF_WAKE;
+    entry->user_data = WAKE_REQUEST;
 }
 
 static uint8_t *found_of(struct uring *uring, int descriptor) {
@@ -230,7 +230,7 @@ void qj_ac__uring_cancel(struct uring *uring, struct io_operation *operation) {
     entry->opcode = IORING_OP_ASYNC_CANCEL;
     entry->fd = -1;
     entry->addr = (uintptr_t)operation;
-    entry->user_data = OF_NOBODY;
+    entry->user_data = NO_REQUEST;
 }
 
 /* An operation has ended, or has to be tried by the other call. */
@@ -267,9 +267,9 @@ static bool reap(struct qj_ac_io *io) {
     for (; head != tail; head++) {
         struct io_uring_cqe *completion = &uring->completions[head & uring->cq_mask];
         switch (completion->user_data) {
-        case OF_NOBODY:
+        case NO_REQUEST:
             break;
-        case OF_WAKE:
+        case WAKE_REQUEST:
             wake = true;
             break;
         default:

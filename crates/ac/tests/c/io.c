@@ -207,7 +207,7 @@ static void talks_to_itself(int from, int to) {
 static void takes_turns(void) {
     while (turns < 3 && qj_ac_yield() == 0) turns++;
 }
-static void nobody_starves(void) {
+static void no_task_starves(void) {
     int ends[2];
     CHECK(socketpair(AF_UNIX, SOCK_STREAM, 0, ends) == 0);
     DO_FINISH({
@@ -314,7 +314,7 @@ int main(void) {
     sockets();
     changes_its_kind();
     closed_behind_our_back();
-    nobody_starves();
+    no_task_starves();
     local_clients();
     no_descriptors();
     forked();

@@ -43,7 +43,7 @@ static void *server_thread(void *memory) {
     return NULL;
 }
 
-static long answered, most_out, out;
+static long answered, max_out, out;
 static void ask(struct qj_ac_channel *channel, uint64_t value) {
     struct qj_ac_message message = {.words = {value, 1, 2, 3, 4, 5}};
     int result;
@@ -64,12 +64,12 @@ static void between_threads(void) {
     CHECK(pthread_create(&thread, NULL, server_thread, memory) == 0);
     DO_FINISH({
         for (uint64_t i = 0; i < 3000; i++) {
-            if (++out > most_out) most_out = out;
+            if (++out > max_out) max_out = out;
             ASYNC_CALL(ask, &channels[i % 2], i);
             while (out > 40) qj_ac_yield();
         }
     });
-    printf("%ld answers, several out at once: %d\n", answered, most_out > 8);
+    printf("%ld answers, several out at once: %d\n", answered, max_out > 8);
     CHECK(channels[0].refused == 0 && channels[1].refused == 0);
     for (int i = 0; i < 2; i++) qj_ac_channel_close(&channels[i]);
     pthread_join(thread, NULL);
@@ -308,7 +308,7 @@ static bool is_late(const struct timespec *start) {
     return now.tv_sec - start->tv_sec > 10;
 }
 /* A task that never sleeps notices as well that its peer is dead, after it has received what the peer sent before. */
-static void gone_while_we_are_busy(void) {
+static void peer_dies_while_this_side_computes(void) {
     int memory[2] = {qj_ac_channel_memory(LOG2), qj_ac_channel_memory(LOG2)};
     struct qj_ac_channel ours[2], theirs[2];
     for (int i = 0; i < 2; i++) {
@@ -337,7 +337,7 @@ static void gone_while_we_are_busy(void) {
 }
 
 /* One poll in so many asks whether the peer lives: also the last one before a group waits may find that it does not. */
-static void gone_at_every_poll(void) {
+static void peer_dies_at_every_poll(void) {
     int ended = 0;
     for (int polls = 0; polls < 600; polls++) {
         int memory = qj_ac_channel_memory(LOG2);
@@ -581,8 +581,8 @@ int main(int count, char **arguments) {
     scheduled_for_something_else();
     outside_of_blocks();
     cancelled();
-    gone_while_we_are_busy();
-    gone_at_every_poll();
+    peer_dies_while_this_side_computes();
+    peer_dies_at_every_poll();
     /* ThreadSanitizer cannot follow forks. */
     if (count > 1 && strcmp(arguments[1], "threads") == 0) return 0;
     forked();

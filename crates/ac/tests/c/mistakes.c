@@ -220,7 +220,7 @@ static void make(const char *mistake) {
     } else if (strcmp(mistake, "stop-inside") == 0) {
         DO_FINISH({ qj_ac_stop(); });
     } else if (strcmp(mistake, "stacks-at-most") == 0) {
-        struct qj_ac_options options = {.stacks_at_most = 100};
+        struct qj_ac_options options = {.max_stacks = 100};
         qj_ac_configure(&options);
         DO_FINISH({
             for (int i = 0; i < 200; i++) qj_ac_async(yields, NULL);

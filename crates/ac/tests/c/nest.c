@@ -6,7 +6,7 @@
 
 #define CHECK(x) ((x) ? (void)0 : (fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #x), abort()))
 
-static int live, most_live;
+static int live, max_live;
 static long leaves;
 
 /* Keeps twelve integers and six doubles alive across a yield, in registers or spilled, as the compiler likes. */
@@ -47,7 +47,7 @@ static void leaf(long seed) {
 
 static void middle(long depth, long seed) {
     double x = (double)depth * 1.5;
-    if (++live > most_live) most_live = live;
+    if (++live > max_live) max_live = live;
     DO_FINISH({
         for (long i = 0; i < 3; i++) {
             if (depth > 0) {
@@ -70,7 +70,7 @@ int main(int count, char **arguments) {
         }
     });
     CHECK(live == 0);
-    printf("%ld leaves, %d blocks open at once\n", leaves, most_live);
+    printf("%ld leaves, %d blocks open at once\n", leaves, max_live);
     struct qj_ac_statistics statistics;
     qj_ac_read_statistics(&statistics);
     CHECK(statistics.started == statistics.ended);

@@ -51,7 +51,7 @@ const MISTAKES: &[(&str, &str)] = &[
     ("thread-ends-in-a-block", "a thread ended inside a DO_FINISH block: its tasks would never end"),
     ("group-twice", "an item is added to a group that it is in already"),
     ("stop-inside", "the thread's tasks are stopped inside a DO_FINISH block"),
-    ("stacks-at-most", "out of stacks: 100 tasks wait, and `stacks_at_most` allows no more"),
+    ("stacks-at-most", "out of stacks: 100 tasks wait, and `max_stacks` allows no more"),
     ("memory", "out of memory: no stack for another task, "),
     #[cfg(target_arch = "x86_64")]
     ("shadow-stack", "this thread has a shadow stack, and tasks return in another order than they were called; start "),

@@ -24,7 +24,7 @@ pub(super) struct Interface {
 #[derive(Default)]
 struct Channels {
     command: u32,
-    most: [u32; 4],
+    max: [u32; 4],
     receiving: u32,
     sending: u32,
     other: u32,

@@ -106,12 +106,12 @@ impl LoadPlan {
     pub(super) fn is_writable(&self) -> bool {
         let near = |offset: u32| offset < 1 << 30;
         self.places.iter().all(|place| {
-            let most = place.moves.iter().map(|part| {
-                let most = u64::from(part.mask);
+            let max = place.moves.iter().map(|part| {
+                let max = u64::from(part.mask);
                 let by = u32::from(part.shift.unsigned_abs());
-                if part.shift < 0 { most >> by } else { most << by }
+                if part.shift < 0 { max >> by } else { max << by }
             });
-            most.fold(0_u64, u64::saturating_add) < FURTHEST
+            max.fold(0_u64, u64::saturating_add) < FURTHEST
                 && place.need < 1 << 30
                 && place.moves.iter().all(|part| near(part.number.offset))
         }) && self.header.iter().all(|constant| near(constant.window.offset))
@@ -347,10 +347,10 @@ fn write_checked(emitter: &mut Emitter<'_>, d: Reg, check: &Check, bases: &[Reg]
 /// Tests a number against a range that all filters of the group have.
 fn write_check(emitter: &mut Emitter<'_>, check: &Check, span: Span, t: Reg, bases: &[Reg], miss: Label) {
     write_checked(emitter, t, check, bases);
-    let most = check.mask & check.number.map_or(u32::MAX, |number| full(number.width));
+    let max = check.mask & check.number.map_or(u32::MAX, |number| full(number.width));
     match check.sense {
         Sense::Inside if span.low == 0 => emitter.asm.bgtui(t, span.high, miss),
-        Sense::Inside if span.high >= most => emitter.asm.bltui(t, span.low, miss),
+        Sense::Inside if span.high >= max => emitter.asm.bltui(t, span.low, miss),
         Sense::Outside if span.low == span.high => emitter.asm.bequi(t, span.low, miss),
         Sense::Inside => {
             emitter.asm.subui(t, t, span.low);

@@ -137,7 +137,7 @@ fn write_list(
     let (at, end, t) = (emitter.temporary()?, emitter.temporary()?, emitter.temporary()?);
     let asm = &mut emitter.asm;
     let (again, next, found) = (asm.label(), asm.label(), asm.label());
-    // Nobody has the key any more.
+    // No filter has the key any more.
     asm.bequli(result, 0, miss);
     asm.lduli(end, result, 0);
     asm.addpi(at, result, 8);

@@ -44,7 +44,7 @@ impl Term {
     }
 
     /// The most it can move a base by.
-    pub fn most(&self) -> u64 {
+    pub fn max_value(&self) -> u64 {
         self.moves(self.field.full())
     }
 }

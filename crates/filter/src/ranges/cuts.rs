@@ -218,7 +218,7 @@ impl<'b> Builder<'b> {
     }
 
     /// The boxes of a list that can be the best of some packet in a region.
-    fn visible(&self, list: &[u32], region: &Region, most_covers: usize) -> Vec<u32> {
+    fn visible(&self, list: &[u32], region: &Region, max_covers: usize) -> Vec<u32> {
         let mut kept: Vec<u32> = Vec::new();
         'boxes: for own in list {
             let bounds = &self.boxes[*own as usize];
@@ -236,7 +236,7 @@ impl<'b> Builder<'b> {
                 let better = &self.boxes[*better as usize];
                 (0..self.count).all(|at| better.low[at] <= low[at] && better.high[at] >= high[at])
             };
-            if kept.iter().take(most_covers).any(covers) {
+            if kept.iter().take(max_covers).any(covers) {
                 continue;
             }
             kept.push(*own);
@@ -263,7 +263,7 @@ impl<'b> Builder<'b> {
     }
 
     /// The word of a node for these boxes, all of which are in the region.
-    fn node(&mut self, list: &[u32], mut region: Region, samples: &[u32], most_bits: u32) -> Result<u32, TooLarge> {
+    fn node(&mut self, list: &[u32], mut region: Region, samples: &[u32], max_bits: u32) -> Result<u32, TooLarge> {
         if list.len() <= FEW {
             return self.leaf(list);
         }
@@ -277,13 +277,13 @@ impl<'b> Builder<'b> {
             (0..self.count).all(|at| (region.first[at]..=region.last(at)).contains(&numbers[at]))
         };
         let samples: Vec<u32> = samples.iter().filter(inside).copied().collect();
-        let Some(cut) = self.choose(list, &region, &samples, most_bits) else { return self.leaf(list) };
+        let Some(cut) = self.choose(list, &region, &samples, max_bits) else { return self.leaf(list) };
         let children = self.children(list, region, &samples, cut)?;
         let first = self.nodes.len();
         self.nodes.extend(&children);
         self.nodes.resize(self.nodes.len().next_multiple_of(UNIT), LEAF);
-        let most = (64 * self.boxes.len() + (1 << 16)).min(UNIT << FIRST_BITS);
-        if self.nodes.len() > most {
+        let max = (64 * self.boxes.len() + (1 << 16)).min(UNIT << FIRST_BITS);
+        if self.nodes.len() > max {
             return Err(TooLarge);
         }
         let word = (cut.number as u32) << 28 | cut.shift << 23 | (cut.bits - 1) << FIRST_BITS | (first / UNIT) as u32;
@@ -333,13 +333,13 @@ impl<'b> Builder<'b> {
     }
 
     /// The cut after which the fewest boxes are left for a sample, without too many copies of boxes.
-    fn choose(&self, list: &[u32], region: &Region, samples: &[u32], most_bits: u32) -> Option<Cut> {
+    fn choose(&self, list: &[u32], region: &Region, samples: &[u32], max_bits: u32) -> Option<Cut> {
         let mut best: Option<(f32, Cut)> = None;
         let count = list.len() as f32;
         let mut counts: Vec<i32> = Vec::new();
         for number in 0..self.count {
-            let most = most_bits.min(region.bits[number]).min((CHILDREN * list.len()).ilog2());
-            for bits in WIDTHS.into_iter().filter(|bits| *bits <= most) {
+            let max = max_bits.min(region.bits[number]).min((CHILDREN * list.len()).ilog2());
+            for bits in WIDTHS.into_iter().filter(|bits| *bits <= max) {
                 let cut = Cut { number, bits, shift: region.bits[number] - bits };
                 counts.clear();
                 counts.resize((1 << bits) + 1, 0);

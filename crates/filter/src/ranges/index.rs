@@ -76,14 +76,14 @@ impl Index {
 fn steps(starts: &[u32], shift: u32) -> u32 {
     // Starts in a cell other than at its beginning, which the root separates already.
     let inner = starts.iter().filter(|start| u64::from(**start) & ((1 << shift) - 1) != 0);
-    let (mut most, mut run, mut last) = (0_u32, 0, u64::MAX);
+    let (mut max, mut run, mut last) = (0_u32, 0, u64::MAX);
     for start in inner {
         let cell = u64::from(*start) >> shift;
         run = if cell == last { run + 1 } else { 1 };
         last = cell;
-        most = most.max(run);
+        max = max.max(run);
     }
-    32 - most.leading_zeros()
+    32 - max.leading_zeros()
 }
 
 #[cfg(test)]
@@ -97,24 +97,24 @@ mod tests {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             random >> 32
         };
-        for most in [1_u32, 0xf, 0xff, 0xffff, 0xff_ffff, u32::MAX] {
+        for max in [1_u32, 0xf, 0xff, 0xffff, 0xff_ffff, u32::MAX] {
             for count in [1_usize, 2, 3, 10, 1000, 20_000] {
-                let spread = if count % 3 == 0 { 300 } else { u64::from(most) + 1 };
+                let spread = if count % 3 == 0 { 300 } else { u64::from(max) + 1 };
                 let mut starts: Vec<u32> =
-                    (1..count).map(|_| (next() % spread % (u64::from(most) + 1)) as u32).collect();
+                    (1..count).map(|_| (next() % spread % (u64::from(max) + 1)) as u32).collect();
                 starts.push(0);
                 if count == 2 {
-                    starts.push(most);
+                    starts.push(max);
                 }
                 starts.sort_unstable();
                 starts.dedup();
                 let payloads: Vec<u32> = (0..starts.len() as u32).map(|at| at * 3 + 1).collect();
-                let index = Index::new(&starts, &payloads, most);
+                let index = Index::new(&starts, &payloads, max);
                 let near = starts.iter().flat_map(|own| [own.saturating_sub(1), *own, own.saturating_add(1)]);
-                let far = (0..200).map(|_| (next() % (u64::from(most) + 1)) as u32).collect::<Vec<_>>();
-                for number in near.chain(far).chain([0, most]).filter(|own| *own <= most) {
+                let far = (0..200).map(|_| (next() % (u64::from(max) + 1)) as u32).collect::<Vec<_>>();
+                for number in near.chain(far).chain([0, max]).filter(|own| *own <= max) {
                     let at = starts.partition_point(|own| *own <= number) - 1;
-                    assert_eq!(index.find(number), payloads[at], "{number} of {most}, {} intervals", starts.len());
+                    assert_eq!(index.find(number), payloads[at], "{number} of {max}, {} intervals", starts.len());
                 }
             }
         }

@@ -416,8 +416,9 @@ fn drafts(filters: &[(&Conjunction, u64)]) -> Option<Vec<Draft>> {
 
 /// Whether offsets fit instructions and sums do not wrap.
 fn are_near(bases: &[Base], places: &[Place]) -> bool {
-    let terms = bases.iter().map(|base| base.terms().iter().fold(0_u64, |sum, term| sum.saturating_add(term.most())));
-    terms.into_iter().all(|most| most < FURTHEST) && places.iter().all(|place| place.need < FURTHEST)
+    let terms =
+        bases.iter().map(|base| base.terms().iter().fold(0_u64, |sum, term| sum.saturating_add(term.max_value())));
+    terms.into_iter().all(|max| max < FURTHEST) && places.iter().all(|place| place.need < FURTHEST)
 }
 
 /// Filters in an order in which those that are wide in the same of the two numbers with the most intervals, and those that
@@ -457,8 +458,8 @@ fn join(drafts: &[Draft], words: usize) -> Option<Vec<Vec<usize>>> {
             return None;
         }
         let [.., (second, _), (first, _)] = &axes[..] else { break };
-        let most = if axes.len() > MAX_AXES { MAX_ROW_BYTES } else { SHARED_BYTES };
-        if first.saturating_mul(*second).saturating_mul(row) > most {
+        let max_bytes = if axes.len() > MAX_AXES { MAX_ROW_BYTES } else { SHARED_BYTES };
+        if first.saturating_mul(*second).saturating_mul(row) > max_bytes {
             break;
         }
         let (classes, members) = axes.pop()?;

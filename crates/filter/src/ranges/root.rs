@@ -150,15 +150,15 @@ pub(super) fn choose(
     let tried: Vec<&[u32; NUMBERS]> = samples.iter().step_by(every).collect();
     // Of each the boxes that are left, once a number has been chosen.
     let mut left: Vec<Vec<u32>> = Vec::new();
-    let most_bits = (list.len().ilog2() + 7).min(16);
+    let max_bits = (list.len().ilog2() + 7).min(16);
     let candidates = (0..count).flat_map(|number| {
         let all = whole.bits[number];
         let few = BITS.into_iter().filter(move |bits| *bits < all).chain((all <= 16).then_some(all));
-        few.filter(move |bits| *bits <= most_bits).map(move |bits| Choice { number, bits, shift: all - bits })
+        few.filter(move |bits| *bits <= max_bits).map(move |bits| Choice { number, bits, shift: all - bits })
     });
     let candidates: Vec<(Choice, usize)> =
         candidates.filter_map(|choice| Some((choice, count_classes(boxes, list, choice)?))).collect();
-    let most = (CELLS * list.len()).min(MAX_CELLS);
+    let max = (CELLS * list.len()).min(MAX_CELLS);
     let mut cells = 1;
     let logarithms: Vec<f32> = (0..=list.len()).map(|many| (many.max(1) as f32).ln()).collect();
     let has = |choice: &Choice, own: u32, sample: &[u32; NUMBERS]| {
@@ -169,7 +169,7 @@ pub(super) fn choose(
     while chosen.len() < MAX_FACTORS {
         let mut best: Option<(f32, Choice)> = None;
         for (choice, classes) in &candidates {
-            if cells * classes > most || chosen.iter().any(|own| own.number == choice.number) {
+            if cells * classes > max || chosen.iter().any(|own| own.number == choice.number) {
                 continue;
             }
             let gain: f32 = if chosen.is_empty() {
@@ -192,7 +192,7 @@ pub(super) fn choose(
         let Some((_, choice)) = best else { break };
         let Some(classes) = classes(boxes, list, choice) else { break };
         cells *= classes.cells.len();
-        if cells > most {
+        if cells > max {
             break;
         }
         let before = |at: usize| if chosen.is_empty() { list } else { &left[at] };

@@ -85,7 +85,7 @@ impl qj_runner {
             unsafe { self.pass_with(source, target, bytes, Options::default(), whole) }
         } else {
             // SAFETY: the caller says so.
-            unsafe { self.pass_as_told(source, target, bytes, own, whole) }
+            unsafe { self.pass_requested(source, target, bytes, own, whole) }
         };
         match outcome {
             Ok(()) => OK,
@@ -98,7 +98,7 @@ impl qj_runner {
     /// # Safety
     /// As [`qj_runner::pass`].
     #[inline(never)]
-    unsafe fn pass_as_told(
+    unsafe fn pass_requested(
         &mut self,
         source: *const u8,
         target: *mut u8,

@@ -104,7 +104,7 @@ impl Sums {
         for<'a> Asm<'a, M>: Vectors<Vector = M::Vector> + Core<Reg = M::Reg, Float = M::Float>,
     {
         let temporary = |which: usize| temporaries[which].expect("`temporaries` says how many there are");
-        let excess = self.most_excess(unroll, asm.vector_bytes() as usize);
+        let excess = self.max_excess(unroll, asm.vector_bytes() as usize);
         if excess > 0 {
             // The sum is less than 2^32, so the higher halves are zero.
             asm.setul(a, excess);
@@ -123,7 +123,7 @@ impl Sums {
     /// By how much the sum of what is above the bit may be too high in an element.
     //
     // Each level of the tree rounds up by a half at most, and levels add up; what lower bits contribute is less than one.
-    fn most_excess(self, unroll: usize, width: usize) -> u64 {
+    fn max_excess(self, unroll: usize, width: usize) -> u64 {
         match self {
             Sums::Means if unroll > 1 => {
                 let of_block = unroll * unroll.ilog2() as usize / 2 + 1;
@@ -167,7 +167,7 @@ mod tests {
                 let blocks = MAX_MEAN_SUM_BYTES / (unroll * width);
                 // Too high by the excess, which is taken away from all; too low by less than one for each block and for
                 // each vector after them.
-                let wrong = Sums::Means.most_excess(unroll, width) + blocks as u64 + unroll as u64;
+                let wrong = Sums::Means.max_excess(unroll, width) + blocks as u64 + unroll as u64;
                 assert!(width as u64 / 8 * wrong < 1 << 15, "{unroll} vectors of {width} bytes");
                 assert!(blocks * unroll < 1 << 16, "the sum of sixteen bits each fits half a word");
             }

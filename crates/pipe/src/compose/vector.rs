@@ -98,8 +98,8 @@ impl Shape {
         let sums = if store == Store::Cached { Sums::Means } else { Sums::Halves };
         let timing = Timing::choose(plan, store);
         let shapes = [8, 4, 2, 1].into_iter().map(|unroll| Shape { bits, unroll, sums, timing });
-        let most = if timing == Timing::Later { 8 } else { 4 };
-        shapes.into_iter().find(|shape| shape.unroll <= most && shape.registers(plan) <= M::FLOAT.temp.len())
+        let max_unroll = if timing == Timing::Later { 8 } else { 4 };
+        shapes.into_iter().find(|shape| shape.unroll <= max_unroll && shape.registers(plan) <= M::FLOAT.temp.len())
     }
 
     /// How many vectors more a checksum takes: one, if it is the first, and its words can be added up that quickly.

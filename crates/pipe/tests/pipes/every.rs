@@ -33,7 +33,7 @@ const LONG: [usize; 24] = [
     4103, 4104, 4159, 4160,
 ];
 /// By how many bytes the source lies otherwise in its line than the target, where data are long.
-const BESIDE: [usize; 4] = [0, 8, 1, 32];
+const DISTANCES: [usize; 4] = [0, 8, 1, 32];
 const MAX_LENGTH: usize = 4160;
 const CANARY: u8 = 0x5c;
 
@@ -84,7 +84,7 @@ impl Case {
             let length = LONG[rest / 8];
             // Addresses that are multiples of eight first.
             let to = streamed(length, (part / 4 + 8 * (rest % 8) + 7 * length) % LINE);
-            return Case { length, manner: Manner::Apart { from: (to + BESIDE[part % 4]) % LINE, to } };
+            return Case { length, manner: Manner::Apart { from: (to + DISTANCES[part % 4]) % LINE, to } };
         }
         rest -= LONG.len() * 8;
         let length = rest % SHORT;

@@ -6,10 +6,10 @@ use quaject_test_support::Effort;
 
 /// Cuts `length` bytes at random places, some of them next to each other, some pieces empty.
 fn cut(random: &mut Random, length: usize) -> Vec<usize> {
-    let most = [1, 3, 9, 40, 200][random.below(5)];
+    let max = [1, 3, 9, 40, 200][random.below(5)];
     let (mut pieces, mut left) = (Vec::new(), length);
     while left > 0 {
-        let piece = random.below(most + 1).min(left);
+        let piece = random.below(max + 1).min(left);
         pieces.push(piece);
         left -= piece;
     }

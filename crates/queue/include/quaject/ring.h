@@ -273,16 +273,16 @@ QJ_RING__SPECIALISED enum qj_ring_result qj_ring_sp_push(struct qj_ring_end *end
 }
 
 QJ_RING__SPECIALISED enum qj_ring_result qj_ring__sc_pop(struct qj_ring_end *end, struct qj_ring_message *messages,
-                                                         uint32_t most, uint32_t *taken) {
+                                                         uint32_t max, uint32_t *taken) {
     uint64_t first = end->position;
     uint32_t count = 0;
     *taken = 0;
     for (uint64_t skipped = 0; skipped <= end->mask; skipped++) {
-        while (count < most && qj_ring__get_state(end, first + count) == qj_ring__idle(end, first + count, QJ_RING_FULL)) {
+        while (count < max && qj_ring__get_state(end, first + count) == qj_ring__idle(end, first + count, QJ_RING_FULL)) {
             qj_ring__read(end, first + count, &messages[count]);
             count++;
         }
-        if (count > 0 || most == 0) break;
+        if (count > 0 || max == 0) break;
         uint64_t found = qj_ring__get_state(end, first);
         if (found == qj_ring__idle(end, first, QJ_RING_FULL)) continue;
         if (found != qj_ring__idle(end, first, QJ_RING_VOID)) return qj_ring__empty(end, found, first);
@@ -297,12 +297,12 @@ QJ_RING__SPECIALISED enum qj_ring_result qj_ring__sc_pop(struct qj_ring_end *end
     }
     end->position = first + count;
     *taken = count;
-    return count > 0 || most == 0 ? QJ_RING_OK : QJ_RING_NOT_READY;
+    return count > 0 || max == 0 ? QJ_RING_OK : QJ_RING_NOT_READY;
 }
-/* Takes up to `most` messages that are ready and says in `taken` how many. The caller is the only consumer. */
+/* Takes up to `max` messages that are ready and says in `taken` how many. The caller is the only consumer. */
 static inline enum qj_ring_result qj_ring_sc_pop_many(struct qj_ring_end *end, struct qj_ring_message *messages,
-                                                      uint32_t most, uint32_t *taken) {
-    return qj_ring__sc_pop(end, messages, most, taken);
+                                                      uint32_t max, uint32_t *taken) {
+    return qj_ring__sc_pop(end, messages, max, taken);
 }
 /* Takes a message. The caller is the only consumer. */
 QJ_RING__SPECIALISED enum qj_ring_result qj_ring_sc_pop(struct qj_ring_end *end, struct qj_ring_message *message) {
@@ -516,18 +516,18 @@ static inline void qj_ring_recover(struct qj_ring_end *end, uint8_t owner,
  * the one of slot 0, because they wrap around. */
 static inline enum qj_ring_result qj_ring__first(const struct qj_ring_end *end, uint64_t *first) {
     uint64_t start = qj_ring__get_state(end, 0) >> 16 << end->shift;
-    int64_t least = INT64_MAX, most = INT64_MIN;
+    int64_t least = INT64_MAX, max = INT64_MIN;
     for (uint64_t index = 0; index <= end->mask; index++) {
         uint64_t state = qj_ring__get_state(end, index);
         int64_t ahead = qj_ring__ahead(end, state, start);
         if (qj_ring__phase(state) > QJ_RING_VOID || ahead < -2 || ahead > 2) return QJ_RING_BROKEN;
         int64_t position = ahead * ((int64_t)end->mask + 1) + (int64_t)index;
         if (position < least) least = position;
-        if (position > most) most = position;
+        if (position > max) max = position;
     }
     *first = start + (uint64_t)least;
     /* The live side advances during this scan, by less than two rings. */
-    return most - least > 2 * (int64_t)end->mask + 1 ? QJ_RING_BROKEN : QJ_RING_OK;
+    return max - least > 2 * (int64_t)end->mask + 1 ? QJ_RING_BROKEN : QJ_RING_OK;
 }
 
 /* Takes the place of the only consumer, which is dead: continues with the first message it has not released. */

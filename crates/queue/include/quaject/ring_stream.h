@@ -118,7 +118,7 @@ static inline int qj_stream__host(struct qj_stream *stream, int door, int memory
             if (errno == EINTR || errno == ECONNABORTED) continue;
             return -errno;
         }
-        /* Whoever says nothing shall not keep the others out. */
+        /* A connection that sends nothing must not block the others. */
         struct pollfd asked;
         asked.fd = caller;
         asked.events = POLLIN;
@@ -185,8 +185,8 @@ static inline int qj_stream__join(struct qj_stream *stream) {
     return result;
 }
 
-/* Goes to the name and waits for the other side. Whoever comes first makes the ring, of 2^capacity_log2 slots of 64
- * bytes. 0, or -EBUSY: the role is taken; -EPROTO: what has the name is no ring; -errno of the system. */
+/* Opens the stream of this name and waits for the other side. The first side creates the ring, of 2^capacity_log2 slots of 64
+ * bytes. Returns 0, or -EBUSY if the role is taken, -EPROTO if the name belongs to something else than a ring, or -errno. */
 static inline int qj_stream_open(struct qj_stream *stream, const char *path, uint32_t role, unsigned capacity_log2) {
     struct sockaddr_un address;
     memset(stream, 0, sizeof *stream);
@@ -214,7 +214,7 @@ static inline int qj_stream_open(struct qj_stream *stream, const char *path, uin
             continue;
         }
         int error = errno;
-        /* Nobody listens at what a killed process has left. */
+        /* A killed process has left its socket; no process listens there. */
         if (error == ECONNREFUSED && lstat(path, &status) == 0)
             error = S_ISSOCK(status.st_mode) && unlink(path) == 0 ? ENOENT : EPROTO;
         if (error == EPROTOTYPE) error = EPROTO;

@@ -39,9 +39,9 @@ static void pop(struct qj_ring_end *end, uint64_t count) {
     uint64_t next[256] = {0}, taken = 0;
     while (taken < count) {
         struct qj_ring_message batch[4], expected;
-        uint32_t ready = 1, most = count - taken < 4 ? (uint32_t)(count - taken) : 4;
+        uint32_t ready = 1, max = count - taken < 4 ? (uint32_t)(count - taken) : 4;
         enum qj_ring_result result = end->kind & QJ_RING_SP_MC ? qj_ring_mc_pop(end, batch)
-                                                               : qj_ring_sc_pop_many(end, batch, most, &ready);
+                                                               : qj_ring_sc_pop_many(end, batch, max, &ready);
         if (result == QJ_RING_BROKEN) fail("the ring is broken at", taken);
         if (result != QJ_RING_OK) {
             sched_yield();

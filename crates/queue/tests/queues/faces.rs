@@ -145,7 +145,7 @@ fn waits_end_as_the_strategy_says() {
 }
 
 #[test]
-fn nobody_waits_for_an_end_that_is_gone() {
+fn no_end_waits_for_a_dropped_one() {
     let (mut producer, mut consumer) = mp_sc(2);
     let other = producer.clone();
     producer.push(1).expect("there is room");

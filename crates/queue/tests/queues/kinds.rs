@@ -17,7 +17,7 @@ pub(crate) trait Push: Send {
 /// An end that takes numbers.
 pub(crate) trait Pop: Send {
     fn pop(&mut self) -> Option<u64>;
-    fn pop_some(&mut self, most: usize) -> Vec<u64>;
+    fn pop_some(&mut self, max: usize) -> Vec<u64>;
     fn twin(&self) -> Box<dyn Pop>;
 }
 
@@ -61,8 +61,8 @@ where
     fn pop(&mut self) -> Option<u64> {
         self.end.pop().ok()
     }
-    fn pop_some(&mut self, most: usize) -> Vec<u64> {
-        let mut items = vec![0; most];
+    fn pop_some(&mut self, max: usize) -> Vec<u64> {
+        let mut items = vec![0; max];
         let ready = self.end.pop_slice(&mut items).unwrap_or(0);
         items.truncate(ready);
         items
@@ -111,8 +111,8 @@ where
     fn pop(&mut self) -> Option<u64> {
         self.end.pop().ok().map(number)
     }
-    fn pop_some(&mut self, most: usize) -> Vec<u64> {
-        let mut items = vec![[0; 7]; most];
+    fn pop_some(&mut self, max: usize) -> Vec<u64> {
+        let mut items = vec![[0; 7]; max];
         let ready = self.end.pop_slice(&mut items).unwrap_or(0);
         items.into_iter().take(ready).map(number).collect()
     }

@@ -44,10 +44,10 @@ fn every_kind_agrees_with_the_model_and_the_forms_of_1989() {
                         assert_eq!(figure_2.get(), expected);
                     }
                     3.. => {
-                        let most = random.below(capacity as u64 + 2) as usize;
-                        let taken = pop.pop_some(most);
-                        assert!(taken.len() <= most);
-                        assert!(!taken.is_empty() || most == 0 || model.is_empty(), "{}: missed items", kind.name);
+                        let max = random.below(capacity as u64 + 2) as usize;
+                        let taken = pop.pop_some(max);
+                        assert!(taken.len() <= max);
+                        assert!(!taken.is_empty() || max == 0 || model.is_empty(), "{}: missed items", kind.name);
                         for item in taken {
                             assert_eq!(Some(item), model.pop_front(), "{} {capacity}: round {round}", kind.name);
                             assert_eq!(figure_1.get(), Some(item));

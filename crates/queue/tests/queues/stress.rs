@@ -15,11 +15,11 @@ fn limit() -> Instant {
     Instant::now() + Duration::from_secs(60)
 }
 
-fn produce(mut end: Box<dyn Push>, producer: u64, count: u64, most: u64) {
+fn produce(mut end: Box<dyn Push>, producer: u64, count: u64, max: u64) {
     let (mut random, limit) = (Random(producer + 77), limit());
     let mut number = 0;
     while number < count {
-        let together = (1 + random.below(most)).min(count - number);
+        let together = (1 + random.below(max)).min(count - number);
         let items: Vec<u64> = (0..together).map(|place| item(producer, together, place, number + place)).collect();
         while !if together == 1 { end.push(items[0]) } else { end.push_all(&items) } {
             assert!(Instant::now() < limit, "no room for a minute");
@@ -49,7 +49,7 @@ fn consume(mut end: Box<dyn Pop>, taken: &std::sync::atomic::AtomicU64, count: u
 }
 
 fn check(kind: &Kind, capacity: usize, producers: u64, consumers: u64, each: u64) {
-    let most = (capacity as u64).min(4);
+    let max = (capacity as u64).min(4);
     let (push, pop) = (kind.make)(capacity);
     let mut pushes: Vec<_> = (1..producers).map(|_| push.twin()).collect();
     let mut pops: Vec<_> = (1..consumers).map(|_| pop.twin()).collect();
@@ -58,7 +58,7 @@ fn check(kind: &Kind, capacity: usize, producers: u64, consumers: u64, each: u64
     let taken = std::sync::atomic::AtomicU64::new(0);
     let taken: Vec<Vec<u64>> = std::thread::scope(|scope| {
         for (producer, end) in pushes.into_iter().enumerate() {
-            scope.spawn(move || produce(end, producer as u64, each, most));
+            scope.spawn(move || produce(end, producer as u64, each, max));
         }
         let consumers: Vec<_> = (pops.into_iter().enumerate())
             .map(|(seed, end)| {

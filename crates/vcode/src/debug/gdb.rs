@@ -54,7 +54,7 @@ pub extern "C" fn __jit_debug_register_code() {
     std::hint::black_box(());
 }
 
-/// Whoever holds it may change the list.
+/// Guards the list of functions that GDB reads.
 static LIST: Mutex<()> = Mutex::new(());
 
 /// A function that GDB knows. Dropping this makes GDB forget it: before its code is freed.
@@ -79,7 +79,7 @@ pub fn register(described: &Described<'_>) -> Registered {
         size: object.len() as u64,
     }));
     let held = LIST.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: 1. The lock is held, so nobody else touches the list. 2. Entries are alive while they are in it.
+    // SAFETY: 1. The lock is held, so no other thread accesses the list. 2. Entries are alive while they are in it.
     unsafe {
         let list = &raw mut __jit_debug_descriptor;
         (*entry).next = (*list).first;
@@ -116,7 +116,7 @@ impl Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         let held = LIST.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: 1. The lock is held. 2. The entry was put in by `register` and nobody else takes it out or frees it.
+        // SAFETY: 1. The lock is held. 2. The entry was inserted by `register`, and only this function removes or frees it.
         unsafe {
             let list = &raw mut __jit_debug_descriptor;
             let (next, previous) = ((*self.entry).next, (*self.entry).previous);

@@ -1,5 +1,5 @@
-//! Makes generated code visible to debuggers and profilers: GDB ([`gdb`]), `perf` ([`perf`]). Everything here happens
-//! after a function is finished, so code nobody looks at pays nothing.
+//! Registration of generated code with debuggers and profilers: GDB ([`gdb`]) and `perf` ([`perf`]). It happens after a
+//! function is finished, so code generation without it has no cost.
 
 mod bytes;
 mod elf;
@@ -13,7 +13,7 @@ use std::vec::Vec;
 use crate::asm::Code;
 use crate::machine::Machine;
 
-/// A finished function, as tools are told of it.
+/// A finished function, as it is described to a tool.
 #[derive(Debug, Clone, Copy)]
 pub struct Described<'a> {
     /// Its name.

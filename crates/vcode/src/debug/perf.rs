@@ -138,7 +138,7 @@ impl Dump {
 
 impl Drop for Dump {
     fn drop(&mut self) {
-        // SAFETY: mapped by `create` with this length, and used by nobody.
+        // SAFETY: mapped by `create` with this length, and accessed by no one else.
         unsafe { munmap(self.marker, PAGE) };
     }
 }

@@ -71,11 +71,11 @@ pub(crate) fn signed(width: u32, magnitude: u64) -> Signed {
     let divisor = u128::from(magnitude);
     // The largest dividend magnitude that leaves divisor - 1.
     let half = 1_u128 << (width - 1);
-    let most = half - 1 - half % divisor;
+    let max_dividend = half - 1 - half % divisor;
     let power = (width..2 * width)
         .find(|power| {
             let scale = 1_u128 << power;
-            scale > most * (divisor - scale % divisor)
+            scale > max_dividend * (divisor - scale % divisor)
         })
         .unwrap_or(2 * width - 1);
     let scale = 1_u128 << power;

@@ -448,11 +448,11 @@ impl<'t> Batch<'t> {
         let output = output_in_time(emulated(self.tools, &runner).arg(&code).arg(&tests).arg(&out));
         if !output.status.success() {
             // The runner says which test it was in, and what happened.
-            let told = String::from_utf8_lossy(&output.stderr).into_owned();
+            let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
             let number =
-                told.lines().find_map(|line| line.strip_prefix("test ")?.split(':').next()?.parse::<usize>().ok());
+                stderr.lines().find_map(|line| line.strip_prefix("test ")?.split(':').next()?.parse::<usize>().ok());
             let case = number.and_then(|number| self.cases.get(number)).map_or("no test", |case| &case.name);
-            panic!("{case}: {}: {told}; files in {}", output.status, folder.display());
+            panic!("{case}: {}: {stderr}; files in {}", output.status, folder.display());
         }
         let after = std::fs::read(&out).expect("the runner wrote its output");
         let mut wrong = Vec::new();

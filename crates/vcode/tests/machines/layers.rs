@@ -35,7 +35,7 @@ where
             asm.retl(value);
             let (ten, out) = (asm.label_offset(ten).unwrap(), asm.label_offset(out).unwrap());
             let code = asm.end().expect("the function is right");
-            // SAFETY: the code is where it was written, and nobody runs it yet.
+            // SAFETY: the code is where it was written, and does not run yet.
             unsafe {
                 let place = Placed::from_raw(&code, code.entry, write.add(code.offset));
                 if turns == 1 {
@@ -76,7 +76,7 @@ where
                 let constant = asm.patch_constant(register, initial);
                 asm.retl(register);
                 let code = asm.end().expect("the function is right");
-                // SAFETY: the code is where it was written, and nobody runs it yet.
+                // SAFETY: the code is where it was written, and does not run yet.
                 unsafe {
                     let place = Placed::from_raw(&code, code.entry, write.add(code.offset));
                     constant.set::<M>(&place, bits).expect("every long fits");
@@ -122,9 +122,9 @@ where
                 let mut asm = Virtual::new(asm, &mut slots);
                 // Some are released at once, so that places are used again.
                 for round in 0..number % 3 {
-                    let gone: Vec<VirtualReg<M::Reg>> = (0..40).map(|_| asm.reg(Class::Persistent)).collect();
+                    let released: Vec<VirtualReg<M::Reg>> = (0..40).map(|_| asm.reg(Class::Persistent)).collect();
                     let floats: Vec<VirtualReg<M::Float>> = (0..40).map(|_| asm.float(Class::Temporary)).collect();
-                    gone.into_iter().skip(round as usize).for_each(|v| asm.release(v));
+                    released.into_iter().skip(round as usize).for_each(|v| asm.release(v));
                     floats.into_iter().for_each(|v| asm.release_float(v));
                 }
                 let variables = Variables {

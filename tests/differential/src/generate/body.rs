@@ -29,7 +29,7 @@ pub enum Kind {
     /// A number that is always below this one, so that it can be an index of arrays that are as long.
     Index(u32),
     /// Its object has been released; it is not used any more.
-    Gone,
+    Unusable,
 }
 
 /// A pure function.
@@ -156,7 +156,7 @@ impl Body {
     /// Everything that can be read as it stands, with its type, down to two steps into aggregates.
     fn paths(&self, rng: &mut Rng, shared: &Shared) -> Vec<(String, Ty)> {
         let mut paths = Vec::new();
-        for variable in self.scope.iter().filter(|variable| variable.kind != Kind::Gone) {
+        for variable in self.scope.iter().filter(|variable| variable.kind != Kind::Unusable) {
             let whole = (variable.name.clone(), variable.ty.clone());
             let mut level = vec![whole.clone()];
             if variable.kind == Kind::Mutable {
@@ -567,7 +567,7 @@ impl Body {
     fn links(&mut self, rng: &mut Rng, shared: &Shared, depth: u32) {
         let is_held = |variable: &Variable| match (&variable.ty, variable.kind) {
             (Ty::Boxed(_), Kind::Plain | Kind::Mutable) => true,
-            (Ty::Boxed(_), Kind::Constant | Kind::Index(_) | Kind::Gone) => false,
+            (Ty::Boxed(_), Kind::Constant | Kind::Index(_) | Kind::Unusable) => false,
             (Ty::Int(_) | Ty::Bool | Ty::Bytes(_) | Ty::Array(..) | Ty::Record(_) | Ty::Union(_), _) => false,
         };
         let held: Vec<usize> = (0..self.scope.len()).filter(|index| is_held(&self.scope[*index])).collect();
@@ -590,7 +590,7 @@ impl Body {
             }
             _ if self.scope[index].level == self.level => {
                 self.line(&format!("unlink({name});"));
-                self.scope[index].kind = Kind::Gone;
+                self.scope[index].kind = Kind::Unusable;
             }
             _ => {}
         }

@@ -232,8 +232,8 @@ impl Script {
         self.rng.usize(0..self.processes.len())
     }
 
-    fn compute(&mut self, process: usize, most: u32) {
-        let count = self.rng.u32(0..=most);
+    fn compute(&mut self, process: usize, max: u32) {
+        let count = self.rng.u32(0..=max);
         self.processes[process].statements(&mut self.rng, &self.shared, count, 2);
     }
 

@@ -187,8 +187,11 @@ void qj_ac_stop(void);
 /* Settings of the process, for threads that start later: every thread's stacks are of one size. Environment: QJ_AC_STACK_KIB,
  * QJ_AC_TRACE=FILE. */
 struct qj_ac_options {
-    size_t stack_bytes;    /* usable bytes of a task's stack; 0: 60 KiB */
-    size_t stacks_at_most; /* per thread; 0: as many as memory holds */
+    size_t stack_bytes; /* usable bytes of a task's stack; 0: 60 KiB */
+    union {
+        size_t max_stacks;     /* per thread; 0: as many as memory holds */
+        size_t stacks_at_most; /* the name in version 0.1 */
+    };
 };
 void qj_ac_configure(const struct qj_ac_options *options);
 

@@ -112,7 +112,7 @@ void qj_ac__call_spread(void *words);
     QJ_AC__W(a), QJ_AC__W(b), QJ_AC__W(c), QJ_AC__W(d), QJ_AC__W(e), QJ_AC__W(f)
 #define QJ_AC__COUNT(...) QJ_AC__COUNT2(__VA_ARGS__, 7, 7, 7, 7, 6, 5, 4, 3, 2, 1, 0, 0)
 #define QJ_AC__COUNT2(f, a, b, c, d, e, g, h, i, j, k, n, ...) n
-#define QJ_AC__CALL_7(...) ASYNC_CALL_takes_at_most_six_arguments__pass_a_pointer_to_a_structure
+#define QJ_AC__CALL_7(...) ASYNC_CALL_takes_no_more_than_six_arguments__pass_a_pointer_to_a_structure
 #define QJ_AC__TAIL_7(...) 0
 #define QJ_AC__CALL_0(f) f()
 #define QJ_AC__CALL_1(f, ...) f(__VA_ARGS__)

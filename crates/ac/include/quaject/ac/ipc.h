@@ -59,9 +59,9 @@ int qj_ac_channel_memory(unsigned capacity_log2);
 /* Takes one side of the channel; -EBUSY when the side is in use, -EPROTO when the memory is no such channel, -ENOMEM.
  * After an error the side is free, and may be asked for again. */
 int qj_ac_channel_open(struct qj_ac_channel *channel, int memory, unsigned capacity_log2, uint32_t side);
-/* Leaves; the peer notices. Nobody may be waiting. */
+/* Closes this side; the peer notices. No task may be waiting on the channel. */
 void qj_ac_channel_close(struct qj_ac_channel *channel);
-/* Whether the peer lives: 1, 0, or -EAGAIN when it has not come yet. */
+/* Whether the peer is alive: 1, 0, or -EAGAIN when it has not opened the channel yet. */
 int qj_ac_channel_alive(struct qj_ac_channel *channel);
 
 /* Each of these waits, lets others run meanwhile, and returns 0, QJ_AC_CANCELED, or -EPIPE when the peer has died. */

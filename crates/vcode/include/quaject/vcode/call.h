@@ -57,7 +57,8 @@ QJV_INLINE int qjv_is_source(const qjv_moves *moves, unsigned number) {
     return 0;
 }
 
-/* Makes the moves: always one whose destination is nobody's source; a cycle is broken by parking one source. */
+/* Emits a parallel copy: repeatedly a move whose destination is the source of no other; a cycle is broken by saving one source
+   in the transfer slot. */
 QJV_OUTLINE void qjv_make_moves(qjv_asm *c, qjv_moves *moves, int is_float, v_variable transfer) {
     while (moves->count) {
         unsigned index = 0, first = moves->source[0];
@@ -135,7 +136,7 @@ QJV_OUTLINE int64_t qjv_argument_bytes(qjv_asm *c, const char *types, size_t cou
 
 /* Puts the arguments where the convention wants them, and a target in a register into the scratch register; returns how
    many floats are in registers. First the stack, which may need the scratch register; then all registers at once; then
-   what crosses from one file to the other, and constants, whose destinations are nobody's source any more. */
+   moves between the files, and constants: their destinations are then the source of no move. */
 QJV_OUTLINE long qjv_place_arguments(qjv_asm *c, const char *types, qjv_target target, const qjv_argument *arguments,
                                      v_variable transfer) {
     qjv_moves ints = {{0}, {0}, 0}, floats = {{0}, {0}, 0};

@@ -166,7 +166,7 @@ QJV_INLINE void qjv_open(qjv_asm *c, qjv_function *f, qjv_region region, int kin
     c->left = 64;
     c->last_return = c->forward = QJV_NO_RETURN;
     if (__builtin_expect(region.length < QJV_PROLOGUE + 64 + QJV_SLACK, 0)) {
-        /* No room for anything: the error is reported by qjv_end, and the code goes to a place nobody calls. */
+        /* The region has no room for code: qjv_end reports the error, and the code goes to a buffer that is never executed. */
         static uint8_t nowhere[QJV_PROLOGUE + 64 + QJV_SLACK];
         qjv_failed(f, QJV_ERROR_OVERFLOW);
         f->start = nowhere;

@@ -32,8 +32,8 @@ pub(super) struct Window {
     count: usize,
     pub(super) long: u32,
     written: Registers,
-    /// Those of the written ones of which copies, constants and sums may tell.
-    told: Registers,
+    /// Those of the written registers whose value is a copy, a constant or an operation with an immediate.
+    traceable: Registers,
 }
 
 /// A set of registers of both files.
@@ -95,7 +95,13 @@ pub(super) fn number(op: Op, ty: Option<Type>, form: Form) -> Option<u16> {
 
 impl Window {
     pub(super) fn new(long: u32) -> Window {
-        Window { held: [EMPTY; ROOM + 1], count: 0, long, written: Registers::default(), told: Registers::default() }
+        Window {
+            held: [EMPTY; ROOM + 1],
+            count: 0,
+            long,
+            written: Registers::default(),
+            traceable: Registers::default(),
+        }
     }
 
     /// What is held, in order.
@@ -106,12 +112,12 @@ impl Window {
     /// Forgets what is held: it was written.
     pub(super) fn forget(&mut self) {
         self.count = 0;
-        (self.written, self.told) = (Registers::default(), Registers::default());
+        (self.written, self.traceable) = (Registers::default(), Registers::default());
     }
 
     /// The last held instruction that writes a register, if copies, constants or sums may tell of it.
     pub(super) fn writer(&self, register: u8) -> Option<(usize, &Held)> {
-        if !self.told.has(register) {
+        if !self.traceable.has(register) {
             return None;
         }
         let held = self.held();
@@ -126,7 +132,7 @@ impl Window {
         self.written.add(held.to);
         let shape = held.shape();
         if matches!(shape.op, Op::Mov | Op::Set) || shape.form == Form::Immediate {
-            self.told.add(held.to);
+            self.traceable.add(held.to);
         }
     }
 
@@ -196,7 +202,7 @@ impl Window {
         }
     }
 
-    /// Whether it does nothing but compute. A load stays, even if nobody reads what it loads: it may fault.
+    /// Whether its only effect is its result. A load is not pure, because it may fault.
     fn is_pure(&self, at: usize) -> bool {
         let computes = match self.held[at].shape().family {
             Family::Binary | Family::Shift | Family::Unary | Family::Set | Family::Convert | Family::Select => true,
@@ -271,7 +277,7 @@ impl Window {
         for index in at..self.count {
             self.held[index] = self.held[index + 1];
         }
-        (self.written, self.told) = (Registers::default(), Registers::default());
+        (self.written, self.traceable) = (Registers::default(), Registers::default());
         for index in 0..self.count {
             let held = self.held[index];
             self.note(&held);
