@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_signs_are_told_apart() {
+    fn words_and_signs_are_distinguished() {
         let text = "tcp[13]&2 != 0 and é";
         let found: Vec<&str> = words(text).into_iter().map(|word| &text[word]).collect();
         assert_eq!(found, ["tcp", "[", "13", "]", "&", "2", "!", "=", "0", "and", "é"]);
