@@ -44,7 +44,7 @@ fn a_step_changes_elements_and_totals_them() {
 }
 
 #[test]
-fn what_is_wrong_with_a_text_is_told_with_its_place() {
+fn errors_in_a_text_have_a_location() {
     for (text, wanted) in [
         ("step\n", "line 1, column 1: a step without a name (4); write `step NAME`"),
         (
@@ -98,7 +98,7 @@ fn what_is_wrong_with_a_text_is_told_with_its_place() {
 }
 
 #[test]
-fn what_is_wrong_with_a_pipe_is_told_with_its_place() {
+fn errors_in_a_pipe_have_a_location() {
     for (text, wanted, help) in [
         ("", "line 1, column 1: nothing between two bars", "write a step, or one bar less"),
         ("copy |", "line 1, column 7: nothing between two bars", "write a step, or one bar less"),
