@@ -17,6 +17,9 @@ use quaject_esp_syntax::tree::SyntaxKind;
 use quaject_test_support::qj::qj_binary;
 use quaject_test_support::{quick_compiler, quick_run, tool};
 
+/// Seconds after which a command counts as hung. Far above what any takes, even on a busy machine.
+const HANG_LIMIT: &str = "1200";
+
 #[test]
 fn every_block_of_the_documents_holds() {
     let documents = documents();
@@ -206,7 +209,7 @@ impl Document {
         let commands = Path::new(qj_binary()).parent().expect("programs lie in folders");
         let path = format!("{}:{}", commands.display(), std::env::var("PATH").unwrap_or_default());
         let mut shell = Command::new("timeout");
-        shell.args(["180", "sh", "-c", command]).current_dir(&self.folder).env("PATH", path);
+        shell.args([HANG_LIMIT, "sh", "-c", command]).current_dir(&self.folder).env("PATH", path);
         shell
             .env("NO_COLOR", "1")
             .env("CC", quick_compiler())
