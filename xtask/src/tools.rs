@@ -1,4 +1,4 @@
-//! The programs of the machine that the tests need beside Rust, as one table, and how they get there.
+//! The programs that the tests need in addition to Rust, as one table, and their installation.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -273,13 +273,14 @@ pub(crate) fn provide() -> Result<(), Failure> {
     }
 }
 
-/// Targets that the tests build for. A toolchain without rustup must already have them; who only uses the product needs
-/// none but those in `rust-toolchain.toml`.
+/// Targets that the tests build for. A toolchain without rustup must already have them; a user of the product needs
+/// only those in `rust-toolchain.toml`.
 fn provide_targets() -> Result<(), Failure> {
     let sysroot = output_of(Command::new("rustc").current_dir(crate::run::root()).args(["--print", "sysroot"]))?;
     let sysroot = String::from_utf8(sysroot).map_err(|_| Failure("rustc's sysroot is not UTF-8".into()))?;
     let libraries = Path::new(sysroot.trim()).join("lib/rustlib");
-    let targets = MACHINES.iter().map(|machine| machine.target).chain(["x86_64-unknown-none"]);
+    let targets =
+        MACHINES.iter().map(|machine| machine.target).chain(["wasm32-unknown-unknown", "x86_64-unknown-none"]);
     for target in targets.filter(|target| !libraries.join(target).exists()) {
         let mut rustup = Command::new("rustup");
         succeed(rustup.current_dir(crate::run::root()).args(["target", "add", target]))

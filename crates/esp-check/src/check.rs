@@ -14,15 +14,15 @@ use crate::report::{Answer, Deadlocks, Leaks, Report, Verdict, restrictions};
 use crate::search::{self, LocatedViolation, Violation};
 use crate::store::Store;
 use crate::successors::TransitionOutcome;
+use crate::timer::Stopwatch;
 use crate::unreached::unreached;
 use quaject_esp_exec::footprint::data_bytes;
 use quaject_esp_exec::step::{Step, TooLarge};
 use quaject_esp_ir::model::ModelProgram;
-use std::time::Instant;
 
 /// Checks a model. Calls `progress` at intervals with the size of the search so far.
 pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(Progress)) -> Result<Report, Refusal> {
-    let started = Instant::now();
+    let started = Stopwatch::start(options.limits.timer);
     let bytes = data_bytes(&model.program);
     if let Some(most) = options.limits.bytes.map(|most| most as usize).filter(|most| bytes > *most) {
         return Err(Refusal::TooLarge(TooLarge { bytes, most }));
@@ -77,7 +77,7 @@ pub fn check(model: &ModelProgram, options: &Options, progress: &mut dyn FnMut(P
 fn check_properties(
     model: &ModelProgram,
     options: &Options,
-    started: Instant,
+    started: Stopwatch,
     negations: Negations,
     answers: &mut [(String, Answer)],
     progress: &mut dyn FnMut(Progress),

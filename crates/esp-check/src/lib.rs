@@ -14,7 +14,7 @@
 //!   counterexamples            reconstruct, minimize, counterexample, counterexample_file, chart, configuration
 //!   validation                 concretize, spuriousness, replay_external (a run of another engine)
 //!   refinement                 refine (implementation with fast paths against the specification without)
-//!   results                    options, refusal, report, unreached
+//!   results                    options, timer, refusal, report, unreached
 //! ```
 #![forbid(unsafe_code)]
 
@@ -48,6 +48,7 @@ mod spin_barrier;
 mod spuriousness;
 mod store;
 mod successors;
+mod timer;
 mod unreached;
 mod waits;
 
@@ -72,3 +73,4 @@ pub use report::{
     restrictions, subject, unfinished_text,
 };
 pub use spuriousness::{Concretization, Spuriousness};
+pub use timer::Timer;

@@ -1,5 +1,6 @@
 //! The options and limits of a check.
 
+use crate::timer::Timer;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -89,8 +90,9 @@ pub struct Limits {
     pub states: Option<u64>,
     /// Memory of the search in bytes.
     pub bytes: Option<u64>,
-    /// Time.
-    pub time: Option<Duration>,
+    /// The clock, with a limit of time. Without a clock the elapsed time is zero in all reports, and no progress is
+    /// reported.
+    pub timer: Option<Timer>,
     /// A request from outside, at any time.
     pub interrupt: Option<Interrupt>,
 }
@@ -117,7 +119,13 @@ impl Limits {
 
     /// The limits that remain after this time.
     pub(crate) fn after(&self, used: Duration) -> Limits {
-        Limits { time: self.time.map(|time| time.saturating_sub(used)), ..self.clone() }
+        let left = |timer: Timer| Timer { limit: timer.limit.map(|time| time.saturating_sub(used)), ..timer };
+        Limits { timer: self.timer.map(left), ..self.clone() }
+    }
+
+    /// The time that a search may take.
+    pub fn time(&self) -> Option<Duration> {
+        self.timer.and_then(|timer| timer.limit)
     }
 }
 

@@ -11,10 +11,10 @@ use crate::reconstruct::{ResolvedStep, annotate};
 use crate::refusal::Refusal;
 use crate::store::hash;
 use crate::successors::{SuccessorGenerator, TransitionOutcome};
+use crate::timer::Stopwatch;
 use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Step;
 use quaject_esp_ir::model::ModelProgram;
-use std::time::Instant;
 
 /// Most transitions tried, or states visited.
 const MAX_ATTEMPTS: u32 = 1 << 20;
@@ -38,7 +38,7 @@ pub fn replay_external(
 ) -> Result<ReplayOutcome<Counterexample>, Refusal> {
     let plan = ExplorationPlan::new(model, SuccessorMode::SingleStep, Symmetry::Off).map_err(Refusal::Unbounded)?;
     let mut generator = SuccessorGenerator::new(&plan)?;
-    generator.set_limits(limits, Instant::now());
+    generator.set_limits(limits, Stopwatch::start(limits.timer));
     let start = generator.start();
     let mut search = ReplaySearch { generator, steps, run: Vec::new(), attempts_left: MAX_ATTEMPTS };
     Ok(match search.run(&start) {

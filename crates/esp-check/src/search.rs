@@ -12,6 +12,7 @@ use crate::options::{Limit, Limits, Options, Progress, Reduction};
 use crate::spin_barrier::SpinBarrier;
 use crate::store::{Insertion, PackedStates, StateRef, Store, WINDOW, hash, signature};
 use crate::successors::{SuccessorGenerator, Transition, TransitionId, TransitionOutcome};
+use crate::timer::Stopwatch;
 use quaject_esp_exec::coverage::Coverage;
 use quaject_esp_exec::report::{FaultReport, Outcome};
 use quaject_esp_exec::step::TooLarge;
@@ -19,7 +20,7 @@ use quaject_esp_ir::ir::PoolId;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, RwLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// States that a thread claims at once; fewer in small levels, so that no thread is waited for at their end.
 const CLAIM_SIZE: Range<usize> = 8..64;
@@ -65,7 +66,7 @@ struct Shared<'s> {
     store: &'s Store,
     limits: Limits,
     reduction: Reduction,
-    started: Instant,
+    started: Stopwatch,
     queues: Vec<WorkerQueue>,
     stop: AtomicBool,
     /// Whether a violation ends the search.
@@ -222,7 +223,7 @@ impl<'s, 'm> Worker<'s, 'm> {
         if limits.states.is_some_and(|max| shared.store.count() as u64 > max) {
             shared.stop_at(Limit::States);
         }
-        if limits.time.is_some_and(|max| shared.started.elapsed() > max) {
+        if limits.time().is_some_and(|max| shared.started.elapsed() > max) {
             shared.stop_at(Limit::Time);
         }
         if limits.bytes.is_some_and(|max| self.bytes() as u64 > max) {
@@ -463,7 +464,7 @@ pub(crate) fn search<'m>(
         store,
         limits: options.limits.clone(),
         reduction: options.reduction,
-        started: Instant::now(),
+        started: Stopwatch::start(options.limits.timer),
         queues,
         stop: AtomicBool::new(false),
         is_sought,
@@ -489,7 +490,7 @@ pub(crate) fn search<'m>(
     let mut last_report = shared.started;
     let mut report_progress = |depth| {
         if last_report.elapsed() > BETWEEN_PROGRESS {
-            last_report = Instant::now();
+            last_report.restart();
             let states = shared.store.count() as u64;
             let bytes = shared.store.bytes() + shared.cached_bytes.load(Ordering::Relaxed);
             progress(Progress { states, depth, bytes: bytes as u64, elapsed: shared.started.elapsed() });

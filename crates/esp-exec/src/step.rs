@@ -124,7 +124,8 @@ impl std::fmt::Display for TooLarge {
 
 impl std::error::Error for TooLarge {}
 
-const MAX_BYTES: usize = 1 << 32;
+/// Four gibibytes, or the whole address space where it is that small.
+const MAX_BYTES: usize = if usize::BITS > 32 { (1u64 << 32) as usize } else { usize::MAX };
 
 /// A program ready to take steps.
 pub struct Machine<'p> {

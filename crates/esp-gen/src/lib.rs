@@ -4,6 +4,8 @@
 
 pub mod c;
 mod common;
+// A WebAssembly program cannot execute machine code that it writes.
+#[cfg(not(target_family = "wasm"))]
 pub mod jit;
 pub mod layout;
 pub mod promela;

@@ -1,6 +1,14 @@
 //! The time a program sees: nanoseconds since it started. Knows nothing of waiting.
 
-use std::time::Instant;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+/// The time since this function was first called, by the monotonic clock of the system: the clock of searches
+/// (`quaject_esp_check::Timer`), which have none of their own.
+pub fn monotonic_time() -> Duration {
+    static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    ORIGIN.elapsed()
+}
 
 /// How time passes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

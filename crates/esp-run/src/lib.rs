@@ -30,7 +30,7 @@ pub mod spin;
 
 pub use adaptive::adapt;
 pub use binding::{Binding, Choice, Device, Driver, Interface, Ring, SocketEndpoint, StreamEndpoint};
-pub use clock::Time;
+pub use clock::{Time, monotonic_time};
 pub use code_size::{CodeSizes, SIZE_FLAGS, measure, measure_code};
 pub use debug_info::DebugInfo;
 pub use error::{ErrorKind, HostError};

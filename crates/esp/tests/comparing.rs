@@ -4,8 +4,8 @@
 use expect_test::expect;
 use quaject_esp::{File, Limits, Loader, ModelSelection, RefinementModel, Source, refinement_models};
 use quaject_esp_check::{
-    Limit, Limits as Search, Mismatch, ObserverOutcome, Refinement, RefinementInput, RefinementVerdict, build_observer,
-    refine,
+    Limit, Limits as Search, Mismatch, ObserverOutcome, Refinement, RefinementInput, RefinementVerdict, Timer,
+    build_observer, refine,
 };
 use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela;
@@ -16,6 +16,7 @@ use quaject_esp_ir::ir::{
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
+use quaject_esp_run::monotonic_time;
 use quaject_esp_run::spin::{Found, Question, Spin};
 use quaject_esp_syntax::span::FileId;
 use quaject_test_support::{Effort, tool};
@@ -421,7 +422,7 @@ fn limits_hold() {
     for (limits, expected) in [
         (Search { states: Some(50), ..Search::default() }, Limit::States),
         (Search { bytes: Some(100_000), ..Search::default() }, Limit::Memory),
-        (Search { time: Some(Duration::ZERO), ..Search::default() }, Limit::Time),
+        (Search { timer: Some(Timer::limited(monotonic_time, Duration::ZERO)), ..Search::default() }, Limit::Time),
     ] {
         let report = refine(input, &limits, &mut |_| {}).expect("it is small");
         assert_eq!(report.verdict, RefinementVerdict::Unfinished(expected));

@@ -8,7 +8,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-use memmap2::MmapMut;
+use memory::ZeroedMemory;
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
@@ -41,7 +41,7 @@ unsafe impl Zeroed for AtomicU32 {}
 /// ```
 pub struct Pages<T> {
     /// None if there are no values: the system gives no empty memory.
-    memory: Option<MmapMut>,
+    memory: Option<ZeroedMemory>,
     values: PhantomData<[T]>,
 }
 
@@ -56,19 +56,84 @@ impl<T: Zeroed> Pages<T> {
         if bytes == 0 {
             return Ok(Pages::default());
         }
-        let memory = MmapMut::map_anon(bytes)?;
-        #[cfg(target_os = "linux")]
-        if bytes.is_multiple_of(HUGE) && !cfg!(miri) {
-            // A system without huge pages refuses, and serves as well, only later.
-            let _ = memory.advise(memmap2::Advice::HugePage);
-        }
-        Ok(Pages { memory: Some(memory), values: PhantomData })
+        Ok(Pages { memory: Some(ZeroedMemory::new(bytes)?), values: PhantomData })
     }
 }
 
 impl<T> Default for Pages<T> {
     fn default() -> Pages<T> {
         Pages { memory: None, values: PhantomData }
+    }
+}
+
+/// Memory that is mapped from the system.
+#[cfg(not(target_family = "wasm"))]
+mod memory {
+    use memmap2::MmapMut;
+    use std::io;
+
+    pub(crate) struct ZeroedMemory(MmapMut);
+
+    impl ZeroedMemory {
+        pub(crate) fn new(bytes: usize) -> io::Result<ZeroedMemory> {
+            let memory = MmapMut::map_anon(bytes)?;
+            #[cfg(target_os = "linux")]
+            if bytes.is_multiple_of(super::HUGE) && !cfg!(miri) {
+                // A system without huge pages refuses; the memory is then in small pages.
+                let _ = memory.advise(memmap2::Advice::HugePage);
+            }
+            Ok(ZeroedMemory(memory))
+        }
+
+        pub(crate) fn bytes(&self) -> usize {
+            self.0.len()
+        }
+
+        pub(crate) fn as_ptr(&self) -> *const u8 {
+            self.0.as_ptr()
+        }
+
+        pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {
+            self.0.as_mut_ptr()
+        }
+    }
+}
+
+/// Memory from the heap, in WebAssembly, which maps none.
+#[cfg(target_family = "wasm")]
+mod memory {
+    use std::io;
+
+    /// Aligned as [`Zeroed`](super::Zeroed) types may require.
+    #[derive(Clone, Copy)]
+    #[repr(align(4096))]
+    struct Page(#[expect(dead_code, reason = "read through pointers")] [u8; 4096]);
+
+    pub(crate) struct ZeroedMemory {
+        pages: Vec<Page>,
+        bytes: usize,
+    }
+
+    impl ZeroedMemory {
+        pub(crate) fn new(bytes: usize) -> io::Result<ZeroedMemory> {
+            let count = bytes.div_ceil(size_of::<Page>());
+            let mut pages = Vec::new();
+            pages.try_reserve_exact(count).map_err(|_| io::ErrorKind::OutOfMemory)?;
+            pages.resize(count, Page([0; size_of::<Page>()]));
+            Ok(ZeroedMemory { pages, bytes })
+        }
+
+        pub(crate) fn bytes(&self) -> usize {
+            self.bytes
+        }
+
+        pub(crate) fn as_ptr(&self) -> *const u8 {
+            self.pages.as_ptr().cast()
+        }
+
+        pub(crate) fn as_mut_ptr(&mut self) -> *mut u8 {
+            self.pages.as_mut_ptr().cast()
+        }
     }
 }
 
@@ -145,7 +210,7 @@ impl<T: Zeroed> Deref for Pages<T> {
         // SAFETY: the memory is this one's alone, for as long as it is borrowed; it begins with a page, so that values
         // are aligned, and holds so many whole ones; all of its bytes were zero at first, which is a value, and only
         // values have been written since.
-        unsafe { std::slice::from_raw_parts(memory.as_ptr().cast(), memory.len() / size_of::<T>()) }
+        unsafe { std::slice::from_raw_parts(memory.as_ptr().cast(), memory.bytes() / size_of::<T>()) }
     }
 }
 
@@ -154,7 +219,7 @@ impl<T: Zeroed> DerefMut for Pages<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         let Some(memory) = &mut self.memory else { return &mut [] };
         // SAFETY: as above, and it has no other borrow.
-        unsafe { std::slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), memory.len() / size_of::<T>()) }
+        unsafe { std::slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), memory.bytes() / size_of::<T>()) }
     }
 }
 

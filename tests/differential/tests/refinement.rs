@@ -4,11 +4,12 @@
 use quaject_differential::generate::generate;
 use quaject_differential::modes::with_path;
 use quaject_differential::talkative;
-use quaject_esp_check::{Limits, RefinementInput, RefinementVerdict, refine};
+use quaject_esp_check::{Limits, RefinementInput, RefinementVerdict, Timer, refine};
 use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::model::{ModelProgram, Values};
 use quaject_esp_ir::text::print;
 use quaject_esp_lower::lower_model;
+use quaject_esp_run::monotonic_time;
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
 use quaject_test_support::Effort;
@@ -45,8 +46,8 @@ fn compare(seeds: impl IntoIterator<Item = u64>, sample: impl Fn(u64) -> String)
             split_specification: &made.without,
             implementation: &made.program,
         };
-        let time = Some(Duration::from_secs(1));
-        let limits = Limits { states: Some(20_000), time, ..Limits::default() };
+        let timer = Some(Timer::limited(monotonic_time, Duration::from_secs(1)));
+        let limits = Limits { states: Some(20_000), timer, ..Limits::default() };
         let report = refine(input, &limits, &mut |_| {}).expect("samples are small");
         match report.verdict {
             RefinementVerdict::Holds => held += 1,

@@ -5,7 +5,7 @@ use quaject_differential::generate::generate;
 use quaject_differential::modes::with_path;
 use quaject_differential::talkative;
 use quaject_esp_check::{
-    Limits, Mismatch, ObserverOutcome, RefinementInput, RefinementVerdict, build_observer, refine,
+    Limits, Mismatch, ObserverOutcome, RefinementInput, RefinementVerdict, Timer, build_observer, refine,
 };
 use quaject_esp_exec::step::Checks;
 use quaject_esp_gen::promela::{self, Reduction};
@@ -14,6 +14,7 @@ use quaject_esp_ir::model::{ModelProgram, Values};
 use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
 use quaject_esp_lower::lower_model;
+use quaject_esp_run::monotonic_time;
 use quaject_esp_run::spin::{Found, Question, Spin};
 use quaject_esp_syntax::check::{Loader, analyze};
 use quaject_esp_syntax::span::{FileId, SourceFile, SourceMap};
@@ -41,7 +42,8 @@ fn model(text: String) -> Option<ModelProgram> {
 }
 
 fn limits() -> Limits {
-    Limits { states: Some(5_000), time: Some(Duration::from_secs(1)), ..Limits::default() }
+    let timer = Some(Timer::limited(monotonic_time, Duration::from_secs(1)));
+    Limits { states: Some(5_000), timer, ..Limits::default() }
 }
 
 /// What Spin finds in the product of observer and implementation; none if the model is beyond it or over-approximates.

@@ -3,13 +3,13 @@
 use super::product::Graph;
 use crate::options::{Limit, Limits, Progress};
 use crate::search::BETWEEN_PROGRESS;
-use std::time::Instant;
+use crate::timer::Stopwatch;
 
 /// The limits of a search, and its progress reports.
 pub(super) struct SearchBudget<'c> {
     pub(super) limits: &'c Limits,
-    pub(super) started: Instant,
-    pub(super) last_report: Instant,
+    pub(super) started: Stopwatch,
+    pub(super) last_report: Stopwatch,
     pub(super) progress: &'c mut dyn FnMut(Progress),
 }
 
@@ -24,7 +24,7 @@ impl SearchBudget<'_> {
             return if self.limits.bytes.is_some_and(|most| bytes > most) { Err(Limit::Memory) } else { Ok(()) };
         }
         if self.last_report.elapsed() > BETWEEN_PROGRESS {
-            self.last_report = Instant::now();
+            self.last_report.restart();
             let (states, depth) = (graph.nodes.len() as u64, graph.depth(at));
             (self.progress)(Progress { states, depth, bytes, elapsed: self.started.elapsed() });
         }
@@ -39,7 +39,7 @@ impl SearchBudget<'_> {
         if self.limits.is_interrupted() {
             return Err(Limit::Interrupted);
         }
-        match self.limits.time {
+        match self.limits.time() {
             Some(most) if self.started.elapsed() > most => Err(Limit::Time),
             Some(_) | None => Ok(()),
         }

@@ -20,11 +20,11 @@ use crate::options::{Compaction, Limit, Limits, Progress};
 use crate::reconstruct::ResolvedStep;
 use crate::store::Store;
 use crate::successors::SuccessorGenerator;
+use crate::timer::Stopwatch;
 use budget::SearchBudget;
 use product::{Edge, PRODUCT_SLOTS, STUTTER};
 use quaject_esp_exec::step::{Step, TooLarge};
 use std::ops::Range;
-use std::time::Instant;
 
 /// The kind of run that is searched.
 pub(crate) enum Goal {
@@ -90,7 +90,7 @@ pub(crate) fn search(
     progress: &mut dyn FnMut(Progress),
 ) -> Result<LassoOutcome, TooLarge> {
     let mut generator = SuccessorGenerator::new(plan)?;
-    let started = Instant::now();
+    let started = Stopwatch::start(limits.timer);
     generator.set_limits(limits, started);
     let store = Store::new(plan.width + PRODUCT_SLOTS, Compaction::Off, 1);
     let mut budget = SearchBudget { limits, started, last_report: started, progress };

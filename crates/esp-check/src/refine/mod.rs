@@ -41,6 +41,7 @@ use crate::report::restrictions;
 use crate::search::BETWEEN_PROGRESS;
 use crate::store::hash;
 use crate::successors::{SuccessorGenerator, TransitionOutcome};
+use crate::timer::Stopwatch;
 use location_map::{LocationMap, location_map};
 use quaject_esp_exec::footprint::data_bytes;
 use quaject_esp_exec::live_projection::LiveState;
@@ -50,7 +51,6 @@ use quaject_esp_ir::ir::{Location, Program};
 use quaject_esp_ir::model::ModelProgram;
 use rustc_hash::FxHashMap;
 use spec_lts::{SpecLts, SpecState, WeakSuccessors};
-use std::time::Instant;
 use visible::Alphabet;
 
 /// The programs of a refinement check.
@@ -75,7 +75,7 @@ pub fn refine(
     limits: &Limits,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Refinement, Refusal> {
-    let started = Instant::now();
+    let started = Stopwatch::start(limits.timer);
     let bytes = data_bytes(input.implementation).saturating_add(data_bytes(input.split_specification));
     if let Some(most) = limits.bytes.map(|most| most as usize).filter(|most| bytes > *most) {
         return Err(Refusal::TooLarge(TooLarge { bytes, most }));
@@ -149,7 +149,7 @@ struct Search<'m> {
     /// The instances that can be on a path.
     members: u128,
     limits: Limits,
-    started: Instant,
+    started: Stopwatch,
     transitions: u64,
     held: usize,
 }
@@ -163,7 +163,7 @@ impl<'m> Search<'m> {
         spec_plan: &'m ExplorationPlan<'m>,
         location_map: LocationMap,
         limits: &Limits,
-        started: Instant,
+        started: Stopwatch,
     ) -> Result<Search<'m>, TooLarge> {
         let (mut generator, mut other) = (SuccessorGenerator::new(plan)?, SuccessorGenerator::new(spec_plan)?);
         generator.set_limits(limits, started);
@@ -210,7 +210,7 @@ impl<'m> Search<'m> {
             return Ok(Some((0, None, Mismatch::InitialState)));
         }
         self.add(&start, &[first], base, true, None);
-        let (mut next, mut last_report) = (0, Instant::now());
+        let (mut next, mut last_report) = (0, self.started);
         while next < self.nodes.len() {
             if let Some(found) = self.expand(next as u32)? {
                 return Ok(Some(found));
@@ -218,7 +218,7 @@ impl<'m> Search<'m> {
             next += 1;
             self.check_limits()?;
             if last_report.elapsed() > BETWEEN_PROGRESS {
-                last_report = Instant::now();
+                last_report.restart();
                 progress(Progress {
                     states: self.nodes.len() as u64,
                     depth: self.nodes[next - 1].depth,
@@ -453,12 +453,12 @@ impl<'m> Search<'m> {
 }
 
 /// Whether a limit is reached.
-fn within(limits: &Limits, started: Instant, states: usize, bytes: usize) -> Result<(), Limit> {
+fn within(limits: &Limits, started: Stopwatch, states: usize, bytes: usize) -> Result<(), Limit> {
     let limit = if limits.states.is_some_and(|max| states as u64 > max) {
         Limit::States
     } else if limits.bytes.is_some_and(|max| bytes as u64 > max) {
         Limit::Memory
-    } else if limits.time.is_some_and(|max| started.elapsed() > max) {
+    } else if limits.time().is_some_and(|max| started.elapsed() > max) {
         Limit::Time
     } else if limits.is_interrupted() {
         Limit::Interrupted

@@ -9,12 +9,12 @@ use crate::Refusal;
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
 use crate::options::{Limit, Limits, Symmetry};
 use crate::successors::SuccessorGenerator;
+use crate::timer::Stopwatch;
 use quaject_esp_exec::observer::{Event, Observer};
 use quaject_esp_ir::ir::{Boundary, ChannelId, Program};
 use quaject_esp_ir::model::{ModelProgram, Role};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
-use std::time::Instant;
 
 /// Most states and edges of the automaton before it is minimized.
 const MAX_SIZE: usize = 1 << 20;
@@ -44,7 +44,7 @@ const NONE: u32 = u32::MAX;
 ///
 /// The program is too large, has too many instances, or lacks ranges.
 pub fn build_observer(input: RefinementInput<'_>, limits: &Limits) -> Result<ObserverOutcome, Refusal> {
-    let started = Instant::now();
+    let started = Stopwatch::start(limits.timer);
     let (corresponding_state, _) = location_map(input.split_specification, input.implementation);
     let model = ModelProgram { program: corresponding_state, ..input.specification.clone() };
     let channels = match observed_channels(&model) {
@@ -115,7 +115,7 @@ type ObserverGraph = (Vec<Vec<(u32, u32)>>, Vec<bool>);
 struct ObserverBuilder<'m, 'l> {
     spec: SpecLts<'m>,
     limits: &'l Limits,
-    started: Instant,
+    started: Stopwatch,
 }
 
 impl ObserverBuilder<'_, '_> {
@@ -190,7 +190,7 @@ impl ObserverBuilder<'_, '_> {
         if self.limits.is_interrupted() {
             return Err(Limit::Interrupted);
         }
-        if self.limits.time.is_some_and(|time| self.started.elapsed() >= time) {
+        if self.limits.time().is_some_and(|time| self.started.elapsed() >= time) {
             return Err(Limit::Time);
         }
         if size > MAX_SIZE || self.limits.bytes.is_some_and(|most| self.spec.bytes() as u64 > most) {

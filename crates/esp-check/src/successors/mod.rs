@@ -20,6 +20,7 @@ use crate::environment::{OpenEnvironment, QuiescenceProbe};
 use crate::exploration_plan::{ExplorationPlan, SuccessorMode};
 use crate::options::{Limit, Limits};
 use crate::store;
+use crate::timer::Stopwatch;
 use quaject_esp_exec::coverage::Coverage;
 use quaject_esp_exec::leak::LeakRoots;
 use quaject_esp_exec::priority;
@@ -28,7 +29,6 @@ use quaject_esp_exec::step::{Checks, Machine, State, Step, TooLarge};
 use quaject_esp_ir::ir::{MemoryMode, PoolId};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-use std::time::Instant;
 use transition_cache::LocalTransitions;
 
 /// Most cached rendezvous, as pairs of component states.
@@ -68,8 +68,8 @@ pub(crate) struct SuccessorGenerator<'m> {
     pub(crate) holders: Option<LeakRoots>,
     /// The coverage recorded before the machine's own record was last cleared.
     pub(crate) executed: Option<Coverage>,
-    /// The time at which computing transitions stops.
-    pub(crate) deadline: Option<Instant>,
+    /// The time since the start of the search.
+    pub(crate) stopwatch: Stopwatch,
     limits: Limits,
     /// The limit that was reached; `enabled` is incomplete then.
     pub(crate) limit_reached: Option<Limit>,
@@ -109,7 +109,7 @@ impl<'m> SuccessorGenerator<'m> {
             passed_labels: vec![0; plan.instances],
             variable_values: plan.tracked_variables.iter().map(|names| vec![0; names.len()]).collect(),
             executed: None,
-            deadline: None,
+            stopwatch: Stopwatch::start(None),
             limits: Limits::default(),
             limit_reached: None,
         })
@@ -117,8 +117,8 @@ impl<'m> SuccessorGenerator<'m> {
 
     /// From now on stops computing transitions of one state at these limits, counted from `started`, or when the search
     /// is interrupted.
-    pub(crate) fn set_limits(&mut self, limits: &Limits, started: Instant) {
-        self.deadline = limits.time.and_then(|time| started.checked_add(time));
+    pub(crate) fn set_limits(&mut self, limits: &Limits, started: Stopwatch) {
+        self.stopwatch = started;
         self.limits = limits.clone();
     }
 
@@ -127,7 +127,7 @@ impl<'m> SuccessorGenerator<'m> {
         if self.limit_reached.is_some() {
             return true;
         }
-        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        if self.limits.time().is_some_and(|limit| self.stopwatch.elapsed() >= limit) {
             self.limit_reached = Some(Limit::Time);
         }
         if self.limits.bytes.is_some_and(|most| (transitions * size_of::<Transition>()) as u64 > most) {

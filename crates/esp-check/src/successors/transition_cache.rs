@@ -10,7 +10,7 @@ use quaject_esp_exec::explore::{InstanceView, OpenBranch};
 use quaject_esp_exec::step::{Control, Effect, Step};
 use quaject_esp_ir::ir::{AltOrder, ChannelId};
 use std::ops::Range;
-use std::time::Instant;
+use std::time::Duration;
 
 /// Most IR steps between two operations; local code that takes more counts as non-terminating.
 pub(crate) const MAX_FUEL: u64 = 1 << 26;
@@ -260,7 +260,7 @@ impl<'m> SuccessorGenerator<'m> {
         let mut fuel_limit = INITIAL_FUEL;
         loop {
             self.machine.set_fuel_limit(fuel_limit);
-            let started = self.deadline.map(|_| Instant::now());
+            let started = self.limits.time().map(|limit| (limit, self.stopwatch.elapsed()));
             let result = attempt(self, fuel_limit);
             let has_too_many_choices = self.environment.choices().len() > MAX_CHOICES;
             if !result.ran_out_of_fuel() && !self.machine.fuel_exhausted()
@@ -269,7 +269,10 @@ impl<'m> SuccessorGenerator<'m> {
             {
                 return Some(result);
             }
-            let is_late = |started: Instant| Some(Instant::now() + 2 * started.elapsed()) > self.deadline;
+            let is_late = |(limit, started): (Duration, Duration)| {
+                let now = self.stopwatch.elapsed();
+                now + 2 * now.saturating_sub(started) > limit
+            };
             if started.is_some_and(is_late) {
                 self.limit_reached = Some(Limit::Time);
                 return None;

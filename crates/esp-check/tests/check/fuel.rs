@@ -1,19 +1,24 @@
 //! Limits within a single step: non-termination, and too many outcomes.
 
 use crate::support::{explore, model};
-use quaject_esp_check::{Interrupt, Limit, Limits, Options, Problem, Reduction, Report, Verdict};
-use std::sync::Arc;
+use quaject_esp_check::{Interrupt, Limit, Limits, Options, Problem, Reduction, Report, Timer, Verdict};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 const NON_TERMINATING: &str = "process p { var n: u64 = 1; while (n > 0) { n = n | 1; } }";
+
+fn now() -> Duration {
+    static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+    ORIGIN.elapsed()
+}
 
 fn within(text: &str, limits: Limits) -> Report {
     explore(&model(text, None), &Options { limits, ..Options::default() })
 }
 
 fn within_10_ms(text: &str) -> Verdict {
-    within(text, Limits { time: Some(Duration::from_millis(10)), ..Limits::default() }).verdict
+    within(text, Limits { timer: Some(Timer::limited(now, Duration::from_millis(10))), ..Limits::default() }).verdict
 }
 
 #[test]
@@ -82,7 +87,7 @@ fn the_automaton_of_a_property_ends_at_a_limit() {
     let pair = |number| format!("([] (p:x != {}) || <> (p:x >= {number}))", number + 3);
     let text = counts(&format!("!({})", joined(0..20, " && ", &pair)));
     let started = Instant::now();
-    let limits = Limits { time: Some(Duration::from_millis(100)), ..Limits::default() };
+    let limits = Limits { timer: Some(Timer::limited(now, Duration::from_millis(100))), ..Limits::default() };
     assert_eq!(within(&text, limits).verdict, Verdict::Unfinished(Limit::Time));
     assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
     let little = Limits { bytes: Some(300_000), ..Limits::default() };

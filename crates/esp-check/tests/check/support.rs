@@ -59,7 +59,7 @@ pub(crate) const UNREDUCED: Options = Options {
     compaction: Compaction::Off,
     liveness: quaject_esp_check::Liveness::Ignored,
     threads: 1,
-    limits: quaject_esp_check::Limits { states: None, bytes: None, time: None, interrupt: None },
+    limits: quaject_esp_check::Limits { states: None, bytes: None, timer: None, interrupt: None },
 };
 
 /// The verdict, the counterexample if there is one, and lines that are never executed. Checks that the verdict does not

@@ -3,8 +3,8 @@
 use crate::arguments::{Verify, VerifyEngine};
 use crate::terminal::CliError;
 use quaject_esp::{ModelSelection, PartSelection};
-use quaject_esp_check::{Compaction, Interrupt, Limits, Liveness, Options, Reduction, Symmetry};
-use quaject_esp_run::{HostError, Interrupts};
+use quaject_esp_check::{Compaction, Interrupt, Limits, Liveness, Options, Reduction, Symmetry, Timer};
+use quaject_esp_run::{HostError, Interrupts, monotonic_time};
 
 /// Rejects options that the engine or the kind of check would ignore.
 pub(super) fn refuse_options_without_effect(arguments: &Verify) -> Result<(), CliError> {
@@ -55,7 +55,7 @@ pub(super) fn search_options(arguments: &Verify, interrupts: &Interrupts) -> Opt
         limits: Limits {
             states: arguments.max_states,
             bytes: Some(arguments.max_memory.saturating_mul(1_000_000)),
-            time: arguments.max_time,
+            timer: Some(Timer { now: monotonic_time, limit: arguments.max_time }),
             interrupt: Some(Interrupt(interrupts.asked())),
         },
     }

@@ -3,8 +3,9 @@
 use super::models::unknown_name;
 use crate::terminal::{CliError, print_verdict, say};
 use quaject_esp::ModelSelection;
-use quaject_esp_check::{Limits, Options, Verdict};
+use quaject_esp_check::{Limits, Options, Timer, Verdict};
 use quaject_esp_run::disk::open_program;
+use quaject_esp_run::monotonic_time;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -23,7 +24,11 @@ pub(crate) fn quick_check(file: &Path) -> Result<bool, CliError> {
     for (number, model) in models.iter().enumerate() {
         let left = Duration::from_millis(QUICK_CHECK_MS).saturating_sub(started.elapsed());
         let time = left / (models.len() - number) as u32;
-        let limits = Limits { bytes: Some(QUICK_CHECK_BYTES), time: Some(time), ..Limits::default() };
+        let limits = Limits {
+            bytes: Some(QUICK_CHECK_BYTES),
+            timer: Some(Timer::limited(monotonic_time, time)),
+            ..Limits::default()
+        };
         let options = Options { limits, ..Options::default() };
         match quaject_esp_check::check(model, &options, &mut |_| {}) {
             Ok(report) => match report.verdict {

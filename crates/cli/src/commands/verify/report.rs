@@ -4,10 +4,11 @@ use crate::arguments::Verify;
 use crate::terminal::{CliError, Status, print_verdict};
 use quaject_esp::LoweredModels;
 use quaject_esp_check::{
-    Concretization, Counterexample, Engine, Limits, Options, Report, Verdict, VerdictRecord, counterexample_file,
+    Concretization, Counterexample, Engine, Limits, Options, Report, Timer, Verdict, VerdictRecord, counterexample_file,
 };
 use quaject_esp_ir::model::ModelProgram;
 use quaject_esp_run::files::write_file;
+use quaject_esp_run::monotonic_time;
 use std::time::Duration;
 
 /// The time and memory of checking a counterexample on the program itself.
@@ -63,7 +64,7 @@ pub(super) fn concretize(
     let limits = Limits {
         states: None,
         bytes: Some(CONCRETIZATION_BYTES),
-        time: Some(Duration::from_secs(CONCRETIZATION_SECONDS)),
+        timer: Some(Timer::limited(monotonic_time, Duration::from_secs(CONCRETIZATION_SECONDS))),
         interrupt: options.limits.interrupt.clone(),
     };
     let concretization = quaject_esp_check::concretize(&whole, model, found, &limits);

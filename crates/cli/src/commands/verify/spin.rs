@@ -24,7 +24,7 @@ use std::time::Duration;
 pub(super) fn spin(text: &promela::Model, options: &Options, arguments: &Verify) -> Spin {
     Spin {
         memory_mib: u32::try_from(arguments.max_memory).unwrap_or(u32::MAX),
-        time: options.limits.time.unwrap_or(Duration::from_secs(3600)),
+        time: options.limits.time().unwrap_or(Duration::from_secs(3600)),
         reduction: if arguments.no_reduction { Reduction::Unsound } else { text.reduction },
         interrupt: options.limits.interrupt.as_ref().map(|interrupt| Arc::clone(&interrupt.0)),
         ..Spin::default()
