@@ -192,9 +192,9 @@ int main(void)
         if (asked_for_drops) {
             const uint32_t drops = esp_dropped_requestC() + esp_dropped_rxC();
             const uint8_t content[] = {(uint8_t)(drops >> 24), (uint8_t)(drops >> 16), (uint8_t)(drops >> 8), (uint8_t)drops};
-            const peerT nobody = {0, 0};
+            const peerT no_peer = {0, 0};
             asked_for_drops = false;
-            put_frame(DROPPED, &nobody, content, sizeof content);
+            put_frame(DROPPED, &no_peer, content, sizeof content);
         }
         if (status == ESP_SLEEP) board_sleep();
     }

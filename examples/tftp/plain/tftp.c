@@ -453,10 +453,10 @@ static void on_request(int socket)
     if (op != RRQ && op != WRQ) return;
     for (int k = 0; k < TRANSFERS; k++) {
         if (transfers[k].state == IDLE) idle = &transfers[k];
-        /* A request again, while it is served, is one that was sent twice. */
+        /* A second request of a peer that is being served is a duplicate. */
         else if (same_peer(&transfers[k].peer, &peer)) return;
     }
-    /* One that finds everybody busy is forgotten: its client will ask again. */
+    /* Without a free transfer the request is dropped: its client repeats it. */
     if (!idle) return;
     size_t name_end = end(p, length, 2);
     if (name_end > 2 + NAME || !is(p, length, name_end + 1, "octet")) {

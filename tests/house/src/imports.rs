@@ -34,7 +34,6 @@ pub const REMAINING: &[&str] = &[
     "crates/esp-opt/src/product/explore.rs",
     "crates/vcode-spec/src/emit.rs",
     "crates/vcode-spec/src/print_c.rs",
-    "tests/simulation/src/ip/talk.rs",
 ];
 
 /// The path of a module below its crate's root: `["c", "plan"]`; empty for the root itself.

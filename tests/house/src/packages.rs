@@ -9,9 +9,9 @@ pub const NO_STD: &[&str] = &["quaject-queue", "quaject-vcode", "quaject-synth"]
 /// What every manifest says.
 const REQUIRED: &[&str] =
     &["categories", "description", "edition", "keywords", "license", "readme", "repository", "rust-version", "version"];
-/// What the manifest of a tool beside the crates says, which is not published.
+/// The fields of the manifest of a tool, which is not published.
 const REQUIRED_OF_TOOLS: &[&str] = &["description", "edition", "license", "rust-version", "version"];
-/// Files that each package contains besides its sources; the licences are links to those of the repository.
+/// Files that each package contains in addition to its sources; the licences are links to those of the repository.
 pub const PACKAGED: &[&str] = &["Cargo.toml", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 /// The libraries that programs use by themselves, which have examples to start from.
 pub const WITH_EXAMPLES: &[&str] = &["quaject-filter", "quaject-pipe", "quaject-queue", "quaject-vcode"];
@@ -35,7 +35,7 @@ pub fn incomplete_manifests(packages: &[Package]) -> Vec<String> {
             complaints.push(format!("{folder}/Cargo.toml: `{name}` lacks `[package.metadata.docs.rs]`"));
         }
         if package.is_some_and(|package| package.contains_key("publish")) == is_published {
-            complaints.push(format!("{folder}/Cargo.toml: crates are published, the tools beside them are not"));
+            complaints.push(format!("{folder}/Cargo.toml: crates are published, tools are not"));
         }
     }
     complaints

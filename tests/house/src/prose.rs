@@ -10,7 +10,6 @@ const FORBIDDEN: [[&str; 2]; 6] =
 
 /// Lines that still use them, by crate or folder.
 pub const REMAINING: &[(&str, usize)] = &[
-    ("CONTRIBUTING.md", 1),
     ("crates/cli", 16),
     ("crates/esp", 5),
     ("crates/esp-exec", 1),
@@ -18,18 +17,13 @@ pub const REMAINING: &[(&str, usize)] = &[
     ("crates/esp-lower", 4),
     ("crates/esp-opt", 59),
     ("crates/esp-run", 72),
-    ("docs/book", 7),
-    ("examples/chip", 2),
-    ("examples/tftp", 1),
+    ("docs/book", 6),
     ("tests/drivers", 10),
-    ("tests/house", 9),
-    ("tests/programs", 20),
-    ("tests/simulation", 45),
-    ("xtask/src", 1),
 ];
 
 /// Texts in which such a word is right, and why.
-pub const ACCEPTED: &[(&str, &str)] = &[("CONTRIBUTING.md", "quotes a sentence as an example to avoid")];
+pub const ACCEPTED: &[(&str, &str)] =
+    &[("CONTRIBUTING.md", "quotes a sentence as an example to avoid"), ("tests/house/src/names.rs", "lists the words")];
 
 /// Lines of sources and documents, comments and messages included, that use a forbidden word.
 pub fn personal_words(files: &[SourceFile], accepted: &[(&str, &str)]) -> Vec<String> {

@@ -56,7 +56,7 @@ pub struct Package {
     pub manifest: toml::Table,
 }
 
-/// Every package of the workspace, the tools beside the crates included.
+/// Every package of the workspace, the tools outside of `crates/` included.
 ///
 /// # Panics
 /// When a manifest does not parse; Cargo would not have come this far.

@@ -1,4 +1,4 @@
-//! What every source file owes its reader: a first line that says what it is for, a reason beside every `unsafe`, no
+//! What every source file owes its reader: a first line that says what it is for, a reason above every `unsafe`, no
 //! unfinished work, no path of the machine it was written on.
 
 use crate::repository::SourceFile;

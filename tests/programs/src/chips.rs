@@ -1,5 +1,5 @@
-//! `examples/chip`: on emulated boards the TFTP server, reached by curl through a bridge from UDP to the boards' serial line,
-//! and the Modbus slave, asked by rmodbus's client.
+//! `examples/chip` on emulated boards: the TFTP server, with curl as client through a bridge from UDP to the boards' serial line,
+//! and the Modbus slave, with rmodbus's client.
 
 use quaject_test_support::qj::qj_binary;
 use quaject_test_support::{Effort, tool};
@@ -114,8 +114,8 @@ impl Master {
         Master { emulator, line, heard, client: ModbusRequest::new(17, ModbusProto::Rtu) }
     }
 
-    /// Sends a request until it is answered with so many bytes. A line that is busy may look silent in the middle of a
-    /// request, which the slave then does not answer.
+    /// Sends a request until it is answered with this many bytes. On a busy machine a request can have a gap that ends it, and
+    /// the slave does not answer.
     fn ask(&mut self, request: &[u8], length: usize) -> Vec<u8> {
         for _ in 0..30 {
             while self.heard.try_recv().is_ok() {}
@@ -192,7 +192,7 @@ impl Running {
         while self.dropped.recv_timeout(Duration::from_millis(300)).is_ok() {}
     }
 
-    /// Whether curl succeeds; it gives up early on a machine that is busy, and may try again.
+    /// Whether curl succeeds; on a busy machine it times out early and is run again.
     fn curl(&self, folder: &Path, arguments: &[&str]) -> bool {
         let url = format!("tftp://127.0.0.1:{}/image", self.port);
         (0..5).any(|_| {
@@ -267,7 +267,7 @@ fn from_board(mut output: impl Read, sockets: &[UdpSocket; 2], dropped: &Sender<
     }
 }
 
-/// What the board has from the start.
+/// The initial file of the board.
 fn image_of_64_kib() -> Vec<u8> {
     let mut state = 1_u32;
     let next = |_| {
@@ -337,7 +337,7 @@ fn a_flood_of_interrupts_is_dropped_and_counted() {
         }
         let dropped = running.dropped();
         assert!((1..3_000).contains(&dropped), "{}: {dropped} of 3000 datagrams were dropped", board.name);
-        // The one who wanted to put a file never does, and is given up; then the next one is served.
+        // The client that requested an upload never starts it; after its timeout the next client is served.
         send(&running.line, TRANSFER, stranger, b"\0\x05\0\0enough\0");
         std::fs::write(folder.path().join("expected"), image_of_64_kib()).expect("the folder is writable");
         assert!(running.curl(folder.path(), &["-o", "got"]), "{}: get after the flood", board.name);
@@ -356,8 +356,8 @@ fn flash_of_core(map: &Path) -> u64 {
     in_flash.filter_map(|words| hexadecimal(words[1]).and(hexadecimal(words[2]))).sum()
 }
 
-/// What a command says in a folder.
-fn said(command: &mut Command, folder: &Path) -> String {
+/// The output of a command that runs in a folder.
+fn output_of(command: &mut Command, folder: &Path) -> String {
     let output = command.current_dir(folder).output().expect("it was found");
     assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("names are ASCII")
@@ -376,19 +376,19 @@ fn state_in_blocks(board: &Board, chip: &Path, block: u32) -> u64 {
 /// Bytes of a program's state, by the compiler of the first board.
 fn state_bytes(board: &Board, chip: &Path, program: &str) -> u64 {
     let mut build = Command::new(qj_binary());
-    said(build.args(["build", program, "--emit", "c", "--style", "post", "-o", "state"]), chip);
+    output_of(build.args(["build", program, "--emit", "c", "--style", "post", "-o", "state"]), chip);
     let header = Path::new(program).with_extension("h");
     let header = header.file_name().expect("a program is a file").display();
     std::fs::write(chip.join("state.c"), format!("#include \"{header}\"\nchar state[sizeof(esp_t)];\n"))
         .expect("the folder is ours");
     let flags = ["-mcpu=cortex-m3", "-mthumb", "-ffreestanding", "-Istate", "-c", "state.c", "-o", "state.o"];
-    said(Command::new(board.compiler).args(flags), chip);
-    let symbols = said(Command::new("arm-none-eabi-nm").args(["-S", "state.o"]), chip);
+    output_of(Command::new(board.compiler).args(flags), chip);
+    let symbols = output_of(Command::new("arm-none-eabi-nm").args(["-S", "state.o"]), chip);
     let size = symbols.lines().find(|line| line.ends_with(" state")).and_then(|line| line.split(' ').nth(1));
     u64::from_str_radix(size.expect("the state is there"), 16).expect("sizes are numbers")
 }
 
-/// Bytes of stack that the core takes at most: those of all its functions together.
+/// An upper bound on the stack of the core: the sum over all its functions.
 fn stack_of_core(usage: &Path) -> u64 {
     let usage = std::fs::read_to_string(usage).expect("the compiler has written it");
     usage.lines().filter_map(|line| line.split('\t').nth(1)?.parse::<u64>().ok()).sum()
@@ -400,15 +400,15 @@ fn the_core_fits_6_kib_of_flash_and_1536_bytes_of_memory_beyond_packets() {
     let Some(image) = board.image("tftp", "size", "") else { return };
     let chip = image.parent().expect("it is in a folder");
     let flash = flash_of_core(&image.with_extension("map"));
-    // What grows with the block is packets. Three rings have three words each beside their messages.
+    // The packets grow with the block. Each of three rings has three words and its messages.
     let (state, longer) = (state_in_blocks(board, chip, 512), state_in_blocks(board, chip, 576));
     let packets = (longer - state) / 64;
     let memory = state - packets * 512 + 3 * 3 * 4;
     let stack = stack_of_core(&chip.join("tftp-core-cortex-m3.su"));
-    println!("{flash} bytes of flash; {memory} of memory beside {packets} packets, at most {stack} of stack");
+    println!("{flash} bytes of flash; {memory} of memory without {packets} packets, at most {stack} of stack");
     assert!((3_000..=6_144).contains(&flash), "{flash} bytes of flash");
     assert!((8..16).contains(&packets), "{packets} packets");
-    assert!(memory + stack <= 1_536, "{memory} bytes of memory and {stack} of stack beside {packets} packets");
+    assert!(memory + stack <= 1_536, "{memory} bytes of memory and {stack} of stack without {packets} packets");
 }
 
 /// The rows of a report, or of a table of the README: a name, and its numbers.
@@ -426,7 +426,7 @@ fn reported(report: &str) -> Rows {
     rows.map(|line| (name(line), numbers(line))).collect()
 }
 
-/// The tables of the README that tell what processes take, in order.
+/// The tables of the README with the memory and code of processes, in order.
 fn promised(readme: &str) -> Vec<Rows> {
     let mut tables: Vec<Rows> = Vec::new();
     for line in readme.lines().filter(|line| line.starts_with('|')) {
@@ -444,14 +444,14 @@ fn promised(readme: &str) -> Vec<Rows> {
 }
 
 #[test]
-fn each_process_takes_what_the_readme_says() {
+fn the_readme_states_memory_and_code_of_each_process() {
     for needed in ["make", "arm-none-eabi-nm", BOARDS[0].compiler, BOARDS[1].compiler] {
         if tool(&[needed]).is_none() {
             return;
         }
     }
     let chip = BOARDS[0].folder("report");
-    let report = said(Command::new("make").arg("report").arg(format!("QJ={}", qj_binary())), &chip);
+    let report = output_of(Command::new("make").arg("report").arg(format!("QJ={}", qj_binary())), &chip);
     let reports: Vec<Rows> = report.split("CC=").skip(1).map(reported).collect();
     let readme = std::fs::read_to_string(chip.join("README.md")).expect("the example has one");
     let tables = promised(&readme);
@@ -473,7 +473,7 @@ fn each_process_takes_what_the_readme_says() {
             memory += if found.len() == 3 { found[0] } else { 0 };
         }
         assert_eq!(table.len(), cortex.len() + 1, "{program}: the README has rows that no report has");
-        // What is said of memory is all there is, by the object file.
+        // The object file has no other memory.
         let (name, rest) = table.last().expect("it has rows");
         assert_eq!(name, "the rest of the state");
         let state = state_bytes(&BOARDS[0], &chip, program);

@@ -1,4 +1,4 @@
-//! `examples/embed`: generated C inside programs of somebody else, built by make and by CMake as their users would.
+//! `examples/embed`: generated C as part of other programs, built by make and by CMake as their users would.
 
 use std::fs;
 use std::io::Write;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use quaject_test_support::qj::qj_binary;
 use quaject_test_support::{quick_run, tool};
 
-/// Two packets with an escaped END and ESC, an empty one, one that is too long, and one that never ends.
+/// Two packets with an escaped END and ESC, an empty one, one that is too long, and one without end.
 fn stream() -> Vec<u8> {
     let mut bytes = vec![1, 2, 0xdb, 0xdc, 0xc0, 0xc0, 0xdb, 0xdd, 0xc0];
     bytes.extend([7; 300]);
@@ -33,7 +33,7 @@ fn copied(name: &str) -> PathBuf {
     to.join(name)
 }
 
-/// Runs to the end without a word of complaint.
+/// Runs a command that must succeed without output on standard error.
 fn succeed(command: &mut Command) {
     let output = command.output().expect("the tool starts");
     let complaint = String::from_utf8_lossy(&output.stderr);

@@ -1,5 +1,5 @@
-//! The programs of `examples/`: `qj check` accepts every one, and those that lie beside an expected output give it on
-//! every engine.
+//! The programs of `examples/`: `qj check` accepts every one, and those that have an expected output produce it on every
+//! engine.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,7 +22,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The programs in a folder; what others beside them import is checked with those.
+/// The programs of a folder without the files that others import.
 fn programs(folder: &Path, found: &mut Vec<PathBuf>) {
     files(folder, found);
     let all: Vec<(PathBuf, String)> =
@@ -39,7 +39,7 @@ fn examples() -> PathBuf {
 }
 
 #[test]
-fn every_example_with_an_expected_output_gives_it() {
+fn every_example_produces_its_expected_output() {
     let mut command = Command::new(qj_binary());
     command.env("CC", quick_compiler());
     command.args(["test", "--engine", "interp", "--engine", "jit"]).arg(examples());
@@ -76,13 +76,13 @@ fn processes(program: &Path, found: &mut BTreeSet<(PathBuf, String)>) {
     }
 }
 
-/// Processes whose states are those of what passes through them: messages kept, packets half read. The models of the
-/// broker stand others in for them.
+/// Processes whose states are those of their data: stored messages, partial packets. The models of the broker replace them
+/// by abstractions.
 const UNEXPLORED: [&str; 4] =
     ["keeper of mqtt/router.esp", "router of mqtt/router.esp", "stream of mqtt/stream.esp", "timer of mqtt/stream.esp"];
 
-/// Every process of every other example is in a program or a model that is explored, whole. Programs with files beside them
-/// that end in `model.esp` are explored by those: they are too large, or stand as a paper printed them.
+/// Every process of every other example is explored completely, in a program or in a model. Programs with `*model.esp` files in
+/// their folder are explored by those: they are too large, or printed as in a paper.
 #[test]
 fn every_example_is_verified() {
     let mut found = Vec::new();
@@ -91,7 +91,7 @@ fn every_example_is_verified() {
     let modelled: BTreeSet<PathBuf> =
         found.iter().filter(|program| is_model(program)).map(|program| program.with_file_name("")).collect();
     found.retain(|program| is_model(program) || !modelled.contains(&program.with_file_name("")));
-    // What they have of their own are numbers; their processes are those of the TFTP server and the Modbus slave.
+    // They differ in constants only; their processes are those of the TFTP server and the Modbus slave.
     found.retain(|program| !program.ends_with("chip/tftp.esp") && !program.ends_with("chip/modbus.esp"));
 
     let (started, mut explored) = (Instant::now(), BTreeSet::new());
@@ -108,7 +108,7 @@ fn every_example_is_verified() {
         let all = if here.len() == 1 { "1 process".to_string() } else { format!("{} processes", here.len()) };
         let mut verdicts = report.lines().filter_map(|line| line.strip_prefix("no errors in ")).peekable();
         assert!(verdicts.peek().is_some(), "{}:\n{report}", program.display());
-        // In parts of a program, others do not do what they really do.
+        // In a slice of a program the other processes are abstracted.
         if verdicts.any(|verdict| verdict == all || verdict.ends_with(&format!("({all})"))) {
             explored.extend(here);
         }

@@ -1,5 +1,5 @@
 //! Filter programs 1 to 4 of "Fast Paths in Concurrent Programs" against the same filters as plain functions from
-//! bytes to bytes, with zlib's checksum. Smallest inputs first: what goes wrong at the end of a stream shows there.
+//! bytes to bytes, with zlib's checksum. Smallest inputs first: they show errors at the end of a stream.
 
 use super::{engines, run_well};
 use flate2::Crc;
@@ -61,7 +61,7 @@ fn inputs() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn filters_are_the_functions_they_stand_for() {
+fn filters_equal_their_specification() {
     for engine in engines() {
         for input in inputs() {
             for (number, oracle) in (1..).zip(ORACLES) {

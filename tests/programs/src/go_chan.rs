@@ -4,7 +4,7 @@ use super::{engines, repository, run_well};
 use quaject_test_support::qj::qj_binary;
 use std::process::Command;
 
-/// Programs whose output may come in one order only.
+/// Programs whose output has one order only.
 const PROGRAMS: &[&str] = &[
     "doubleselect",
     "fifo",
@@ -28,7 +28,7 @@ fn expected(name: &str) -> String {
 }
 
 #[test]
-fn every_engine_gives_what_go_demands() {
+fn every_engine_produces_the_output_that_go_requires() {
     for engine in engines() {
         for name in PROGRAMS {
             let output = run_well(engine, &format!("tests/go-chan/{name}.esp"), &["--checked"], b"");
@@ -37,9 +37,9 @@ fn every_engine_gives_what_go_demands() {
     }
 }
 
-/// Go's promises hold for any scheduler, so they must for ours.
+/// Go's guarantees hold for every scheduler.
 #[test]
-fn every_schedule_gives_what_go_demands() {
+fn every_schedule_produces_the_output_that_go_requires() {
     for name in PROGRAMS.iter().filter(|name| !["nonblock", "select", "select3"].contains(name)) {
         for seed in 1..=5 {
             let seed = seed.to_string();

@@ -6,7 +6,7 @@ use quaject_test_support::random::Random;
 
 const FCS: Crc<u16> = Crc::<u16>::new(&CRC_16_IBM_SDLC);
 
-/// What RFC 1662 puts onto the line for these frames, one flag between two of them.
+/// The encoding of these frames by RFC 1662, with one flag between two of them.
 pub(super) fn encode(frames: &[Vec<u8>]) -> Vec<u8> {
     let mut line = Vec::new();
     for frame in frames {
@@ -61,7 +61,7 @@ fn frames(random: &mut Random) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn frames_go_onto_the_line_as_the_rfc_says() {
+fn frames_are_encoded_as_the_rfc_requires() {
     let frames = frames(&mut Random(1));
     let text: String = frames.iter().map(|frame| literal(frame)).collect();
     for engine in engines() {
@@ -71,7 +71,7 @@ fn frames_go_onto_the_line_as_the_rfc_says() {
 }
 
 #[test]
-fn good_frames_come_off_the_line_and_bad_ones_do_not() {
+fn valid_frames_are_decoded_and_invalid_ones_dropped() {
     let mut random = Random(2);
     // Frames of one octet have three between their flags, which RFC 1662 calls too short.
     let frames: Vec<Vec<u8>> = frames(&mut random).into_iter().filter(|frame| frame.len() >= 2).collect();
@@ -96,7 +96,7 @@ fn good_frames_come_off_the_line_and_bad_ones_do_not() {
 }
 
 #[test]
-fn an_empty_line_is_no_frame() {
+fn an_empty_line_has_no_frame() {
     for engine in engines() {
         assert_eq!(run_well(engine, "examples/hdlc/frame.esp", &[], b""), b"");
         assert_eq!(run_well(engine, "examples/hdlc/deframe.esp", &[], b""), b"");

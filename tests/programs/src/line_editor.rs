@@ -5,7 +5,7 @@ use quaject_test_support::Effort;
 use quaject_test_support::random::Random;
 use std::num::NonZero;
 
-/// What a line editor with these keys does, said as simply as possible.
+/// The specification of a line editor with these keys.
 #[derive(Default)]
 struct Model {
     line: Vec<u8>,
@@ -104,7 +104,7 @@ const KEYS: &[&[u8]] = &[
 ];
 
 #[test]
-fn keys_do_what_the_model_says_and_the_screen_shows_it() {
+fn lines_and_screen_follow_the_model() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let screen_path = directory.path().join("screen");
     let bind = format!("screenC=bytes:{}", screen_path.display());

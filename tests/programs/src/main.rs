@@ -1,4 +1,4 @@
-//! Real programs on every engine, held against implementations that share no code with them: Go's channel tests
+//! Real programs on every engine, compared with implementations that share no code with them: Go's channel tests
 //! against the results Go's own tests demand, the protocol programs against libraries of the registries.
 
 mod chips;
@@ -53,7 +53,7 @@ fn run(engine: &str, program: &str, arguments: &[&str], input: &[u8]) -> Output 
         .expect("cargo built qj")
 }
 
-/// Runs the programs of a folder of tests on all engines, on the virtual clock; each must say what stands beside it.
+/// Runs the programs of a folder of tests on all engines in virtual time; the output of each must be that of its `.out` file.
 fn assert_stories(folder: &str) {
     let mut command = Command::new(qj_binary());
     command.env("CC", quick_compiler()).arg("test").arg(repository(folder));

@@ -25,7 +25,7 @@ fn storage() -> Storage {
     storage
 }
 
-/// What rmodbus's server answers.
+/// The answer of rmodbus's server.
 fn answer(storage: &mut Storage, request: &[u8]) -> Vec<u8> {
     let mut response = Vec::new();
     let mut frame = ModbusFrame::new(ADDRESS, request, ModbusProto::Rtu, &mut response);
@@ -33,7 +33,7 @@ fn answer(storage: &mut Storage, request: &[u8]) -> Vec<u8> {
         return Vec::new();
     }
     if frame.processing_required {
-        // A refusal is part of the answer.
+        // An exception is part of the answer.
         let _ = if frame.readonly { frame.process_read(storage) } else { frame.process_write(storage) };
     }
     if !frame.response_required {
@@ -100,7 +100,7 @@ fn answers_are_those_of_rmodbus() {
                 );
                 replies = rest;
             }
-            assert_eq!(replies, b"", "seed {seed} on engine {engine}: answers that nobody asked for");
+            assert_eq!(replies, b"", "seed {seed} on engine {engine}: answers without a request");
         }
     }
 }
@@ -113,7 +113,7 @@ fn exceptions_are_those_of_the_specification() {
         (&[ADDRESS, 3, 0, 127, 0, 2], &[ADDRESS, 0x83, 2]),
         (&[ADDRESS, 5, 0, 0, 0x12, 0x34], &[ADDRESS, 0x85, 3]),
         (&[ADDRESS, 16, 0, 0, 0, 2, 3, 1, 2, 3], &[ADDRESS, 0x90, 3]),
-        // A silence has ended them before their values came.
+        // A gap has ended the requests before their values arrived.
         (&[ADDRESS, 15, 0, 0, 0, 100, 13], &[ADDRESS, 0x8f, 3]),
         (&[ADDRESS, 15, 0, 0, 0, 100, 13, 1, 2], &[ADDRESS, 0x8f, 3]),
         (&[ADDRESS, 16, 0, 0, 0, 2, 4], &[ADDRESS, 0x90, 3]),

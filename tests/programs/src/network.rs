@@ -1,4 +1,4 @@
-//! What tests of programs at the network share: a network of their own, files to ask for, tools of the kernel's side.
+//! Shared by the tests of network programs: a network namespace, files to request, tools of the kernel's side.
 
 use super::repository;
 use quaject_test_support::qj::qj_binary;
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
 
-/// The HTTP server on the system's own TCP.
+/// The HTTP server on the kernel's TCP.
 pub(super) const HTTP: &str = "examples/tcpip/kernel.esp";
 
 pub(super) fn tools_are_there() -> bool {
@@ -26,8 +26,8 @@ pub(super) fn folder(sizes: &[usize]) -> tempfile::TempDir {
     folder
 }
 
-/// Runs a script in a network of its own and in this folder. It finds `$QJ`, and the programs of the repository by the
-/// names given here.
+/// Runs a script in a network namespace of its own and in this folder, with `$QJ` and the programs of the repository under
+/// these names.
 pub(super) fn in_own_network(script: &str, folder: &Path, programs: &[(&str, &str)]) -> Output {
     Command::new("unshare")
         .args(["--net", "bash", "-c", script])
@@ -39,8 +39,8 @@ pub(super) fn in_own_network(script: &str, folder: &Path, programs: &[(&str, &st
         .expect("every Linux has `unshare`")
 }
 
-/// Asserts that a script did what it should, that no program failed, and what the script said.
-pub(super) fn assert_said(output: &Output, expected: &str, what: &str) {
+/// Asserts that a script and its programs succeeded, and the output of the script.
+pub(super) fn assert_output(output: &Output, expected: &str, what: &str) {
     let (said, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{what}: {said}{complaint}");
     assert_eq!(said, expected, "{what}: {complaint}");

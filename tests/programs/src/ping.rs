@@ -1,4 +1,4 @@
-//! ARP and ping (examples/ping) against the kernel, in a network of their own.
+//! ARP and ping (examples/ping) against the kernel, in a network namespace.
 
 use super::{engines, repository};
 use quaject_test_support::qj::qj_binary;
@@ -6,7 +6,7 @@ use quaject_test_support::{quick_compiler, tool};
 use std::process::Command;
 
 #[test]
-fn the_kernel_finds_it_and_pings_it() {
+fn the_kernel_resolves_and_pings_it() {
     if tool(&["ip"]).is_none() || tool(&["ping"]).is_none() {
         return;
     }

@@ -1,8 +1,8 @@
-//! `examples/ports`: the system's own stack asks the processes at the ports, through a pair of interfaces in a network of
-//! their own.
+//! `examples/ports`: the kernel's stack sends requests to the processes at the ports, through a pair of interfaces in a network
+//! namespace.
 
 use super::engines;
-use super::network::{assert_said, in_own_network};
+use super::network::{assert_output, in_own_network};
 use quaject_test_support::tool;
 
 const SCRIPT: &str = "
@@ -26,7 +26,7 @@ for size in 1 100 1400; do
   test \"$answer\" = $text
   echo $size echoed
 done
-# Neither of the two beside the range, nor one to another host.
+# Neither the two ports next to the range, nor a packet to another host.
 ip neigh add 10.0.0.3 lladdr 02:00:00:00:00:02 dev v0
 for port in 6999 7000 7042 7999 8000; do printf x > /dev/udp/10.0.0.2/$port; done
 printf x > /dev/udp/10.0.0.3/7042
@@ -49,6 +49,6 @@ fn each_frame_goes_to_the_process_at_its_port() {
         let programs = [("PORTS", "examples/ports/ports.esp"), ("RULES", "examples/ports/ports.rules")];
         let output = in_own_network(&script, folder.path(), &programs);
         let expected = "1 echoed\n100 echoed\n1400 echoed\n10 0 0 1 7000\n10 0 0 1 7042\n10 0 0 1 7999\n";
-        assert_said(&output, expected, engine);
+        assert_output(&output, expected, engine);
     }
 }

@@ -1,7 +1,7 @@
-//! IPv4, ARP, ICMP, UDP, TCP and HTTP on them (examples/tcpip) against the kernel, curl and nc, in a network of their own;
-//! and against damaged frames, without a network.
+//! IPv4, ARP, ICMP, UDP, TCP and HTTP on them (examples/tcpip) against the kernel, curl and nc in a network namespace,
+//! and against damaged frames without a network.
 
-use super::network::{HTTP, assert_said, folder, in_own_network, tools_are_there};
+use super::network::{HTTP, assert_output, folder, in_own_network, tools_are_there};
 use super::{assert_stories, engines, repository, run};
 use quaject_test_support::Effort;
 use quaject_test_support::random::Random;
@@ -14,11 +14,11 @@ pub(super) const HOST: &str = "examples/tcpip/host.esp";
 /// Sizes around those of a segment, and around the buffers of a connection.
 const SIZES: &[usize] = &[0, 1, 1_459, 1_460, 1_461, 11_680, 23_361, 65_536, 1_048_576];
 
-/// What real networks do, at a rate at which it happens in every transfer.
+/// The faults of real networks, frequent enough to occur in every transfer.
 const BAD: &str = "--fault tap:loss=4%,dup=4%,reorder=4%,flip=1%,seed=3";
 
 /// Runs a script in a network where the host is at 10.77.0.2, in its folder.
-fn beside_host(engine: &str, options: &str, folder: &Path, script: &str) -> Output {
+fn run_with_host(engine: &str, options: &str, folder: &Path, script: &str) -> Output {
     let script = format!(
         "ip link set lo up\n\
          $QJ run $HOST --engine {engine} {options} & host=$!\n\
@@ -65,18 +65,18 @@ fn the_kernel_curl_and_nc_are_served() {
         let expected = "2 received\n2 received\n2 received\n\
             HTTP/1.0 200 OK\nContent-Length: 1461\n\n404\n404\n\
             HTTP/1.0 400 Bad Request\ndatagram\nrefused: 7\n";
-        assert_said(&beside_host(engine, "", folder.path(), script), expected, engine);
+        assert_output(&run_with_host(engine, "", folder.path(), script), expected, engine);
     }
 }
 
 #[test]
-fn its_fast_path_takes_in_what_the_processes_do() {
+fn its_fast_path_serves_the_same_requests() {
     if !tools_are_there() {
         return;
     }
     let folder = folder(&[0, 1_461, 300_000]);
     let options = format!("--mode fastpath --fast-paths {}", repository("examples/tcpip/host.fp").display());
-    // A path is made anew for each.
+    // Each engine forms the path again.
     for engine in engines().into_iter().take(Effort::wanted().pick(1, 3, 3)) {
         let script = "
             for size in 0 1461 300000; do
@@ -85,12 +85,12 @@ fn its_fast_path_takes_in_what_the_processes_do() {
             timeout 60 nc -N 10.77.0.2 7 < 300000 | cmp - 300000
             ping -q -c 20 -i 0.01 -W 20 10.77.0.2 | grep -o '20 received'
         ";
-        assert_said(&beside_host(engine, &options, folder.path(), script), "20 received\n", engine);
+        assert_output(&run_with_host(engine, &options, folder.path(), script), "20 received\n", engine);
     }
 }
 
 #[test]
-fn a_bad_network_is_borne() {
+fn transfers_complete_on_a_bad_network() {
     if !tools_are_there() {
         return;
     }
@@ -104,16 +104,16 @@ fn a_bad_network_is_borne() {
              (timeout 100 nc -N 10.77.0.2 7 < {size} | cmp - {size} || echo echo differs) & all=\"$all $!\"
              wait $all"
         );
-        let output = beside_host(engine, BAD, folder.path(), &script);
-        assert_said(&output, "", engine);
+        let output = run_with_host(engine, BAD, folder.path(), &script);
+        assert_output(&output, "", engine);
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(complaint.contains("lost") && complaint.contains("doubled"), "{engine}: {complaint}");
     }
 }
 
-/// What a connection did wrong once.
+/// Regressions: each program of the folder shows an error of an earlier version.
 #[test]
-fn a_connection_keeps_to_the_window_and_lets_its_application_go() {
+fn a_connection_respects_the_window_and_releases_its_application() {
     assert_stories("tests/programs/src/tcpip");
 }
 
@@ -154,27 +154,27 @@ fn sum(f: bytes[<=54], first: int, end: int, more: u32) -> u16 {
 "#;
 
 #[test]
-fn a_flood_of_requests_passes() {
+fn the_host_survives_a_syn_flood() {
     if !tools_are_there() {
         return;
     }
     let folder = folder(&[1_461]);
     fs::write(folder.path().join("flood.esp"), FLOOD).expect("the folder is writable");
-    // Connections that nobody wanted are given up after seven seconds.
+    // Half-open connections are dropped after seven seconds.
     for engine in &engines()[..Effort::wanted().pick(1, engines().len(), engines().len())] {
         let script = "
             $QJ run flood.esp || echo no flood
             ping -q -c 2 -i 0.1 -W 20 10.77.0.2 | grep -o '2 received'
             curl -sS -m 60 http://10.77.0.2/1461 | cmp - 1461
         ";
-        assert_said(&beside_host(engine, "", folder.path(), script), "2 received\n", engine);
+        assert_output(&run_with_host(engine, "", folder.path(), script), "2 received\n", engine);
     }
 }
 
-/// Who sends much to be echoed, takes nothing and breaks off leaves an application that has something to say to nobody:
-/// it was never rid of it, and there are four.
+/// A client that sends much to the echo service, reads nothing and resets the connection. The echo service, of which there are
+/// four instances, once kept waiting to send the rest.
 #[test]
-fn an_echo_that_nobody_wants_any_more_is_given_up() {
+fn an_echo_service_drops_the_data_of_a_reset_connection() {
     if !tools_are_there() {
         return;
     }
@@ -185,13 +185,13 @@ fn an_echo_that_nobody_wants_any_more_is_given_up() {
             wait $all
             timeout 20 nc -N 10.77.0.2 7 < 1461 | cmp - 1461 && echo served
         ";
-        assert_said(&beside_host(engine, "", folder.path(), script), "served\n", engine);
+        assert_output(&run_with_host(engine, "", folder.path(), script), "served\n", engine);
     }
 }
 
-/// The HTTP program on the system's TCP: what is said to one is said to the other.
+/// The HTTP program on the kernel's TCP gives the same answers.
 #[test]
-fn http_does_not_mind_whose_tcp_it_is() {
+fn http_gives_the_same_answers_on_the_kernels_tcp() {
     if !tools_are_there() {
         return;
     }
@@ -206,7 +206,7 @@ fn http_does_not_mind_whose_tcp_it_is() {
              curl -s -m 60 -o /dev/null -w '%{{http_code}}' http://127.0.0.1:8080/missing\n"
         );
         let output = in_own_network(&script, folder.path(), &[("HTTP", HTTP)]);
-        assert_said(&output, "404", engine);
+        assert_output(&output, "404", engine);
     }
 }
 
@@ -259,7 +259,7 @@ pub(super) fn with_sum(from: [u8; 4], protocol: u8, mut content: Vec<u8>, at: us
     content
 }
 
-/// The first number of a connection: with a key of zeros, at time 0 (RFC 6528).
+/// The initial sequence number of a connection, with a key of zeros, at time 0 (RFC 6528).
 #[expect(deprecated, reason = "the one SipHash-2-4 of the standard library")]
 fn first_number(from: [u8; 4], port: u16, local: u16) -> u32 {
     use std::hash::Hasher;
@@ -269,7 +269,7 @@ fn first_number(from: [u8; 4], port: u16, local: u16) -> u32 {
     hasher.finish() as u32
 }
 
-/// A peer that knows the numbers of its connection and says anything, mostly in a sensible order.
+/// A peer that knows the sequence numbers of its connection and sends random segments, mostly in a valid order.
 struct Peer {
     address: [u8; 4],
     port: u16,
@@ -279,7 +279,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// One of those who call the host.
+    /// A random peer of the host.
     fn number(n: usize) -> Peer {
         Peer {
             address: [10, 77, 0, [1, 3, 9][n % 3]],
@@ -292,7 +292,7 @@ impl Peer {
 
     fn segment(&mut self, random: &mut Random) -> Vec<u8> {
         let (mut flags, mut data, mut options, mut seq) = (ACK, Vec::new(), Vec::new(), self.seq);
-        // What an answer to a request makes sensible: its header, segments, the whole, the end.
+        // Acknowledgements that fit an answer: its header, segments, all of it, the end.
         let acked = [1, 1, 42, 578, 1_114, 1_502, 5_042, 5_043][random.below(8) as usize];
         let first = first_number(self.address, self.port, self.local);
         let mut ack = first.wrapping_add(acked);
@@ -362,8 +362,8 @@ pub(super) fn ping(content: &[u8]) -> Vec<u8> {
     message
 }
 
-/// A frame of ARP, ICMP, UDP, or of what nobody knows.
-pub(super) fn beside_tcp(random: &mut Random, from: [u8; 4]) -> Vec<u8> {
+/// A frame of ARP, ICMP, UDP, or of an unknown protocol.
+pub(super) fn non_tcp_frame(random: &mut Random, from: [u8; 4]) -> Vec<u8> {
     match random.below(4) {
         0 => arp_question(random, from),
         1 => ip(random, from, 1, &ping(b"who")),
@@ -380,12 +380,12 @@ pub(super) fn beside_tcp(random: &mut Random, from: [u8; 4]) -> Vec<u8> {
     }
 }
 
-/// One frame, and whatever may have happened to it.
+/// A frame, possibly damaged.
 fn frame(random: &mut Random, peers: &mut [Peer]) -> Vec<u8> {
     let which = random.below(peers.len() as u64) as usize;
     let from = peers[which].address;
     let mut frame = match random.below(5) {
-        0 => beside_tcp(random, from),
+        0 => non_tcp_frame(random, from),
         _ => peers[which].segment(random),
     };
     damage(random, &mut frame, 0, 30);
@@ -396,7 +396,7 @@ fn frame(random: &mut Random, peers: &mut [Peer]) -> Vec<u8> {
 }
 
 #[test]
-fn whatever_arrives_the_host_goes_on() {
+fn the_host_survives_random_frames() {
     let folder = folder(&[]);
     fs::write(folder.path().join("f"), vec![b'f'; 5_000]).expect("the folder is writable");
     fs::write(folder.path().join("secret"), [0; 16]).expect("the folder is writable");
@@ -410,7 +410,7 @@ fn whatever_arrives_the_host_goes_on() {
     ];
     let arguments: Vec<&str> = binds.iter().flat_map(|bind| ["--bind", bind]).collect();
     for engine in engines() {
-        // Connections that have been led astray stay so until their time is over, so many runs find more than long ones.
+        // A desynchronised connection stays so until its timeout: many short runs find more than few long ones.
         let seeds =
             if engine == "interp" { Effort::wanted().pick(4, 30, 10_000) } else { Effort::wanted().pick(2, 2, 100) };
         let mut served = 0;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// What real networks do, at a rate at which it happens in every transfer.
+/// The faults of real networks, frequent enough to occur in every transfer.
 const BAD: &str = "udp:loss=5%,dup=5%,reorder=5%,seed=7";
 
 /// Sizes around the edges of a block of 512 and of 1,428 bytes.
@@ -65,7 +65,7 @@ impl Bench {
         self.serve(&mut command);
     }
 
-    /// Stops ours, which must still run, and tells what it said.
+    /// Stops our program, which must still run. Returns its output.
     fn stop(&mut self) -> String {
         let server = self.server.take().expect("it was started");
         let signalled = Command::new("kill").args(["-TERM", &server.id().to_string()]).status();
@@ -168,8 +168,8 @@ fn signal(process: &Child, name: &str) {
     assert!(status.is_ok_and(|status| status.success()), "kill {name}");
 }
 
-/// Has curl put a file through a relay that stops it once it has asked, lets go of it after this long, and then carries whatever
-/// both say. How many answers waited for curl by then, and how long after its request its first block came.
+/// Has curl upload a file through a relay that suspends curl after its request for this time and then forwards in both directions.
+/// Returns the number of answers that were pending for curl, and the time from its request to its first block.
 fn put_by_stopped_curl(bench: &Bench, pause: Duration) -> (usize, Duration) {
     let socket = || UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
     let (front, back) = (socket(), socket());
@@ -210,9 +210,9 @@ fn put_by_stopped_curl(bench: &Bench, pause: Duration) -> (usize, Duration) {
     }
 }
 
-/// curl (7.88) takes a second answer to its request for the acknowledgement of a block, and leaves the next one out.
+/// curl (7.88) treats a second answer to its request as the acknowledgement of a block, and omits the next one.
 #[test]
-fn a_client_that_is_slow_to_begin_is_answered_once() {
+fn a_slow_client_receives_one_answer_to_its_request() {
     if tool(&["curl"]).is_none() {
         return;
     }
@@ -220,7 +220,7 @@ fn a_client_that_is_slow_to_begin_is_answered_once() {
         let mut bench = Bench::new();
         bench.serve_esp(engine, None);
         let content = write(&bench.here("mine"), 3_000);
-        // On a machine that is busy curl may be slower than it is meant to be: then a second answer is right.
+        // On a busy machine curl may be slower than intended: then a second answer is correct.
         let mut attempts = (0..20).map(|_| {
             let _ = fs::remove_file(bench.there("yours"));
             put_by_stopped_curl(&bench, Duration::from_millis(400))
@@ -257,7 +257,7 @@ fn eight_clients_are_served_at_once() {
 }
 
 #[test]
-fn curl_and_tftp_hpa_bear_a_bad_network() {
+fn curl_and_tftp_hpa_complete_on_a_bad_network() {
     if tool(&["curl"]).is_none() || tool(&["tftp"]).is_none() {
         return;
     }
@@ -297,8 +297,8 @@ fn tftp_hpa_gets_and_puts() {
 }
 
 #[test]
-fn our_client_takes_from_and_gives_to_tftpd_hpa() {
-    // Debian installs it where users do not look.
+fn our_client_downloads_from_and_uploads_to_tftpd_hpa() {
+    // Debian installs it outside of the users' PATH.
     let Some(daemon) = tool(&["in.tftpd", "/usr/sbin/in.tftpd"]) else { return };
     for engine in engines() {
         let mut bench = Bench::new();
@@ -339,7 +339,7 @@ fn our_client_takes_from_and_gives_to_tftpd_hpa() {
 }
 
 #[test]
-fn both_of_ours_bear_a_bad_network_on_either_side() {
+fn our_server_and_client_complete_with_faults_on_either_side() {
     for engine in engines() {
         let mut bench = Bench::new();
         bench.serve_esp(engine, Some(BAD));
@@ -355,7 +355,7 @@ fn both_of_ours_bear_a_bad_network_on_either_side() {
 }
 
 #[test]
-fn whatever_arrives_the_server_goes_on() {
+fn the_server_survives_random_packets() {
     for engine in engines() {
         let mut bench = Bench::new();
         let content = write(&bench.there("file"), 5_000);
@@ -376,12 +376,12 @@ fn whatever_arrives_the_server_goes_on() {
             }
             packet.truncate(packet.len().min(random.below(1_500) as usize + 1));
             let _ = socket.send_to(&packet, ("127.0.0.1", bench.port));
-            // Transfers answer from ports of their own, which are told in what they send.
+            // Transfers answer from ports of their own: the source ports of their packets.
             if let Ok((_, from)) = socket.recv_from(&mut [0; 2_000]) {
                 let _ = socket.send_to(&packet, from);
             }
         }
-        // Transfers that nobody answers end by themselves; until then they are busy.
+        // Unanswered transfers occupy instances until their timeout.
         let started = Instant::now();
         loop {
             let said = bench.client_esp(engine, "get |> {{0x7f000001, PORT}, \"file\"}\n", None);
@@ -440,7 +440,7 @@ fn packets_that_are_no_answer_do_not_put_the_next_try_off_for_ever() {
 const PLAIN: &str = "examples/tftp/plain/tftp.c";
 
 #[test]
-fn the_plain_state_machine_does_the_same() {
+fn the_plain_state_machine_serves_the_same_clients() {
     if tool(&["cc"]).is_none() || tool(&["curl"]).is_none() {
         return;
     }
@@ -474,7 +474,7 @@ fn the_plain_state_machine_does_the_same() {
 }
 
 #[test]
-fn the_readme_tells_how_long_both_are() {
+fn the_readme_states_the_lengths_of_both() {
     let text = |path: &str| fs::read_to_string(repository(path)).expect("it is there");
     // Lines that are neither empty nor a comment.
     let lines = |path: &str| {
@@ -486,6 +486,6 @@ fn the_readme_tells_how_long_both_are() {
     };
     let parts = ["packet", "transfer", "listener", "server", "commands", "client"];
     let esp: usize = parts.iter().map(|part| lines(&format!("examples/tftp/{part}.esp"))).sum();
-    let told = format!("| lines without comments | {esp} | {} |", lines(PLAIN));
-    assert!(text("examples/tftp/README.md").contains(&told), "the README does not say `{told}`");
+    let row = format!("| lines without comments | {esp} | {} |", lines(PLAIN));
+    assert!(text("examples/tftp/README.md").contains(&row), "the README lacks the row `{row}`");
 }

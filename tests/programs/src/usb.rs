@@ -1,5 +1,5 @@
-//! The USB device (examples/usb) behind USB/IP: enumerated, told things and asked for them by a host of our own, which
-//! takes the protocol from the kernel's documentation, and by one that sends anything.
+//! The USB device (examples/usb) behind USB/IP, with two hosts: one enumerates it, writes to its port and reads the echo, written
+//! from the kernel's documentation of the protocol; the other sends random commands.
 
 use super::{engines, repository};
 use quaject_test_support::qj::qj_binary;
@@ -11,12 +11,12 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longer than anything here takes on a machine that is busy.
+/// Longer than any operation on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const STALL: i32 = -32;
 const CALLED_OFF: i32 = -104;
 
-/// A device that can be taken.
+/// A device that can be attached.
 pub(super) struct Device {
     pub(super) port: u16,
     pub(super) process: Child,
@@ -62,7 +62,7 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // It may have ended, which the test then tells.
+        // If the program has ended, the test reports it.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
@@ -78,7 +78,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-/// One that has taken the device.
+/// A host that has attached the device.
 pub(super) struct Host {
     stream: TcpStream,
     number: u32,
@@ -103,7 +103,7 @@ impl Host {
         self.number
     }
 
-    /// Begins a transfer; `length` is what may come in.
+    /// Submits a transfer of at most `length` bytes from the device.
     fn submit(&mut self, inward: bool, endpoint: u32, setup: [u8; 8], data: &[u8], length: usize) -> u32 {
         let mut more = [0; 28];
         more[4..8].copy_from_slice(&(length.max(data.len()) as u32).to_be_bytes());
@@ -117,13 +117,13 @@ impl Host {
         self.command(2, false, 0, more, &[])
     }
 
-    /// The next answer: whether a transfer has ended or one was called off, its number, its status, how long it was.
+    /// The next answer: whether to a submission or to an unlink request, its number, status and length.
     fn answer(&mut self) -> (u32, u32, i32, usize) {
         let head = take::<48>(&mut self.stream);
         (word(&head, 0), word(&head, 4), word(&head, 20) as i32, word(&head, 24) as usize)
     }
 
-    /// A transfer at endpoint 0 to its end.
+    /// Executes a transfer at endpoint 0.
     fn control(&mut self, kind: [u8; 2], value: u16, index: u16, data: &[u8], length: usize) -> Result<Vec<u8>, i32> {
         let (inward, wanted) = (kind[0] & 0x80 != 0, length.max(data.len()) as u16);
         let mut setup = [kind[0], kind[1], 0, 0, 0, 0, 0, 0];
@@ -138,7 +138,7 @@ impl Host {
         if status == 0 { Ok(said) } else { Err(status) }
     }
 
-    /// Enumerates as a host does, and uses the port.
+    /// Enumerates the device as a host does, and uses the port.
     pub(super) fn use_it(&mut self) {
         let device = self.control([0x80, 6], 0x0100, 0, &[], 64).expect("every device has one");
         assert_eq!((device.len(), device[0], device[1]), (18, 18, 1));
@@ -147,7 +147,7 @@ impl Host {
         let length = usize::from(u16::from_le_bytes([short[2], short[3]]));
         let all = self.control([0x80, 6], 0x0200, 0, &[], 255).expect("it has a configuration");
         assert_eq!((all.len(), &all[..9]), (length, &short[..]));
-        // What it is made of: each part says how long it is.
+        // The descriptors: each contains its length.
         let (mut at, mut parts, mut endpoints) = (0, Vec::new(), Vec::new());
         while at < all.len() {
             parts.push(all[at + 1]);
@@ -178,12 +178,13 @@ impl Host {
         self.halt();
     }
 
-    /// More out than the port holds, before anything is asked for.
+    /// Writes more than the port stores before anything is read.
     fn echo(&mut self) {
         let mut random = Random(5);
-        let told: Vec<Vec<u8>> = (0..12).map(|_| (0..1 + random.below(512)).map(|_| random.byte()).collect()).collect();
-        let mut open: Vec<u32> = told.iter().map(|data| self.submit(false, 2, [0; 8], data, 0)).collect();
-        let (all, mut said, mut asked) = (told.concat(), Vec::new(), Vec::new());
+        let written: Vec<Vec<u8>> =
+            (0..12).map(|_| (0..1 + random.below(512)).map(|_| random.byte()).collect()).collect();
+        let mut open: Vec<u32> = written.iter().map(|data| self.submit(false, 2, [0; 8], data, 0)).collect();
+        let (all, mut said, mut asked) = (written.concat(), Vec::new(), Vec::new());
         while said.len() < all.len() || !open.is_empty() {
             while asked.len() < 4 && said.len() < all.len() {
                 asked.push(self.submit(true, 1, [0; 8], &[], 100 + asked.len()));
@@ -201,7 +202,7 @@ impl Host {
             }
         }
         assert_eq!(said, all);
-        // Nothing more comes, so that what is asked for can be called off, once.
+        // No more bytes arrive, so that pending reads can be unlinked, once each.
         for number in asked.into_iter().rev() {
             let question = self.call_off(number);
             assert_eq!(self.answer(), (4, question, CALLED_OFF, 0));
@@ -271,7 +272,7 @@ pub(super) fn any_command(random: &mut Random) -> Vec<u8> {
 }
 
 #[test]
-fn whatever_a_host_sends_the_next_one_is_served() {
+fn a_host_is_served_after_random_commands_of_another() {
     for engine in engines() {
         let mut device = Device::start(engine);
         let hosts = Effort::wanted().pick(10, 60, 100_000);

@@ -1,8 +1,8 @@
-//! Programs on a simulated network for hours of a clock that moves only when they rest: messages are lost, doubled, delayed,
-//! overtaken and cut off, by the same faults as those of `--fault` and the same ones in every run. Whatever happens, each
-//! transfer completes with equal bytes, or reports an error.
+//! Deterministic simulation of programs on an impaired network, in virtual time, which advances only when all programs are
+//! quiescent. Messages are lost, duplicated, delayed, reordered and cut off by seeded fault injection, as with the faults of
+//! `qj run`. Each transfer completes with equal bytes, or reports an error.
 //!
-//! `cargo xtask simulate [PROGRAM] --hours 24` is the long run; a test run takes minutes of that clock.
+//! `cargo xtask simulate [PROGRAM] --hours 24` is the long run; a test run takes minutes of virtual time.
 
 mod ip;
 mod mqtt;
@@ -20,7 +20,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 const MILLISECOND_NS: i64 = 1_000_000;
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// How long the clock of the programs shall go on.
+/// The virtual time that a simulation covers.
 fn wanted_ns() -> i64 {
     let seconds = match wanted_number("QJ_HOURS") {
         Some(hours) => i64::try_from(hours).expect("fewer hours than that") * 3_600,
@@ -29,7 +29,7 @@ fn wanted_ns() -> i64 {
     seconds * SECOND_NS
 }
 
-/// All that a program says and when, as one number.
+/// A digest of all outputs of a program with their times.
 #[derive(Default)]
 struct Trace(DefaultHasher);
 
@@ -38,14 +38,14 @@ impl Trace {
         (now_ns, channel, message).hash(&mut self.0);
     }
 
-    fn end(&self) -> u64 {
+    fn digest(&self) -> u64 {
         self.0.finish()
     }
 }
 
-/// How a simulation with connections has ended.
+/// The result of a simulation with connections.
 #[derive(Debug)]
-struct Ending {
+struct SimulationResult {
     trace: u64,
-    sufferings: stream::Sufferings,
+    impairment_counts: stream::ImpairmentCounts,
 }

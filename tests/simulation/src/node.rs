@@ -1,5 +1,4 @@
-//! One program of a simulation: the interpreter, and a world that keeps what is said until somebody carries it on. Knows no
-//! protocol.
+//! One program of a simulation: the interpreter, and an environment that queues inputs and outputs. Knows no protocol.
 
 use quaject_esp::{Compiled, Emit, Optimiser, Options};
 use quaject_esp_exec::datum::{Datum, print_message};
@@ -13,15 +12,15 @@ use quaject_esp_run::{DebugInfo, Driver, MachineCode};
 use std::collections::VecDeque;
 use std::path::Path;
 
-/// Messages that wait at a channel; nobody here is slow, so that more would be a message that nobody takes.
-const HELD: usize = 10_000;
+/// Messages that may be queued at a channel. More mean that the program does not read the channel.
+const MAX_PENDING: usize = 10_000;
 
-/// What runs a program.
+/// The engine of a program.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Engine {
     /// The program as it is written.
     Interpreter,
-    /// What `qj run` chooses: the optimised program, in machine code where there is a generator.
+    /// What `qj run` chooses: the optimised program, as machine code where the JIT supports the machine.
     Best,
 }
 
@@ -40,28 +39,29 @@ pub(crate) fn compile_for(engine: Engine, path: &str) -> Program {
     };
     let options = Options { optimiser, ..Options::new(Emit::Ir) };
     let Compiled { outputs, .. } = quaject_esp::compile(source, &mut disk, &options);
-    outputs.expect("it is right").ir
+    outputs.expect("programs of the repository compile").ir
 }
 
 /// A running program.
 pub(crate) struct Node<'p> {
     pub(crate) program: &'p Program,
     interpreter: Interpreter<'p>,
-    mail: Mail,
-    /// When it wants to go on by itself.
+    environment: QueueEnvironment,
+    /// When it continues without further input.
     pub(crate) deadline_ns: Option<i64>,
 }
 
-struct Mail {
+struct QueueEnvironment {
     /// By channel.
-    came: Vec<VecDeque<Vec<Datum>>>,
-    said: VecDeque<(ChannelId, Vec<Datum>)>,
-    /// By channel: those of the driver `timer:`.
+    inputs: Vec<VecDeque<Vec<Datum>>>,
+    outputs: VecDeque<(ChannelId, Vec<Datum>)>,
+    /// By channel: the timers of the driver `timer:`.
     timers: Vec<Option<Timer>>,
     now_ns: i64,
 }
 
-/// The ticks of a channel, as `timer:` gives them: who is late sees one for all that were missed, with its number.
+/// The ticks of a channel, as `timer:` offers them: a late reader receives one tick for all that it has missed, with the
+/// number of the last.
 struct Timer {
     period_ns: i64,
     tick: i64,
@@ -84,9 +84,14 @@ impl<'p> Node<'p> {
                 }
             }
         }
-        let came = program.channels.iter().map(|_| VecDeque::new()).collect();
+        let inputs = program.channels.iter().map(|_| VecDeque::new()).collect();
         let timers = program.channels.iter().map(|channel| Timer::new(channel.driver.as_deref()?)).collect();
-        Node { program, interpreter, mail: Mail { came, said: VecDeque::new(), timers, now_ns: 0 }, deadline_ns: None }
+        Node {
+            program,
+            interpreter,
+            environment: QueueEnvironment { inputs, outputs: VecDeque::new(), timers, now_ns: 0 },
+            deadline_ns: None,
+        }
     }
 
     pub(crate) fn channel(&self, name: &str) -> ChannelId {
@@ -94,41 +99,41 @@ impl<'p> Node<'p> {
         ChannelId(at.unwrap_or_else(|| panic!("there is no channel {name}")) as u32)
     }
 
-    /// A message for the program.
-    pub(crate) fn tell(&mut self, channel: ChannelId, message: Vec<Datum>) {
-        let waiting = &mut self.mail.came[channel.0 as usize];
-        waiting.push_back(message);
-        assert!(waiting.len() < HELD, "nobody takes {}", self.program.channels[channel.0 as usize].name);
+    /// Queues a message for the program.
+    pub(crate) fn offer(&mut self, channel: ChannelId, message: Vec<Datum>) {
+        let pending = &mut self.environment.inputs[channel.0 as usize];
+        pending.push_back(message);
+        assert!(pending.len() < MAX_PENDING, "no process reads {}", self.program.channels[channel.0 as usize].name);
     }
 
-    /// Messages of a channel that the program has not taken.
-    pub(crate) fn waiting(&self, channel: ChannelId) -> usize {
-        self.mail.came[channel.0 as usize].len()
+    /// The number of messages at a channel that the program has not received.
+    pub(crate) fn pending(&self, channel: ChannelId) -> usize {
+        self.environment.inputs[channel.0 as usize].len()
     }
 
-    /// Takes those of them back that are such.
-    pub(crate) fn forget(&mut self, channel: ChannelId, is_such: impl Fn(&[Datum]) -> bool) {
-        self.mail.came[channel.0 as usize].retain(|message| !is_such(message));
+    /// Removes queued messages that the program has not received.
+    pub(crate) fn withdraw(&mut self, channel: ChannelId, is_withdrawn: impl Fn(&[Datum]) -> bool) {
+        self.environment.inputs[channel.0 as usize].retain(|message| !is_withdrawn(message));
     }
 
-    /// How many objects of all pools are free.
+    /// The number of free objects of all pools.
     pub(crate) fn free_objects(&self) -> u32 {
         let pools = 0..self.program.types.pools().len() as u32;
         pools.map(|pool| self.interpreter.state().free_objects(PoolId(pool))).sum()
     }
 
-    /// Lets the program go on until it rests.
+    /// Runs the program until it is quiescent.
     pub(crate) fn run(&mut self, now_ns: i64) {
-        self.mail.now_ns = now_ns;
+        self.environment.now_ns = now_ns;
         loop {
-            match self.interpreter.run(&mut self.mail, 1_000_000) {
+            match self.interpreter.run(&mut self.environment, 1_000_000) {
                 Outcome::Budget => {}
-                Outcome::Quiescent(resting) => {
-                    let ticks = resting
+                Outcome::Quiescent(awaited) => {
+                    let ticks = awaited
                         .readable
                         .iter()
-                        .filter_map(|channel| self.mail.timers[channel.0 as usize].as_ref().map(Timer::due_ns));
-                    self.deadline_ns = resting.deadline_ns.into_iter().chain(ticks).min();
+                        .filter_map(|channel| self.environment.timers[channel.0 as usize].as_ref().map(Timer::due_ns));
+                    self.deadline_ns = awaited.deadline_ns.into_iter().chain(ticks).min();
                     return;
                 }
                 outcome @ (Outcome::Ended(_) | Outcome::Faulted(_)) => {
@@ -139,8 +144,8 @@ impl<'p> Node<'p> {
     }
 
     /// The next message that the program has sent.
-    pub(crate) fn heard(&mut self) -> Option<(ChannelId, Vec<Datum>)> {
-        self.mail.said.pop_front()
+    pub(crate) fn next_output(&mut self) -> Option<(ChannelId, Vec<Datum>)> {
+        self.environment.outputs.pop_front()
     }
 
     /// The number of a case of the union that is this part of a channel's messages.
@@ -166,14 +171,14 @@ impl<'p> Node<'p> {
         self.program.first_instance(processes[0])
     }
 
-    /// A message in words, for people.
-    pub(crate) fn words(&self, channel: ChannelId, message: &[Datum]) -> String {
+    /// A message as text.
+    pub(crate) fn message_text(&self, channel: ChannelId, message: &[Datum]) -> String {
         print_message(self.program, &self.program.channels[channel.0 as usize].payload, message)
     }
 }
 
 impl Timer {
-    /// None of another driver.
+    /// None for another driver.
     fn new(driver: &str) -> Option<Timer> {
         match driver.parse() {
             Ok(Driver::Timer { period, .. }) => {
@@ -187,7 +192,7 @@ impl Timer {
         (self.tick + 1) * self.period_ns
     }
 
-    fn look(&mut self, now_ns: i64) -> Offer<'_> {
+    fn peek_tick(&mut self, now_ns: i64) -> Offer<'_> {
         if self.due_ns() <= now_ns {
             self.tick = now_ns / self.period_ns;
             self.message = Some(vec![Datum::Int(i128::from(self.tick))]);
@@ -196,12 +201,12 @@ impl Timer {
     }
 }
 
-impl Environment for Mail {
+impl Environment for QueueEnvironment {
     fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
         if let Some(timer) = &mut self.timers[channel.0 as usize] {
-            return timer.look(self.now_ns);
+            return timer.peek_tick(self.now_ns);
         }
-        self.came[channel.0 as usize].front().map_or(Offer::Pending, |message| Offer::Message(message))
+        self.inputs[channel.0 as usize].front().map_or(Offer::Pending, |message| Offer::Message(message))
     }
 
     fn take(&mut self, channel: ChannelId) {
@@ -209,7 +214,7 @@ impl Environment for Mail {
             timer.message = None;
             return;
         }
-        self.came[channel.0 as usize].pop_front();
+        self.inputs[channel.0 as usize].pop_front();
     }
 
     fn readiness(&mut self, _: ChannelId) -> Readiness {
@@ -217,7 +222,7 @@ impl Environment for Mail {
     }
 
     fn put(&mut self, channel: ChannelId, message: &[Datum]) {
-        self.said.push_back((channel, message.to_vec()));
+        self.outputs.push_back((channel, message.to_vec()));
     }
 
     fn now_ns(&mut self) -> i64 {

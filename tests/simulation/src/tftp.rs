@@ -1,5 +1,5 @@
-//! The TFTP server and three TFTP clients (examples/tftp): files to and fro, one after the other for each client, three at a
-//! time for the server.
+//! The TFTP server and three TFTP clients (examples/tftp): uploads and downloads, sequential for each client, three at a time for
+//! the server.
 
 use crate::node::{Node, compile};
 use crate::{SECOND_NS, wanted_ns};
@@ -12,13 +12,13 @@ use std::collections::{BTreeMap, HashMap};
 const CLIENTS: usize = 3;
 const SERVER: usize = 0; // the number of its node; a node's address is its number
 const SERVER_PORT: i128 = 69;
-/// The port of the first instance; each has one of its own.
+/// The port of the first instance; each instance has its own.
 const FIRST_PORT: i128 = 10_000;
 const BLOCK: usize = 1428;
-/// What a transfer may take for each of its packets: all tries of both sides, with doubled patience.
-const PATIENCE_NS: i64 = 130 * SECOND_NS;
+/// The maximal time of a transfer for each of its packets: all retransmissions of both sides, with exponential backoff.
+const PACKET_TIMEOUT_NS: i64 = 130 * SECOND_NS;
 
-/// A file that is made or read.
+/// A file that is open for writing or reading.
 enum Open {
     Read(String),
     New(String, Vec<u8>),
@@ -32,8 +32,8 @@ struct Machine<'p> {
     open: HashMap<u32, Open>,
 }
 
-/// What a client is about.
-struct Task {
+/// A transfer of a client.
+struct Transfer {
     name: String,
     content: Vec<u8>,
     puts: bool,
@@ -65,9 +65,9 @@ impl<'p> Machine<'p> {
         Machine { node, files: BTreeMap::new(), open: HashMap::new() }
     }
 
-    /// Does what `file:` does.
+    /// The driver `file:`.
     fn file(&mut self, channel: ChannelId, message: &[Datum]) {
-        let [Datum::Pid(who), Datum::Union(call, content)] = message else { panic!("{message:?}") };
+        let [Datum::Pid(instance), Datum::Union(call, content)] = message else { panic!("{message:?}") };
         let reply = self.node.channel("fileReplyC");
         let done = Datum::Union(self.node.case(reply, 1, "done"), None);
         let failed = |code: i128, reason: &str| {
@@ -86,7 +86,7 @@ impl<'p> Machine<'p> {
         let answer = if is("open") {
             let name = text(content.as_ref().expect("a name"));
             if self.files.contains_key(&name) {
-                self.open.insert(*who, Open::Read(name));
+                self.open.insert(*instance, Open::Read(name));
                 done
             } else {
                 failed(1, "there is no such file")
@@ -96,44 +96,44 @@ impl<'p> Machine<'p> {
             if self.files.contains_key(&name) {
                 failed(6, "there is one")
             } else {
-                self.open.insert(*who, Open::New(name, Vec::new()));
+                self.open.insert(*instance, Open::New(name, Vec::new()));
                 done
             }
         } else if is("read") {
-            let (Some(Open::Read(name)), Datum::Int(count)) = (self.open.get(who), &fields()[1]) else {
+            let (Some(Open::Read(name)), Datum::Int(count)) = (self.open.get(instance), &fields()[1]) else {
                 panic!("{message:?}")
             };
-            // It may be gone meanwhile, which is an end.
+            // It may be removed meanwhile, which is an end, too.
             let rest = self.files.get(name).and_then(|file| file.get(at()..)).unwrap_or(&[]);
             let data = rest[..rest.len().min(*count as usize)].to_vec();
             Datum::Union(self.node.case(reply, 1, "data"), Some(Box::new(Datum::Bytes(data))))
         } else if is("write") {
             let (at, Datum::Bytes(data)) = (at(), &fields()[1]) else { panic!("{message:?}") };
-            let Some(Open::New(_, file)) = self.open.get_mut(who) else { panic!("{message:?}") };
+            let Some(Open::New(_, file)) = self.open.get_mut(instance) else { panic!("{message:?}") };
             file.resize(file.len().max(at + data.len()), 0);
             file[at..at + data.len()].copy_from_slice(data);
             done
         } else {
-            if let (Some(Open::New(name, file)), true) = (self.open.remove(who), is("close")) {
+            if let (Some(Open::New(name, file)), true) = (self.open.remove(instance), is("close")) {
                 self.files.insert(name, file);
             }
             done
         };
-        self.node.tell(reply, vec![Datum::Pid(*who), answer]);
+        self.node.offer(reply, vec![Datum::Pid(*instance), answer]);
     }
 
     /// A datagram arrives.
     fn receive(&mut self, from: (i128, i128), port: i128, content: Vec<u8>) {
-        // The driver drops what no message can be.
+        // The driver drops datagrams that are no messages.
         if content.len() > BLOCK + 4 {
             return;
         }
         let message = [Datum::Record(vec![Datum::Int(from.0), Datum::Int(from.1)]), Datum::Bytes(content)];
         if port == SERVER_PORT {
-            self.node.tell(self.node.channel("requestC"), message.to_vec());
+            self.node.offer(self.node.channel("requestC"), message.to_vec());
         } else {
-            let who = Datum::Pid((port - FIRST_PORT) as u32);
-            self.node.tell(self.node.channel("rxC"), [&[who][..], &message].concat());
+            let instance = Datum::Pid((port - FIRST_PORT) as u32);
+            self.node.offer(self.node.channel("rxC"), [&[instance][..], &message].concat());
         }
     }
 }
@@ -141,11 +141,11 @@ impl<'p> Machine<'p> {
 struct Simulation<'p> {
     now_ns: i64,
     machines: Vec<Machine<'p>>,
-    /// From and to a client, by its number: source port, target port, content.
+    /// The links from and to a client, by its number: source port, target port, content.
     up: Vec<FaultInjector>,
     down: Vec<FaultInjector>,
-    tasks: Vec<Option<Task>>,
-    /// When a client begins its next task.
+    transfers: Vec<Option<Transfer>>,
+    /// When a client starts its next transfer.
     next_ns: Vec<i64>,
     random: Random,
     number: u64,
@@ -153,15 +153,15 @@ struct Simulation<'p> {
 }
 
 impl Simulation<'_> {
-    /// One moment: everything that can happen now does.
-    fn settle(&mut self) {
+    /// Executes all events of the current time.
+    fn run_to_quiescence(&mut self) {
         loop {
             let mut moved = false;
             for number in 0..self.machines.len() {
                 self.machines[number].node.run(self.now_ns);
-                while let Some((channel, message)) = self.machines[number].node.heard() {
+                while let Some((channel, message)) = self.machines[number].node.next_output() {
                     moved = true;
-                    self.carry(number, channel, &message);
+                    self.deliver(number, channel, &message);
                 }
             }
             for client in 1..=CLIENTS {
@@ -188,15 +188,15 @@ impl Simulation<'_> {
         self.machines[to].receive((from as i128, *source), *target, content.clone());
     }
 
-    /// Takes what a program says to where it belongs.
-    fn carry(&mut self, number: usize, channel: ChannelId, message: &[Datum]) {
+    /// Delivers an output of a program.
+    fn deliver(&mut self, number: usize, channel: ChannelId, message: &[Datum]) {
         let name = self.machines[number].node.program.channels[channel.0 as usize].name.clone();
         match (name.as_str(), message) {
             ("fileC", message) => self.machines[number].file(channel, message),
             ("refusalC", message) => self.send(number, SERVER_PORT, message),
-            ("txC", [Datum::Pid(who), rest @ ..]) => self.send(number, FIRST_PORT + i128::from(*who), rest),
+            ("txC", [Datum::Pid(instance), rest @ ..]) => self.send(number, FIRST_PORT + i128::from(*instance), rest),
             ("reportC", message) => self.end(number, channel, message),
-            (name, _) => panic!("nobody reads {name}"),
+            (name, _) => panic!("unexpected output at {name}"),
         }
     }
 
@@ -207,18 +207,18 @@ impl Simulation<'_> {
         medium.enter(vec![Datum::Int(source), Datum::Int(port), Datum::Bytes(content)], self.now_ns);
     }
 
-    /// Gives a client its next file, once it is time.
+    /// Starts the next transfer of a client when its time has come.
     fn begin(&mut self, client: usize) -> bool {
-        if self.tasks[client].is_some() || self.now_ns < self.next_ns[client] {
+        if self.transfers[client].is_some() || self.now_ns < self.next_ns[client] {
             return false;
         }
         self.number += 1;
-        let any = [4_000, 100_000].map(|most| self.random.below(most) as usize);
+        let any = [4_000, 100_000].map(|max| self.random.below(max) as usize);
         let sizes = [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, any[0], any[1]];
         let size = sizes[self.random.below(8) as usize];
         let content: Vec<u8> = (0..size).map(|_| self.random.next() as u8).collect();
         let (name, puts) = (format!("file{}", self.number), self.random.below(2) == 0);
-        // One that is not there is reported, too.
+        // A missing file is reported, too.
         let is_there = puts || self.random.below(50) > 0;
         if is_there {
             let owner = if puts { client } else { SERVER };
@@ -229,81 +229,88 @@ impl Simulation<'_> {
         let server = Datum::Record(vec![Datum::Int(SERVER as i128), Datum::Int(SERVER_PORT)]);
         let file = Datum::Record(vec![server, Datum::Bytes(name.clone().into_bytes())]);
         let case = node.case(commands, 0, if puts { "put" } else { "get" });
-        node.tell(commands, vec![Datum::Union(case, Some(Box::new(file)))]);
-        self.tasks[client] = Some(Task { name, content, puts, begun_ns: self.now_ns });
+        node.offer(commands, vec![Datum::Union(case, Some(Box::new(file)))]);
+        self.transfers[client] = Some(Transfer { name, content, puts, begun_ns: self.now_ns });
         true
     }
 
-    /// A client reports.
+    /// A client reports the result of its transfer.
     fn end(&mut self, client: usize, channel: ChannelId, message: &[Datum]) {
-        let task = self.tasks[client].take().expect("a report follows a command");
-        let words = self.machines[client].node.words(channel, message);
+        let transfer = self.transfers[client].take().expect("a report follows a command");
+        let words = self.machines[client].node.message_text(channel, message);
         let [Datum::Bytes(name), Datum::Union(case, _)] = message else { panic!("{message:?}") };
-        assert_eq!(*name, task.name.as_bytes());
+        assert_eq!(*name, transfer.name.as_bytes());
         let done = *case == self.machines[client].node.case(channel, 1, "done");
-        let here = self.machines[client].files.remove(&task.name);
-        let there = self.machines[SERVER].files.remove(&task.name);
-        let new = if task.puts { there } else { here };
+        let here = self.machines[client].files.remove(&transfer.name);
+        let there = self.machines[SERVER].files.remove(&transfer.name);
+        let new = if transfer.puts { there } else { here };
         let what = format!("after {} s: {words}", self.now_ns / SECOND_NS);
-        // Whatever is said, a file is whole or not there.
-        assert!(new.as_ref().is_none_or(|new| *new == task.content), "{what}: other bytes have arrived");
+        // In each case a file is complete or absent.
+        assert!(new.as_ref().is_none_or(|new| *new == transfer.content), "{what}: other bytes have arrived");
         if done {
             let taken_for = || {
                 let mut files = self.machines[SERVER].files.iter();
-                files.find(|(_, content)| **content == task.content).map(|(name, _)| name.clone())
+                files.find(|(_, content)| **content == transfer.content).map(|(name, _)| name.clone())
             };
             assert!(new.is_some(), "{what}: nothing has arrived, but perhaps under another name: {:?}", taken_for());
-            self.counts.bytes += task.content.len() as u64;
-            *(if task.puts { &mut self.counts.put } else { &mut self.counts.got }) += 1;
+            self.counts.bytes += transfer.content.len() as u64;
+            *(if transfer.puts { &mut self.counts.put } else { &mut self.counts.got }) += 1;
         } else {
-            assert!(task.puts || new.is_none(), "{what}: the file has arrived");
+            assert!(transfer.puts || new.is_none(), "{what}: the file has arrived");
             self.counts.failed += 1;
         }
-        self.counts.longest_ns = self.counts.longest_ns.max(self.now_ns - task.begun_ns);
+        self.counts.longest_ns = self.counts.longest_ns.max(self.now_ns - transfer.begun_ns);
         let pauses = [0, 0, 1, SECOND_NS, 20 * SECOND_NS];
         self.next_ns[client] = self.now_ns + pauses[self.random.below(5) as usize];
     }
 
-    /// When anything happens next.
+    /// The time of the next event.
     fn next_ns(&self) -> i64 {
         let deadlines = self.machines.iter().filter_map(|machine| machine.node.deadline_ns);
         let arrivals = self.up.iter().chain(&self.down).filter_map(FaultInjector::due_ns);
-        let begins = (1..=CLIENTS).filter(|client| self.tasks[*client].is_none()).map(|client| self.next_ns[client]);
+        let begins =
+            (1..=CLIENTS).filter(|client| self.transfers[*client].is_none()).map(|client| self.next_ns[client]);
         deadlines.chain(arrivals).chain(begins).min().expect("there is always something to do")
     }
 
-    fn assert_patience(&self) {
-        for task in self.tasks.iter().flatten() {
-            let packets = 4 + (task.content.len() / BLOCK) as i64;
-            let waits_ns = self.now_ns - task.begun_ns;
-            assert!(waits_ns < packets * PATIENCE_NS, "{}: no report for {} s", task.name, waits_ns / SECOND_NS);
+    fn assert_timeouts(&self) {
+        for transfer in self.transfers.iter().flatten() {
+            let packets = 4 + (transfer.content.len() / BLOCK) as i64;
+            let waits_ns = self.now_ns - transfer.begun_ns;
+            assert!(
+                waits_ns < packets * PACKET_TIMEOUT_NS,
+                "{}: no report for {} s",
+                transfer.name,
+                waits_ns / SECOND_NS
+            );
         }
     }
 }
 
-/// Runs it all under these faults.
+/// Runs the simulation with these faults.
 fn simulate(faults: &str, seed: u64) -> Counts {
     let programs = [compile("examples/tftp/server.esp"), compile("examples/tftp/client.esp")];
     let faults: FaultPlan = faults.parse().expect("they are faults");
-    let media =
-        |way: &str| (0..=CLIENTS).map(|client| FaultInjector::new(&faults, &format!("{way}{client}"))).collect();
+    let media = |direction: &str| {
+        (0..=CLIENTS).map(|client| FaultInjector::new(&faults, &format!("{direction}{client}"))).collect()
+    };
     let machines = (0..=CLIENTS).map(|number| Machine::new(Node::new(&programs[usize::from(number != SERVER)])));
     let mut simulation = Simulation {
         now_ns: 0,
         machines: machines.collect(),
         up: media("up"),
         down: media("down"),
-        tasks: (0..=CLIENTS).map(|_| None).collect(),
+        transfers: (0..=CLIENTS).map(|_| None).collect(),
         next_ns: vec![0; CLIENTS + 1],
         random: Random(seed),
         number: 0,
         counts: Counts::default(),
     };
     while simulation.now_ns < wanted_ns() {
-        simulation.settle();
-        simulation.assert_patience();
+        simulation.run_to_quiescence();
+        simulation.assert_timeouts();
         let next_ns = simulation.next_ns();
-        assert!(next_ns > simulation.now_ns, "the clock stands still");
+        assert!(next_ns > simulation.now_ns, "the clock does not advance");
         simulation.now_ns = next_ns;
     }
     for (number, medium) in simulation.up.iter().enumerate().skip(1) {
@@ -312,12 +319,12 @@ fn simulate(faults: &str, seed: u64) -> Counts {
     simulation.counts
 }
 
-/// Runs it and says what has come of it.
+/// Runs a simulation and prints its result.
 fn run(name: &str, faults: &str, seed: u64) -> Counts {
     let begun = std::time::Instant::now();
     let counts = simulate(faults, seed);
     println!(
-        "tftp, {name}: {:.2} h of the programs' clock in {:.1} s: {} got, {} put, {} failed, {} bytes, {} s for one at most",
+        "tftp, {name}: {:.2} h of the programs' clock in {:.1} s: {} got, {} put, {} failed, {} bytes, longest {} s",
         wanted_ns() as f64 / 3_600e9,
         begun.elapsed().as_secs_f64(),
         counts.got,
@@ -333,7 +340,7 @@ fn run(name: &str, faults: &str, seed: u64) -> Counts {
 #[test]
 fn a_good_network() {
     let counts = run("a good network", "udp:delay=1ms..5ms", 1);
-    // Only files that are not there fail.
+    // Only downloads of missing files fail.
     assert!(counts.failed * 10 < counts.got, "{counts:?}");
 }
 
@@ -345,52 +352,52 @@ fn a_bad_network() {
 
 #[test]
 fn a_network_that_is_cut() {
-    // For longer than anybody is patient: what is under way fails, and the next file is not disturbed by it.
+    // Longer than any timeout: transfers in progress fail, and later ones are not disturbed.
     let counts = run("a network that is cut", "udp:loss=2%,dup=2%,reorder=2%,delay=1ms..200ms,cut=140s/300s,seed=9", 3);
     assert!(counts.failed > 0, "{counts:?}");
 }
 
-/// A server whose client is this test: what it says of its own accord, or when it has heard something, and when.
-struct Alone<'p> {
+/// A server whose client is this test.
+struct IsolatedServer<'p> {
     server: Machine<'p>,
     now_ns: i64,
-    /// The port that it has answered from.
+    /// The port from which it has answered.
     port: i128,
 }
 
 const CLIENT: (i128, i128) = (1, 4_000);
 
-impl Alone<'_> {
-    /// What it says now.
-    fn said(&mut self) -> Vec<Vec<u8>> {
+impl IsolatedServer<'_> {
+    /// The packets that it sends now.
+    fn sent_packets(&mut self) -> Vec<Vec<u8>> {
         let mut packets = Vec::new();
         loop {
             self.server.node.run(self.now_ns);
-            let Some((channel, message)) = self.server.node.heard() else { return packets };
+            let Some((channel, message)) = self.server.node.next_output() else { return packets };
             match self.server.node.program.channels[channel.0 as usize].name.as_str() {
                 "fileC" => self.server.file(channel, &message),
                 "txC" => {
-                    let [Datum::Pid(who), rest @ ..] = &message[..] else { panic!("{message:?}") };
-                    self.port = FIRST_PORT + i128::from(*who);
+                    let [Datum::Pid(instance), rest @ ..] = &message[..] else { panic!("{message:?}") };
+                    self.port = FIRST_PORT + i128::from(*instance);
                     packets.push(datagram(rest).2);
                 }
-                name => panic!("nobody reads {name}"),
+                name => panic!("unexpected output at {name}"),
             }
         }
     }
 
     fn answers(&mut self, port: i128, packet: &[u8]) -> Vec<Vec<u8>> {
         self.server.receive(CLIENT, port, packet.to_vec());
-        self.said()
+        self.sent_packets()
     }
 
-    /// Seconds of silence until each packet that it says before this time, in which nobody answers.
-    fn repeats(&mut self, until_ns: i64, expected: &[u8]) -> Vec<i64> {
+    /// The seconds of silence before each packet that it retransmits until this time, without an answer.
+    fn retransmissions(&mut self, until_ns: i64, expected: &[u8]) -> Vec<i64> {
         let began_ns = self.now_ns;
         let mut seconds = Vec::new();
         while let Some(next_ns) = self.server.node.deadline_ns.filter(|next_ns| *next_ns <= until_ns) {
             self.now_ns = next_ns;
-            for packet in self.said() {
+            for packet in self.sent_packets() {
                 assert_eq!(packet, expected);
                 seconds.push((self.now_ns - began_ns) / SECOND_NS);
             }
@@ -403,37 +410,37 @@ fn block(number: u16, content: &[u8]) -> Vec<u8> {
     [&[0, 3][..], &number.to_be_bytes(), content].concat()
 }
 
-/// Clients take a second agreement for one to begin with (curl 7.88: it leaves a block out), so it comes for no other reason
-/// than that a second has gone by, and never once there is a block.
+/// Some clients treat a second option acknowledgement as the first (curl 7.88 then omits a block). It is therefore retransmitted
+/// only at the timeout, and never after the first block.
 #[test]
-fn an_upload_is_agreed_to_after_silence_only_and_not_once_it_has_begun() {
+fn an_option_acknowledgement_is_retransmitted_only_at_the_timeout_and_before_the_first_block() {
     let program = compile("examples/tftp/server.esp");
-    let mut alone = Alone { server: Machine::new(Node::new(&program)), now_ns: 0, port: 0 };
+    let mut isolated = IsolatedServer { server: Machine::new(Node::new(&program)), now_ns: 0, port: 0 };
     let request = b"\0\x02file\0octet\0blksize\x008\0";
     let agreement = b"\0\x06blksize\x008\0".to_vec();
     let nothing: Vec<Vec<u8>> = Vec::new();
-    assert_eq!(alone.answers(SERVER_PORT, request), [&agreement[..]]);
-    let port = alone.port;
+    assert_eq!(isolated.answers(SERVER_PORT, request), [&agreement[..]]);
+    let port = isolated.port;
     for stray in [request.to_vec(), block(0, b"12345678"), block(2, b"12345678"), b"\0\x04\0\0".to_vec()] {
-        assert_eq!(alone.answers(SERVER_PORT, &stray), nothing, "{stray:?} to the server");
-        assert_eq!(alone.answers(port, &stray), nothing, "{stray:?} to the transfer");
+        assert_eq!(isolated.answers(SERVER_PORT, &stray), nothing, "{stray:?} to the server");
+        assert_eq!(isolated.answers(port, &stray), nothing, "{stray:?} to the transfer");
     }
-    assert_eq!(alone.repeats(4 * SECOND_NS, &agreement), [1, 3]);
+    assert_eq!(isolated.retransmissions(4 * SECOND_NS, &agreement), [1, 3]);
 
     let acknowledgement = [0, 4, 0, 1];
     for _ in 0..2 {
-        assert_eq!(alone.answers(port, &block(1, b"12345678")), [&acknowledgement]);
+        assert_eq!(isolated.answers(port, &block(1, b"12345678")), [&acknowledgement]);
     }
     for stray in [request.to_vec(), block(0, b"12345678"), block(7, b"12345678"), agreement.clone()] {
-        assert_eq!(alone.answers(SERVER_PORT, &stray), nothing, "{stray:?} to the server");
-        assert_eq!(alone.answers(port, &stray), nothing, "{stray:?} to the transfer");
+        assert_eq!(isolated.answers(SERVER_PORT, &stray), nothing, "{stray:?} to the server");
+        assert_eq!(isolated.answers(port, &stray), nothing, "{stray:?} to the transfer");
     }
-    let given_up_ns = alone.now_ns + 100 * SECOND_NS;
-    assert_eq!(alone.repeats(given_up_ns, &acknowledgement), [1, 3, 7, 15, 31]);
+    let abandoned_ns = isolated.now_ns + 100 * SECOND_NS;
+    assert_eq!(isolated.retransmissions(abandoned_ns, &acknowledgement), [1, 3, 7, 15, 31]);
 
-    // One that nobody has answered is no transfer any more.
-    assert_eq!(alone.answers(SERVER_PORT, request), [&agreement[..]]);
-    let (port, given_up_ns) = (alone.port, alone.now_ns + 100 * SECOND_NS);
-    assert_eq!(alone.repeats(given_up_ns, &agreement), [1, 3, 7, 15, 31]);
-    assert_eq!(alone.answers(port, &block(1, b"12345678")), [b"\0\x05\0\x05unknown transfer\0"]);
+    // An unanswered transfer has ended.
+    assert_eq!(isolated.answers(SERVER_PORT, request), [&agreement[..]]);
+    let (port, abandoned_ns) = (isolated.port, isolated.now_ns + 100 * SECOND_NS);
+    assert_eq!(isolated.retransmissions(abandoned_ns, &agreement), [1, 3, 7, 15, 31]);
+    assert_eq!(isolated.answers(port, &block(1, b"12345678")), [b"\0\x05\0\x05unknown transfer\0"]);
 }

@@ -10,7 +10,7 @@ use super::Layout;
 use super::libraries::{self, LIBRARIES, Library};
 use crate::run::root;
 
-/// Compiler, its language, what it is given beside what pkg-config says, the program, what the program prints.
+/// Compiler, language, arguments in addition to those of pkg-config, program, expected output.
 const PROGRAMS: &[(&str, &str, &[&str], &str, &str)] = &[
     ("gcc", "c", &["-std=c11"], STRAIGHT, "12 both\n"),
     ("clang", "c", &["-std=c11"], STRAIGHT, "12 both\n"),

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use super::programs::{Program, tests_of};
 use crate::run::{Failure, cargo};
 
-/// A machine beside this one whose code the engines write.
+/// A foreign machine for which the JIT generates code.
 pub(crate) struct Machine {
     /// As rustup and cargo name it.
     pub(crate) target: &'static str,
@@ -38,7 +38,7 @@ const TESTS: [&str; 2] = ["machine_code", "changing_forms"];
 pub(crate) fn build() -> Result<Vec<Program>, Failure> {
     let mut build = cargo(&["test", "--package", "quaject-differential", "--no-run"]);
     build.args(TESTS.iter().flat_map(|test| ["--test", test])).arg("--message-format=json-render-diagnostics");
-    // Nobody debugs them.
+    // Debug information would only cost time.
     build.env("CARGO_PROFILE_DEV_DEBUG", "0");
     for machine in &MACHINES {
         let linker = format!("CARGO_TARGET_{}_LINKER", machine.target.to_uppercase().replace('-', "_"));

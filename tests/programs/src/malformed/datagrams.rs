@@ -1,4 +1,4 @@
-//! Over UDP: the TFTP server on loopback, and the control unit on its CAN bus of datagrams.
+//! Malformed datagrams: at the TFTP server on loopback, and at the control unit on its CAN bus over UDP.
 
 use super::{PATIENCE, Run, Watch, damaged, in_own_network, maybe_damaged};
 use quaject_test_support::random::Random;
@@ -8,10 +8,10 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// Packets after which the program must have taken all there are: fewer than a socket's buffer holds.
+/// The number of packets after which the program must have read all: fewer than a socket's buffer holds.
 const BATCH: u64 = 100;
 
-/// The UDP sockets of this thread's network, but for our own: bytes that wait there.
+/// The bytes that are queued at the UDP sockets of this network namespace, without those of the test.
 fn waiting(own: &[u16]) -> u64 {
     let table = fs::read_to_string("/proc/thread-self/net/udp").expect("every Linux has it");
     let sockets = table.lines().skip(1).map(|line| line.split_whitespace().collect::<Vec<_>>());
@@ -37,17 +37,17 @@ const ACK: u8 = 4;
 const ERROR: u8 = 5;
 const OACK: u8 = 6;
 
-/// Turns after which a client gives up; it says in each again what it has said.
+/// Turns after which a client gives up; it retransmits in each.
 const PATIENT: u32 = 30;
 
-/// A client that mostly does what the protocol asks for.
+/// A client that mostly follows the protocol.
 struct Client {
     socket: UdpSocket,
-    /// Where its transfer is.
+    /// The port of its transfer.
     transfer: Option<u16>,
-    /// What came last of it, if it is not answered yet.
+    /// The last packet received, if it is unanswered.
     last: Vec<u8>,
-    /// Turns in which nothing came.
+    /// Turns without a packet.
     silent: u32,
 }
 
@@ -58,12 +58,12 @@ impl Client {
         Client { socket, transfer: None, last: Vec::new(), silent: 0 }
     }
 
-    /// Takes what has come; whether a file has come to its end.
+    /// Handles received packets; whether a file is complete.
     fn listen(&mut self) -> bool {
         let (mut buffer, mut ended) = ([0; 2048], false);
         self.silent += 1;
         while let Ok((length, from)) = self.socket.recv_from(&mut buffer) {
-            // An earlier transfer, perhaps, which so knows that nobody minds it.
+            // Possibly an earlier transfer, which an error packet ends.
             if self.transfer.is_some_and(|port| port != from.port()) {
                 if buffer[1] != ERROR {
                     let _ = self.socket.send_to(b"\0\x05\0\x05stranger\0", from);
@@ -78,17 +78,17 @@ impl Client {
         ended
     }
 
-    /// What to say next, and to which port; damaged or not.
+    /// The next packet, possibly damaged, and its port.
     fn next(&mut self, random: &mut Random) -> (u16, Vec<u8>) {
         let given_up = self.transfer.is_some() && self.silent >= PATIENT;
         let (port, packet) = self.next_whole(random);
-        // What would never arrive would leave the server waiting for seconds, and all others without it.
+        // A missing packet would make the server wait for seconds, and all other clients with it.
         (port, if given_up { packet } else { maybe_damaged(random, packet, 5) })
     }
 
     fn next_whole(&mut self, random: &mut Random) -> (u16, Vec<u8>) {
         let (Some(port), true) = (self.transfer, self.silent < PATIENT) else {
-            // An error ends a transfer that does not go on.
+            // An error ends a transfer that makes no progress.
             return match self.transfer.take() {
                 Some(port) => (port, b"\0\x05\0\0enough\0".to_vec()),
                 None => {
@@ -159,11 +159,11 @@ fn tftp() {
             let client = &mut clients[number];
             ended += u64::from(client.listen());
             let (mut port, packet) = client.next(&mut random);
-            // To the transfer of another one, at times.
+            // Sometimes to the transfer of another client.
             if random.below(16) == 0 && packet.get(1) != Some(&ERROR) && !transfers.is_empty() {
                 port = transfers[random.below(transfers.len() as u64) as usize];
             }
-            // The system may have no room, or refuse port 0.
+            // The system may have no buffer, or refuse port 0.
             sent += u64::from(client.socket.send_to(&packet, (Ipv4Addr::LOCALHOST, port)).is_ok());
         }
         watch.wait_until("taking them", || waiting(&own) == 0);
@@ -174,7 +174,7 @@ fn tftp() {
             break;
         }
     }
-    // Transfers whose clients have gone without a word are given up by and by.
+    // Transfers without a client end at their timeout.
     for turn in 0..160 {
         let client = &mut clients[turn % 16];
         client.listen();
@@ -188,15 +188,15 @@ fn tftp() {
         assert!(begun.elapsed() < PATIENCE, "tftp: no file any more");
     }
     sweep(&folder);
-    let beside = fs::read_dir(outside.path()).expect("it is ours").count();
-    assert_eq!(beside, 2, "tftp: it has written outside of its folder");
+    let entries = fs::read_dir(outside.path()).expect("it is ours").count();
+    assert_eq!(entries, 2, "tftp: it has written outside of its folder");
     assert!(ended > watch.sent / 1_000, "tftp: {ended} files only come to their end");
     watch.end(&format!("{ended} files read to their end"));
     let lost = run.stop();
     assert!(lost * 100 <= watch.sent, "tftp: {lost} of {} packets did not reach it", watch.sent);
 }
 
-/// Removes what has been put into the folder.
+/// Removes uploaded files from the folder.
 fn sweep(folder: &std::path::Path) {
     for entry in fs::read_dir(folder).expect("it is ours").flatten() {
         if !["0", "1", "512", "5000"].map(|name| name.into()).contains(&entry.file_name()) {
@@ -205,7 +205,7 @@ fn sweep(folder: &std::path::Path) {
     }
 }
 
-/// A file, as far as it comes.
+/// A download in progress.
 fn get(request: &[u8]) -> Vec<u8> {
     let client = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("there are ports");
     client.set_read_timeout(Some(Duration::from_secs(1))).expect("the time is not zero");
@@ -263,7 +263,7 @@ fn segmented(message: &[u8]) -> Vec<Vec<u8>> {
 }
 
 fn request_of_tester(random: &mut Random) -> Vec<u8> {
-    // It works for seconds then, in which it takes no requests.
+    // The routine runs for seconds, in which the unit accepts no requests.
     if random.below(50_000) == 0 {
         return b"\x31\x01\xff\x00".to_vec();
     }
@@ -290,7 +290,7 @@ fn request_of_tester(random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// The key that belongs to a seed, as the unit's secret has it.
+/// The key of a seed, by the unit's secret.
 fn key(seed: [u8; 4]) -> [u8; 4] {
     (u32::from_be_bytes(seed) ^ 0x5eed_c0de).wrapping_mul(0x0101_0101).rotate_left(7).to_be_bytes()
 }
@@ -312,9 +312,9 @@ fn uds() {
             if frames.is_empty() || random.below(100) == 0 {
                 frames = segmented(&request_of_tester(&mut random)).into();
             }
-            // A long message gets through only if little befalls each of its frames.
+            // A long message arrives only if few of its frames are damaged.
             let frame = match random.below(24) {
-                // Go on, wait, too much; and what is none of them.
+                // Continue, wait, overflow, and invalid values.
                 0 => {
                     vec![0x30 | random.below(4) as u8, random.below(9) as u8, [0, 0, 0, 0xf1][random.below(4) as usize]]
                 }
@@ -323,7 +323,7 @@ fn uds() {
             };
             let mut frame = maybe_damaged(&mut random, frame, 24);
             frame.truncate(if random.below(200) == 0 { 64 } else { 8 });
-            // The unit keeps the pauses that it is asked for, and says little in long ones.
+            // The unit respects the requested separation time; long ones slow it down.
             if frame.len() > 2 && frame[0] >> 4 == 3 && random.below(20) > 0 {
                 frame[2] = [0, 1, 0xf1][random.below(3) as usize];
             }
@@ -358,7 +358,7 @@ fn uds() {
         assert!(begun.elapsed() < PATIENCE, "uds: no answer any more");
     }
     assert!(answers > watch.sent / 200, "uds: {answers} answers only");
-    // It has refused, changed sessions, read, unlocked, worked and been there.
+    // Every kind of service has been answered.
     let reached = [0x7f, 0x50, 0x62, 0x67, 0x71, 0x7e].map(|service| ear.services[service]);
     assert!(reached.iter().all(|count| *count > 0) || watch.sent < 20_000, "uds: {reached:?}");
     watch.end(&format!("{answers} frames of answers; of each service {reached:?}"));
@@ -366,7 +366,7 @@ fn uds() {
     assert!(lost * 100 <= watch.sent, "uds: {lost} of {} frames did not reach it", watch.sent);
 }
 
-/// Who hears what is said on the bus.
+/// The receiver of the bus.
 struct Ear {
     bus: UdpSocket,
     /// Answers, by their first byte.
@@ -385,7 +385,7 @@ impl Ear {
         Ear { bus: ear, services: [0; 256] }
     }
 
-    /// The frames of the unit that have come.
+    /// The frames received of the unit.
     fn frames(&self) -> Vec<Vec<u8>> {
         let (mut frames, mut buffer) = (Vec::new(), [0; 2048]);
         let sent_by_unit = [&b"arbitration_id\xcd"[..], &(TESTER as u16).to_be_bytes()].concat();
@@ -400,8 +400,8 @@ impl Ear {
         frames
     }
 
-    /// Takes what has come, and says whatever a tester would: without that, the unit waits for seconds. Returns how many
-    /// frames have come.
+    /// Handles received frames, and sends flow control as a tester does: without it the unit waits for seconds. Returns the
+    /// number of frames.
     fn answer(&mut self, bus: &UdpSocket) -> u64 {
         let frames = self.frames();
         for frame in &frames {

@@ -1,5 +1,5 @@
-//! Frames at TAP interfaces: the TCP/IP host, and the router between two networks. The kernel has no address there, so all
-//! that comes and goes is ours.
+//! Frames at TAP interfaces: the TCP/IP host, and the router between two networks. The kernel has no address there, so
+//! that all frames are those of the test.
 
 use super::tcp::{self, Answers, Peer};
 use super::{PATIENCE, Run, Watch, in_own_network, maybe_damaged};
@@ -15,23 +15,23 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Frames after which the program must have taken all there are: fewer than an interface holds.
+/// The number of frames after which the program must have read all: fewer than the queue of an interface.
 const BATCH: u64 = 200;
 
-/// Frames of TCP after which the host is heard.
+/// The number of TCP frames after which the answers of the host are read.
 const ROUND: u64 = 40;
 
 /// The kernel's side of an interface.
 struct Wire {
     name: &'static str,
     socket: OwnedFd,
-    /// Frames that have come to the program or were lost before, when this began; and how many we have sent since.
+    /// The count of frames at the start that the program had read or that were dropped, and of those sent since.
     before: u64,
     sent: u64,
 }
 
 impl Wire {
-    /// The interface that a program makes.
+    /// The interface that a program creates.
     fn open(run: &mut Run, name: &'static str) -> Wire {
         run.wait_until(|| {
             Command::new("ip")
@@ -50,20 +50,20 @@ impl Wire {
             .expect("the network is ours");
         socket::bind(socket.as_raw_fd(), &address).expect("the interface is there");
         let mut wire = Wire { name, socket, before: 0, sent: 0 };
-        wire.before = wire.gone();
+        wire.before = wire.read_or_dropped();
         wire
     }
 
-    /// Frames the program has read, or that were lost before.
-    fn gone(&self) -> u64 {
+    /// The number of frames that the program has read or that were dropped.
+    fn read_or_dropped(&self) -> u64 {
         let table = fs::read_to_string("/proc/thread-self/net/dev").expect("every Linux has it");
         let line = table.lines().find_map(|line| line.trim_start().strip_prefix(self.name)?.strip_prefix(':'));
         let counts: Vec<u64> = line.unwrap_or("").split_whitespace().filter_map(|count| count.parse().ok()).collect();
-        // What the kernel sends is what the program receives.
+        // The kernel's transmissions are the program's receptions.
         counts.get(9).copied().unwrap_or(0) + counts.get(11).copied().unwrap_or(0)
     }
 
-    /// Sends a frame; whether the kernel takes it for one.
+    /// Sends a frame; whether the kernel accepts it.
     fn send(&mut self, frame: &[u8]) -> bool {
         let sent = socket::send(self.socket.as_raw_fd(), frame, MsgFlags::empty()).is_ok();
         self.sent += u64::from(sent);
@@ -75,7 +75,7 @@ impl Wire {
     }
 
     fn is_taken(&self) -> bool {
-        self.gone() >= self.before + self.sent
+        self.read_or_dropped() >= self.before + self.sent
     }
 }
 
@@ -93,12 +93,12 @@ fn tcpip() {
     let mut inside = 0;
     loop {
         let mut sent = 0;
-        // Peers hear soon what the host has said: after two or three segments of theirs.
+        // Peers receive answers of the host after two or three segments of theirs.
         for _ in 0..ROUND {
             let peer = &mut peers[tcp::turn(&mut random)];
             let is_inside = peer.is_inside();
             let (frame, kind) = match random.below(16) {
-                0 => (tcpip::beside_tcp(&mut random, peer.address), false),
+                0 => (tcpip::non_tcp_frame(&mut random, peer.address), false),
                 1 => (tcpip::arp_question(&mut random, peer.address), false),
                 _ => (peer.frame(&mut random), is_inside),
             };
@@ -141,7 +141,7 @@ fn tcpip() {
     run.stop();
 }
 
-/// Takes what the host has sent: peers learn its numbers.
+/// Reads the frames of the host: peers learn its sequence numbers.
 fn listen(wire: &Wire, peers: &mut [Peer], answers: &mut Answers) {
     let mut buffer = [0; 2048];
     while let Some(length) = wire.receive(&mut buffer) {
@@ -162,7 +162,7 @@ fn nat() {
     let mut outside = Wire::open(&mut run, "nat1");
     let mut watch = Watch::over("nat", &run.process);
     let mut random = Random(19);
-    // Whom the router has given a port outside lately, and that port in place of theirs.
+    // The recent mappings of the router: inside address and outside port.
     let mut known: VecDeque<nat::Flow> = VecDeque::new();
     let (mut number, mut out, mut inward) = (0, 0_u64, 0_u64);
     loop {
@@ -171,11 +171,11 @@ fn nat() {
             number += 1;
             let outward = random.below(2) == 0;
             let frame = match (random.below(40), outward) {
-                (0, true) => nat::question(0x4e, nat::HOSTS[random.below(2) as usize], 0x0a4e_0001),
-                (0, false) => nat::question(0x4f, nat::GATEWAY, nat::PUBLIC),
+                (0, true) => nat::arp_request(0x4e, nat::HOSTS[random.below(2) as usize], 0x0a4e_0001),
+                (0, false) => nat::arp_request(0x4f, nat::GATEWAY, nat::PUBLIC),
                 (_, true) => {
                     let mut flow = nat::any_flow(&mut random);
-                    // A port scan, at times: bindings and sessions are pushed out.
+                    // Sometimes a port scan, which evicts mappings and sessions.
                     if random.below(8) == 0 {
                         flow.port = random.next() as u16;
                         flow.peer_port = random.next() as u16;
@@ -216,7 +216,7 @@ fn nat() {
     let mut passed = false;
     while !passed {
         assert!(begun.elapsed() < PATIENCE, "nat: packets do not pass any more");
-        outside.send(&nat::question(0x4f, nat::GATEWAY, nat::PUBLIC));
+        outside.send(&nat::arp_request(0x4f, nat::GATEWAY, nat::PUBLIC));
         std::thread::sleep(Duration::from_millis(10));
         let packet = nat::said(nat::Way::Out, flow, nat::SYN, 77_777_777);
         inside.send(&nat::frame(0x4e, 2, 0x0800, &packet));
@@ -230,7 +230,7 @@ fn nat() {
     run.stop();
 }
 
-/// Who speaks in a packet that has left.
+/// The sender of a packet that the router has forwarded.
 fn flow_outside(frame: &[u8]) -> Option<nat::Flow> {
     let packet = frame.get(14..).filter(|packet| packet.len() >= 28 && frame[12..14] == [8, 0] && packet[0] == 0x45)?;
     let protocol = packet[9];

@@ -1,5 +1,5 @@
-//! On serial lines, which are pipes here: the Modbus slave and the PPP deframer. The slave's clock is virtual, so that a silence
-//! on the line, which ends a frame that says another length than it has, takes no time.
+//! Malformed input on serial lines, which are pipes here: the Modbus slave and the PPP deframer. The slave runs in virtual time, so
+//! that the silence which ends a frame of wrong length takes no real time.
 
 use super::{Run, Watch, damaged, maybe_damaged};
 use crate::hdlc::encode;
@@ -9,7 +9,7 @@ use std::io::{PipeWriter, Read, Write};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 
-/// What is kept of the end of an output.
+/// The number of bytes kept of the end of an output.
 const TAIL: usize = 65_536;
 
 /// A program between two pipes.
@@ -17,7 +17,7 @@ struct Line {
     run: Run,
     input: PipeWriter,
     reader: JoinHandle<(u64, Vec<u8>)>,
-    /// Says how much has been read, each time something has.
+    /// Receives the number of bytes after each read.
     news: Receiver<u64>,
 }
 
@@ -35,7 +35,7 @@ impl Line {
                 tail.extend(&buffer[..length]);
                 let excess = tail.len().saturating_sub(TAIL);
                 tail.drain(..excess);
-                // Nobody may be interested.
+                // The receiver may be dropped.
                 let _ = tell.send(count);
             }
             (count, tail)
@@ -43,12 +43,12 @@ impl Line {
         Line { run, input, reader, news }
     }
 
-    /// Whether all that was sent has been taken, and the program waits for more.
+    /// Whether the program has read all input and waits for more.
     fn rests(&self, watch: &Watch) -> bool {
         rustix::io::ioctl_fionread(&self.input).expect("a pipe can tell") == 0 && watch.sleeps()
     }
 
-    /// Closes the line: how much the program has said in all, and the end of it.
+    /// Closes the line. Returns the length and the end of the output.
     fn close(mut self) -> (u64, Vec<u8>) {
         drop(self.input);
         let said = self.reader.join().expect("it only reads");
@@ -74,7 +74,7 @@ fn modbus() {
                 continue;
             }
             let frame = damaged(&mut random, frame);
-            // With a sum that is right, half the time.
+            // Half of them with a valid checksum.
             let cut = frame.len().saturating_sub(2);
             bytes.extend(if random.below(2) == 0 { with_crc(frame[..cut].to_vec()) } else { frame });
             break;
@@ -108,7 +108,7 @@ fn hdlc() {
             bytes.extend(maybe_damaged(&mut random, encode(&[frame]), 5));
         }
         line.input.write_all(&bytes).expect("the program listens");
-        // A pipe takes much before the program has begun, and memory is that of one that has.
+        // A pipe buffers much before the program has started; its memory is measured afterwards.
         if watch.sent == 0 {
             line.news.recv().expect("the program answers");
         }

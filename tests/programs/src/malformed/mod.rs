@@ -1,6 +1,6 @@
-//! Malformed packets at each program that has a network or a line, through its real drivers: what real peers say, damaged, cut,
-//! joined, out of order, or noise. At the end the program must serve a whole transaction, must not have complained, and
-//! must take no more memory than half way through.
+//! Malformed packets for each program with a network or a line, through its real drivers: packets of real peers that are damaged,
+//! truncated, joined or reordered, and noise. Afterwards the program must serve a complete transaction, must not have reported
+//! an error, and must use no more memory than after half of the packets.
 //!
 //! `cargo xtask malformed [PROGRAM] --packets 10000000` is the long run; a test run sends a sample.
 
@@ -20,12 +20,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Longer than anything here takes on a machine that is busy.
+/// Longer than any operation on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What the memory of a program may grow by in the second half of the packets.
+/// The maximal growth of a program's memory in the second half of the packets.
 const GROWTH_KIB: u64 = 512;
 
-/// A program under fire, by its process.
+/// A program under test, by its process.
 struct Watch {
     name: &'static str,
     pid: u32,
@@ -42,7 +42,7 @@ impl Watch {
         Watch { name, pid: process.id(), begun: Instant::now(), wanted, sent: 0, half_kib: None }
     }
 
-    /// Packets have been sent; whether more are wanted.
+    /// Records that packets were sent; whether more are wanted.
     fn goes_on(&mut self, packets: u64) -> bool {
         self.sent += packets;
         if self.half_kib.is_none() && self.sent >= self.wanted / 2 {
@@ -51,7 +51,7 @@ impl Watch {
         self.sent < self.wanted
     }
 
-    /// What the process has in memory that is no file's (proc(5)).
+    /// The anonymous memory of the process (proc(5)).
     fn memory_kib(&self) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
@@ -65,7 +65,7 @@ impl Watch {
         stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('S'))
     }
 
-    /// Waits until something is the case, which must be soon.
+    /// Waits until a condition holds, with a timeout.
     fn wait_until(&self, what: &str, mut is_so: impl FnMut() -> bool) {
         let begun = Instant::now();
         let mut turns = 0_u32;
@@ -74,12 +74,12 @@ impl Watch {
             std::thread::sleep(Duration::from_micros(20));
             turns += 1;
             if turns.is_multiple_of(1_000) {
-                self.memory_kib(); // which a program that has ended has not
+                self.memory_kib(); // fails if the program has ended
             }
         }
     }
 
-    /// All packets are sent, and the program has served since. `more` is what this run can tell beside.
+    /// All packets are sent, and the program has served since. `more` is further information on the run.
     fn end(&self, more: &str) {
         let (half_kib, end_kib) = (self.half_kib.expect("it was half way once"), self.memory_kib());
         println!(
@@ -114,7 +114,7 @@ impl Run {
         text
     }
 
-    /// Waits until it is there for others.
+    /// Waits until it accepts connections.
     fn wait_until(&mut self, mut is_there: impl FnMut() -> bool) {
         let begun = Instant::now();
         while !is_there() {
@@ -147,7 +147,7 @@ impl Run {
 
 impl Drop for Run {
     fn drop(&mut self) {
-        // It may have ended, which the test then tells; and here is why.
+        // If it has ended, its output says why.
         if std::thread::panicking() {
             eprintln!("{}", self.said());
         }
@@ -156,21 +156,21 @@ impl Drop for Run {
     }
 }
 
-/// Gives this thread, and what it starts from now on, a network of its own with nothing but a loopback interface.
+/// Moves this thread, and processes that it starts, to a network namespace with a loopback interface only.
 fn in_own_network() {
     nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).expect("the tests of programs may make networks");
-    // Nobody else shall send anything.
+    // No other process can send packets there.
     fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1").expect("the network is ours");
     let routes = "ip link set lo up && ip route add 224.0.0.0/4 dev lo";
     assert!(Command::new("sh").args(["-c", routes]).status().is_ok_and(|status| status.success()));
 }
 
-/// A copy that has suffered, as often as is asked for: one in so many.
+/// A copy that is damaged once in this many times.
 fn maybe_damaged(random: &mut Random, packet: Vec<u8>, one_in: u64) -> Vec<u8> {
     if random.below(one_in) == 0 { damaged(random, packet) } else { packet }
 }
 
-/// Bits, bytes, numbers or parts of a packet are others, more, or gone.
+/// Replaces, inserts or removes bits, bytes, numbers or parts of a packet.
 fn damaged(random: &mut Random, mut packet: Vec<u8>) -> Vec<u8> {
     for _ in 0..=random.below(3) {
         let at = random.below(packet.len() as u64 + 1) as usize;

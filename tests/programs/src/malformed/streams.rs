@@ -1,5 +1,5 @@
-//! Over TCP on loopback: the MQTT broker and the USB device. What follows a packet that ends the connection is never looked at, so
-//! nothing does; and nothing counts that was not sent.
+//! Malformed streams over TCP on loopback: at the MQTT broker and the USB device. Data after a packet that closes the connection is
+//! never read, so that none is sent, and only sent packets are counted.
 
 use super::{PATIENCE, Watch, damaged, in_own_network};
 use crate::mqtt::hostile::{offences, packet_of};
@@ -12,16 +12,16 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::time::Duration;
 
-/// How a client ends.
+/// How a client closes its connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Leave {
-    /// It says that it has said all, and hears everything.
+    /// It closes its direction and reads until the end.
     HangUp,
-    /// It is gone as soon as there is something to hear, or nothing for some milliseconds.
+    /// It closes at the first received byte, or after some milliseconds of silence.
     Break,
 }
 
-/// Sends all of this over a connection of its own, hearing what comes, and leaves. Returns how much came.
+/// Sends all of this over a new connection, reads, and closes it. Returns the number of bytes received.
 fn converse(port: u16, bytes: &[u8], leave: Leave, name: &str) -> u64 {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the program listens");
     stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true)).expect("sockets can be");
@@ -30,7 +30,7 @@ fn converse(port: u16, bytes: &[u8], leave: Leave, name: &str) -> u64 {
         return 0;
     }
     loop {
-        // Who is about to go does not wait for what may never come: half a packet is not answered.
+        // A client that closes does not wait: a partial packet is not answered.
         let goes = rest.is_empty() && leave == Leave::Break;
         let patience = if goes { Duration::from_millis(5) } else { PATIENCE };
         let patience = Timespec::try_from(patience).expect("it is short");
@@ -38,7 +38,7 @@ fn converse(port: u16, bytes: &[u8], leave: Leave, name: &str) -> u64 {
         let mut asked = [PollFd::new(&stream, flags)];
         let count = poll(&mut asked, Some(&patience)).expect("sockets can be waited for");
         assert!(count > 0 || goes, "{name}: nothing comes from the program, nor is the connection ended");
-        // Who does not listen is not listened to.
+        // The program stops reading from a client that does not read.
         match stream.read(&mut buffer) {
             Ok(0) => break,
             Ok(length) => heard += length as u64,
@@ -46,7 +46,7 @@ fn converse(port: u16, bytes: &[u8], leave: Leave, name: &str) -> u64 {
             Err(_) => break,
         }
         if goes && (heard > 0 || count == 0) {
-            // The other side hears of it as of a broken connection.
+            // The other side sees a reset.
             let at_once = nix::libc::linger { l_onoff: 1, l_linger: 0 };
             setsockopt(&stream, sockopt::Linger, &at_once).expect("sockets can be");
             break;
@@ -55,7 +55,7 @@ fn converse(port: u16, bytes: &[u8], leave: Leave, name: &str) -> u64 {
             match stream.write(rest) {
                 Ok(length) => rest = &rest[length..],
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // It has closed the connection because of what it has read.
+                // The program has closed the connection.
                 Err(_) => break,
             }
             if rest.is_empty() && leave == Leave::HangUp && stream.shutdown(Shutdown::Write).is_err() {
@@ -110,7 +110,7 @@ fn mqtt() {
 fn usb() {
     in_own_network();
     let mut device = Device::start("jit");
-    // It is there once somebody has used it.
+    // The device exists after its first use.
     Host::attach(&mut device).use_it();
     let mut watch = Watch::over("usb", &device.process);
     let mut random = Random(29);

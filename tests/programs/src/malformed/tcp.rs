@@ -1,27 +1,27 @@
-//! Peers of the TCP/IP host that lead their connections through all of their states, by the numbers the host has told
-//! them, and on the way say what no peer should: with right checksums, at the edges of what is allowed. They give their
-//! connections back, so that there are always some: one that was led astray would be taken for minutes.
+//! Peers of the TCP/IP host that drive their connections through all states, with the host's sequence numbers, and send invalid
+//! segments in between: with valid checksums, at the limits of what is allowed. They close their connections, because a
+//! desynchronised connection would occupy the host for minutes.
 
 use crate::tcpip::{ACK, FIN, RST, SYN, ip, with_sum};
 use quaject_test_support::random::Random;
 use std::fmt;
 
-/// As many peers of each service as it has connections, one that finds none, and one whom nobody serves.
+/// The peers: for each service as many as it has connections, one more, and one at a closed port.
 const PEERS: usize = 14;
 const LOCAL: [u16; PEERS] = [80, 80, 80, 80, 80, 80, 80, 80, 7, 7, 7, 7, 80, 81];
 /// The header without options.
 const HEADER: usize = 20;
 
-/// Where a peer is.
+/// The state of a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Phase {
     /// It has no connection.
     Idle,
-    /// It has asked for one so often.
+    /// The number of its requests for a connection.
     Asking(u32),
-    /// It has one, for so many more segments.
+    /// It has one, for this many more segments.
     Open(u64),
-    /// It ends it for good, and has tried so often.
+    /// The number of its attempts to end it.
     Leaving(u32),
 }
 
@@ -30,13 +30,13 @@ pub(super) fn all() -> Vec<Peer> {
     (0..PEERS).map(Peer::number).collect()
 }
 
-/// Somebody's turn; seldom that of the last two.
+/// The peer of the next turn; rarely one of the last two.
 pub(super) fn turn(random: &mut Random) -> usize {
-    let most = if random.below(16) == 0 { PEERS } else { PEERS - 2 };
-    random.below(most as u64) as usize
+    let peers = if random.below(16) == 0 { PEERS } else { PEERS - 2 };
+    random.below(peers as u64) as usize
 }
 
-/// What the host says by TCP.
+/// A segment of the host.
 pub(super) struct Said {
     address: [u8; 4],
     port: u16,
@@ -47,15 +47,15 @@ pub(super) struct Said {
     length: u32,
 }
 
-/// One of those who call the host.
+/// A peer of the host.
 pub(super) struct Peer {
     pub(super) address: [u8; 4],
     port: u16,
     local: u16,
     phase: Phase,
-    /// What the host has of ours: all before this.
+    /// The next sequence number that the host expects of this peer.
     ours: u32,
-    /// What we have of the host's: all before this.
+    /// The next sequence number that this peer expects of the host.
     theirs: u32,
 }
 
@@ -66,7 +66,7 @@ struct Segment {
     ack: u32,
     flags: u8,
     window: u16,
-    /// Words of the header, if they are others than they should be.
+    /// Overridden words of the header.
     words: Option<u8>,
     options: Vec<u8>,
     data: Vec<u8>,
@@ -86,16 +86,16 @@ impl Peer {
         }
     }
 
-    /// Whether it is meant.
+    /// Whether a segment is addressed to it.
     pub(super) fn is(&self, said: &Said) -> bool {
         (self.address, self.port, self.local) == (said.address, said.port, said.local)
     }
 
-    /// The host says something.
+    /// Handles a segment of the host.
     pub(super) fn hear(&mut self, said: &Said) {
         if said.flags & RST != 0 {
             self.phase = match self.phase {
-                // Before the first acknowledgement a connection outlives what is wrong: it is ended for certain.
+                // Before the first acknowledgement a connection survives invalid segments: it is reset.
                 Phase::Open(_) => Phase::Leaving(0),
                 Phase::Leaving(times) if times >= 4 => Phase::Idle,
                 Phase::Idle | Phase::Asking(_) | Phase::Leaving(_) => self.phase,
@@ -134,18 +134,18 @@ impl Peer {
         }
     }
 
-    /// What it says next.
+    /// Its next segment.
     pub(super) fn frame(&mut self, random: &mut Random) -> Vec<u8> {
         let segment = match self.phase {
             Phase::Idle => {
-                // Seldom one that the host remembers.
+                // Rarely a port that the host still has in TIME-WAIT.
                 if random.below(8) > 0 {
                     self.port = 1_000 + random.below(60_000) as u16;
                 }
                 (self.ours, self.theirs, self.phase) = (random.next() as u32, 0, Phase::Asking(1));
                 self.asking(random)
             }
-            // While all connections are taken nobody answers.
+            // While all connections are in use the host does not answer.
             Phase::Asking(times) => {
                 self.phase = if times < 200 { Phase::Asking(times + 1) } else { Phase::Idle };
                 self.asking(random)
@@ -158,7 +158,7 @@ impl Peer {
                 self.phase = Phase::Open(left - 1);
                 self.open(random)
             }
-            // A question first: what is said of the window's outside is answered with the right numbers.
+            // First a segment outside of the window, which is answered with the right numbers.
             Phase::Leaving(times) if times % 2 == 0 => {
                 self.phase = Phase::Leaving(times + 1);
                 Segment { seq: self.ours.wrapping_sub(1), ..self.segment(ACK, b"") }
@@ -183,7 +183,7 @@ impl Peer {
         Segment { options: known[random.below(6) as usize].to_vec(), ack: 0, ..self.segment(SYN, b"") }
     }
 
-    /// Something sensible in an open connection.
+    /// A valid segment of an open connection.
     fn open(&self, random: &mut Random) -> Segment {
         let request: &[u8] =
             [&b"GET /f HTTP/1.0\r\n\r\n"[..], b"GET /f HTTP/1.0\r\n", b"\r\n", b"HEAD /f HTTP/1.0\r\n\r\n", b"no\n\n"]
@@ -197,7 +197,7 @@ impl Peer {
             11 => Segment { seq: self.ours.wrapping_add(1 + random.below(1_500) as u32), ..self.segment(ACK, data) },
             12 => Segment { seq: self.ours.wrapping_sub(1 + random.below(40) as u32), ..self.segment(ACK, &noise) },
             13 => Segment { window: [0, 1, 63, 500, 1_460][random.below(5) as usize], ..self.segment(ACK, b"") },
-            // Has not all: with a window that stays the same, three times, a loss.
+            // A duplicate acknowledgement; three of them signal a loss.
             14..=16 => {
                 Segment { ack: self.theirs.wrapping_sub(random.below(3) as u32 * 536), ..self.segment(ACK, b"") }
             }
@@ -227,7 +227,7 @@ impl Peer {
     }
 }
 
-/// One or two of its fields say something else: anything, or what lies at an edge.
+/// Replaces one or two of its fields by random or limit values.
 fn spoiled_segment(random: &mut Random, mut segment: Segment) -> Segment {
     for _ in 0..=random.below(2) {
         let edges = [1, 2, 1_459, 1_460, 11_679, 11_680, 11_681, 23_360, 65_535, 65_536, 1 << 30, 1 << 31];
@@ -258,7 +258,7 @@ fn spoiled_segment(random: &mut Random, mut segment: Segment) -> Segment {
     segment
 }
 
-/// What the host has answered, by kinds.
+/// The answers of the host, by kind.
 #[derive(Default)]
 pub(super) struct Answers {
     taken: u64,
@@ -268,14 +268,14 @@ pub(super) struct Answers {
     reset: u64,
     found: u64,
     refused: u64,
-    beside: u64,
+    other: u64,
 }
 
 impl Answers {
-    /// Counts a frame; what it says, if it is of TCP.
+    /// Counts a frame; returns its segment, if it has one.
     pub(super) fn count(&mut self, frame: &[u8]) -> Option<Said> {
         if frame.len() < 54 || frame[12..14] != [8, 0] || frame[23] != 6 {
-            self.beside += 1;
+            self.other += 1;
             return None;
         }
         let number = |at: usize| u16::from_be_bytes([frame[at], frame[at + 1]]);
@@ -304,9 +304,9 @@ impl Answers {
         Some(said)
     }
 
-    /// Whether so many packets have brought enough of each kind: then they have come into all parts of the host.
+    /// Whether this many packets have caused enough answers of each kind, so that they have reached all parts of the host.
     pub(super) fn suffice(&self, sent: u64) {
-        let Answers { taken, acknowledged, data, ended, reset, found, refused, beside } = *self;
+        let Answers { taken, acknowledged, data, ended, reset, found, refused, other } = *self;
         let kinds = [
             ("connections taken", taken, 30),
             ("acknowledgements", acknowledged, 5),
@@ -315,7 +315,7 @@ impl Answers {
             ("resets", reset, 50),
             ("pages", found, 400),
             ("refusals", refused, 800),
-            ("frames beside TCP", beside, 30),
+            ("other frames", other, 30),
         ];
         for (kind, count, one_in) in kinds {
             assert!(count >= sent / one_in, "tcpip: {sent} packets have brought {count} {kind} only");
@@ -325,11 +325,11 @@ impl Answers {
 
 impl fmt::Display for Answers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Answers { taken, acknowledged, data, ended, reset, found, refused, beside } = self;
+        let Answers { taken, acknowledged, data, ended, reset, found, refused, other } = self;
         write!(
             f,
             "{taken} connections, {acknowledged} acknowledgements, {data} of data, {ended} ends, {reset} resets, \
-             {found} pages, {refused} refusals, {beside} beside TCP"
+             {found} pages, {refused} refusals, {other} other frames"
         )
     }
 }

@@ -193,7 +193,7 @@ fn a_will_is_published_if_its_client_does_not_take_leave() {
         let broker = Broker::start(engine);
         let mut subscriber = Subscriber::start(&broker, &["-q", "2", "-t", "will/#"]);
         let will = |topic, retain: &'static [&'static str]| {
-            let will = ["-t", "x", "--will-qos", "1", "--will-payload", "gone", "--will-topic", topic];
+            let will = ["-t", "x", "--will-qos", "1", "--will-payload", "lost", "--will-topic", topic];
             Subscriber::start(&broker, &[&will[..], retain].concat())
         };
         will("will/leaves", &[]).leave();

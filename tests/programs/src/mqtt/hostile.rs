@@ -1,4 +1,4 @@
-//! Packets that no client should send: damaged, cut short, out of order, or nothing but noise.
+//! Packets that no client should send: damaged, cut short, out of order, or noise.
 
 use super::wire::{self, CLEAN, confirm, connect, packet, publish, subscribe, text};
 use super::{Broker, engines};
@@ -47,8 +47,8 @@ pub(crate) fn offences() -> Vec<(&'static str, Vec<u8>)> {
         ("SUBSCRIBE with reserved bits", subscribe(&[("t", 4)])),
         ("an empty filter", subscribe(&[("", 0)])),
         ("# in the middle", subscribe(&[("a/#/b", 0)])),
-        ("# beside something", subscribe(&[("a#", 0)])),
-        ("+ beside something", subscribe(&[("a/b+", 0)])),
+        ("# within a level", subscribe(&[("a#", 0)])),
+        ("+ within a level", subscribe(&[("a/b+", 0)])),
         ("+ before something", subscribe(&[("+b/a", 0)])),
         ("the second filter wrong", subscribe(&[("a", 0), ("#a", 0)])),
         ("flags of UNSUBSCRIBE", packet(0xa0, &[0, 1, 0, 1, b't'])),
@@ -61,7 +61,7 @@ pub(crate) fn offences() -> Vec<(&'static str, Vec<u8>)> {
     ]
 }
 
-/// First packets that are none.
+/// Invalid first packets.
 fn false_starts() -> Vec<(&'static str, Vec<u8>)> {
     let body =
         |flags: u8, rest: &[u8]| packet(0x10, &[&text("MQTT")[..], &[4, flags, 0, 0], &text("id"), rest].concat());
@@ -87,7 +87,7 @@ fn false_starts() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn every_offence_ends_the_connection() {
+fn every_protocol_error_closes_the_connection() {
     for engine in engines() {
         let broker = Broker::start(engine);
         for (what, offence) in offences() {
@@ -115,7 +115,7 @@ impl wire::Client {
 }
 
 #[test]
-fn packets_may_come_in_any_pieces() {
+fn packets_may_be_segmented_arbitrarily() {
     for engine in engines() {
         let broker = Broker::start(engine);
         let mut client = broker.caller();
@@ -160,7 +160,7 @@ pub(crate) fn packet_of(random: &mut Random) -> Vec<u8> {
 }
 
 #[test]
-fn whatever_arrives_the_broker_goes_on() {
+fn the_broker_survives_random_packets() {
     for engine in engines() {
         let broker = Broker::start(engine);
         let mut random = Random(5);

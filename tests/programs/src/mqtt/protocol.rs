@@ -104,7 +104,7 @@ fn the_second_with_an_identifier_gets_the_session_of_the_first() {
         // A clean one gets nothing of it.
         let mut third = broker.client("same");
         assert!(second.is_dropped(), "engine {engine}");
-        watcher.publish("t", b"for nobody", 1, 1, 0);
+        watcher.publish("t", b"unseen", 1, 1, 0);
         third.subscribe("end", 0);
         watcher.publish("end", b"", 0, 0, 0);
         assert_eq!(third.messages_before("end"), [], "engine {engine}");
@@ -161,10 +161,10 @@ fn random_filters_match_as_level_by_level() {
                 assert_eq!(client.subscribe(&filter, qos), qos);
                 filters.insert(filter, qos);
             }
-            if let Some(gone) = filters.keys().next().cloned() {
-                client.send(&packet(0xa2, &[&[0, 5][..], &text(&gone)].concat()));
+            if let Some(removed) = filters.keys().next().cloned() {
+                client.send(&packet(0xa2, &[&[0, 5][..], &text(&removed)].concat()));
                 client.expect(&confirm(11, 5));
-                filters.remove(&gone);
+                filters.remove(&removed);
             }
             client.subscribe("end", 2);
             let mut expected = Vec::new();
@@ -184,7 +184,7 @@ fn random_filters_match_as_level_by_level() {
 }
 
 #[test]
-fn more_clients_than_there_is_room_for_are_refused_until_somebody_leaves() {
+fn clients_beyond_the_limit_are_refused_until_one_disconnects() {
     for engine in engines() {
         let broker = Broker::start(engine);
         let mut clients: Vec<_> = (0..32).map(|number| broker.client(&format!("client{number}"))).collect();
@@ -259,7 +259,7 @@ fn beyond_each_limit_it_says_no() {
 }
 
 #[test]
-fn who_reads_nothing_stands_in_nobodys_way() {
+fn a_client_that_does_not_read_blocks_no_other() {
     for engine in engines() {
         let broker = Broker::start(engine);
         let mut deaf = broker.client("deaf");

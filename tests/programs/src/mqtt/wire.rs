@@ -1,4 +1,4 @@
-//! A client of MQTT 3.1.1 that sends what it is told and shows what comes, written for these tests from the standard.
+//! A client of MQTT 3.1.1 for these tests, written from the standard: sends given packets and returns received ones.
 
 use super::PATIENCE;
 use std::io::{ErrorKind, Read, Write};

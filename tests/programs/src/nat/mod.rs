@@ -3,7 +3,7 @@
 
 pub(crate) mod packets;
 
-use super::network::{HTTP, assert_said, folder, in_own_network, tools_are_there};
+use super::network::{HTTP, assert_output, folder, in_own_network, tools_are_there};
 use super::{assert_stories, engines, repository};
 use quaject_test_support::Effort;
 use std::fs;
@@ -61,7 +61,7 @@ fn its_fast_path_carries_what_the_processes_do() {
             done
             inside ping -q -c 20 -i 0.01 -W 20 198.51.100.1 | grep -o '20 received'
         ";
-        assert_said(&between(engine, &options, folder.path(), script), "20 received\n", engine);
+        assert_output(&between(engine, &options, folder.path(), script), "20 received\n", engine);
     }
 }
 
@@ -89,11 +89,11 @@ fn ping_curl_and_nc_reach_what_is_outside() {
             outside nc -l 198.51.100.1 9000 > got & all=$!
             for i in $(seq 600); do outside ss -ltn | grep -q :9000 && break; sleep 0.05; done
             inside timeout 60 nc -N 198.51.100.1 9000 < 1048576; wait $all; cmp got 1048576
-            # One port outside for a port inside, whoever it talks to.
+            # One outside port per inside port, for all targets.
             for host in 2 3; do
                 for port in 7001 7002; do echo $host | inside nc -u -w 1 -s 10.78.0.$host -p 5000 198.51.100.1 $port; done
             done
-            # Nobody listens there, which the host is told.
+            # A closed port: the host receives the ICMP error.
             inside bash -c 'exec 3<>/dev/udp/198.51.100.1/9; for i in $(seq 100); do echo x >&3 || exit; sleep 0.05; done' 2>&1 |
                 grep -o refused
             # Strangers do not come in, and the network inside is not seen.
@@ -114,7 +114,7 @@ fn ping_curl_and_nc_reach_what_is_outside() {
         let expected = "2 received\n2 received\n2 received\n1 received\nFrom 10.78.0.1 icmp_seq=1 Time to live exceeded\n\
             refused\n28\n0 received\n1 received\n";
         let output = Output { stdout: (rest.join("\n") + "\n").into_bytes(), ..output };
-        assert_said(&output, expected, engine);
+        assert_output(&output, expected, engine);
     }
 }
 
@@ -133,7 +133,7 @@ fn bad_networks_are_borne() {
              wait $all"
         );
         let output = between(engine, "--fault tap:loss=2%,dup=2%,reorder=2%,flip=1%,seed=3", folder.path(), &script);
-        assert_said(&output, "", engine);
+        assert_output(&output, "", engine);
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert!(complaint.contains("lost") && complaint.contains("doubled"), "{engine}: {complaint}");
     }

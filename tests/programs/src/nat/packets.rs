@@ -1,5 +1,5 @@
 //! Random packets from both sides, whole, damaged, cut short, quoted in errors: whatever comes out is compared with what came
-//! in. What a checksum should be is told by summing up, where the router only adds differences.
+//! in. The expected checksum is computed in full, whereas the router updates it incrementally.
 
 use super::{engines, folder};
 use crate::repository;
@@ -124,7 +124,7 @@ pub(crate) fn said(way: Way, flow: Flow, flags: u8, own: u64) -> Vec<u8> {
 pub(crate) fn any_packet(random: &mut Random, way: Way, flow: Flow, own: u64) -> Vec<u8> {
     let flags = [SYN, SYN, ACK, SYN | ACK, ACK | 1, 4][random.below(6) as usize];
     let mut packet = match random.below(10) {
-        // What came from the other side has not reached anybody.
+        // A packet from the other side has reached no host.
         0 => {
             let other = if way == Way::Out { Way::In } else { Way::Out };
             let quoted = said(other, flow, flags, own);
@@ -171,10 +171,10 @@ pub(crate) fn frame(to: u8, from: u8, kind: u16, content: &[u8]) -> Vec<u8> {
     [&[2, 0, 0, 0, 0, to][..], &[2, 0, 0, 0, 1, from], &kind.to_be_bytes(), content].concat()
 }
 
-/// Somebody asks for the router.
-pub(crate) fn question(to: u8, who: u32, whom: u32) -> Vec<u8> {
-    let start = [0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 1, who as u8];
-    frame(to, who as u8, 0x0806, &[&start[..], &who.to_be_bytes(), &[0; 6], &whom.to_be_bytes()].concat())
+/// An ARP request.
+pub(crate) fn arp_request(to: u8, sender: u32, target: u32) -> Vec<u8> {
+    let start = [0, 1, 8, 0, 6, 4, 0, 1, 2, 0, 0, 0, 1, sender as u8];
+    frame(to, sender as u8, 0x0806, &[&start[..], &sender.to_be_bytes(), &[0; 6], &target.to_be_bytes()].concat())
 }
 
 /// The bytes of a line that holds a literal.
@@ -324,10 +324,12 @@ fn one_run(engine: &str, seed: u64, count: usize) {
             false => any_packet(&mut random, Way::Out, *flow, own as u64),
         })
         .collect();
-    let questions = |to: u8, whom: u32, who: &[u32]| who.iter().map(|who| question(to, *who, whom)).collect::<Vec<_>>();
+    let arp_requests = |to: u8, target: u32, senders: &[u32]| {
+        senders.iter().map(|sender| arp_request(to, *sender, target)).collect::<Vec<_>>()
+    };
     let frames = |to: u8, packets: &[Vec<u8>]| packets.iter().map(|p| frame(to, 2, 0x0800, p)).collect::<Vec<_>>();
-    let known = questions(0x4e, 0x0a4e_0001, &HOSTS);
-    let gateway = questions(0x4f, PUBLIC, &[GATEWAY]);
+    let known = arp_requests(0x4e, 0x0a4e_0001, &HOSTS);
+    let gateway = arp_requests(0x4f, PUBLIC, &[GATEWAY]);
 
     let [_, left] = route(engine, &[known.clone(), frames(0x4e, &out)].concat(), &gateway);
     let ports = learn(&out, &left);
@@ -341,7 +343,7 @@ fn one_run(engine: &str, seed: u64, count: usize) {
     let inward: Vec<Vec<u8>> = (0..count)
         .map(|own| {
             let mut flow = any_flow(&mut random);
-            // Not all come from who was called, and not all where somebody is.
+            // Some come from a host that was not contacted, or go to a port without mapping.
             flow.peer_port += u16::from(flow.protocol != ICMP && random.below(10) == 0);
             flow.port = public(&flow).map_or(0, |port| port + u16::from(random.below(10) == 0));
             any_packet(&mut random, Way::In, Flow { host: PUBLIC, ..flow }, own as u64)
@@ -374,7 +376,7 @@ fn one_run(engine: &str, seed: u64, count: usize) {
             (_, false) => (word(quoted, c + 2), word(quoted, c)),
         };
         let flow = Flow { protocol: quoted[9], host, port: near, peer, peer_port: far };
-        assert!(called.contains(&flow), "nobody has called the sender of {flow:?}");
+        assert!(called.contains(&flow), "no host has contacted the sender of {flow:?}");
         assert_changed(before, after, true, host, near);
         let at = content(&before[inner..]) + if quoted[9] == ICMP { 4 } else { 2 * usize::from(!error) };
         assert_eq!(word(&before[inner..], at), ports[&(quoted[9], host, near)]);

@@ -1,8 +1,9 @@
-//! A host on an Ethernet whose network is smoltcp's: talks, one after the other and several at once, and services for
-//! the talks of others. Its time is the simulation's.
+//! A host on an Ethernet with smoltcp's network stack: its exchanges, sequential and concurrent, and services for the exchanges
+//! of others, in virtual time.
 
+use super::exchange::{Exchange, Plan};
+use super::goal::Verdict;
 use super::service::Services;
-use super::talk::{Plan, Talk, Verdict};
 use crate::SECOND_NS;
 use quaject_test_support::random::Random;
 use smoltcp::iface::{Config, Interface, SocketSet};
@@ -12,10 +13,10 @@ use smoltcp::wire::{EthernetAddress, IpCidr, Ipv4Address};
 use std::collections::{BTreeMap, VecDeque};
 
 const BROADCAST: [u8; 6] = [0xff; 6];
-/// Where the ports of talks begin; a few, so that they come round again while the last talk is still remembered.
+/// The first local port. There are few, so that they are reused while the last exchange is in TIME-WAIT.
 const FIRST_PORT: u16 = 20_000;
 
-/// What has become of talks of one kind.
+/// The results of the exchanges of one kind.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Tally {
     pub(crate) done: u64,
@@ -29,23 +30,23 @@ pub(crate) struct Tally {
 
 pub(crate) type Tallies = BTreeMap<&'static str, Tally>;
 
-/// What a host is.
+/// The configuration of a host.
 pub(crate) struct Settings {
     pub(crate) station: [u8; 6],
     pub(crate) addresses: Vec<(Ipv4Address, u8)>,
     pub(crate) gateway: Option<Ipv4Address>,
     /// Bytes of a packet.
     pub(crate) mtu: usize,
-    /// Ports for its talks.
+    /// Ports for its exchanges.
     pub(crate) ports: u16,
-    pub(crate) serves: Serves,
+    pub(crate) role: Role,
 }
 
-/// Whether a host has services for others.
+/// Whether a host has services.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Serves {
-    Nobody,
-    Others,
+pub(crate) enum Role {
+    Client,
+    Server,
 }
 
 pub(crate) struct Host {
@@ -54,18 +55,18 @@ pub(crate) struct Host {
     sockets: SocketSet<'static>,
     frames: Frames,
     services: Services,
-    pub(crate) talks: Vec<Talk>,
+    pub(crate) exchanges: Vec<Exchange>,
     ports: u16,
     pub(crate) tallies: Tallies,
-    /// When it goes on by itself.
+    /// The time of its next action.
     pub(crate) due_ns: Option<i64>,
 }
 
-/// What lies between the network and the wires.
+/// The link layer between the network stack and the wires.
 struct Frames {
     mtu: usize,
-    came: VecDeque<Vec<u8>>,
-    /// The one that the network takes now.
+    received: VecDeque<Vec<u8>>,
+    /// The frame that the stack receives next.
     next: Option<Vec<u8>>,
     sent: VecDeque<Vec<u8>>,
 }
@@ -76,8 +77,8 @@ fn instant(now_ns: i64) -> Instant {
 
 impl Host {
     pub(crate) fn new(settings: Settings, seed: u64) -> Host {
-        let Settings { station, addresses, gateway, mtu, ports, serves } = settings;
-        let mut frames = Frames { mtu, came: VecDeque::new(), next: None, sent: VecDeque::new() };
+        let Settings { station, addresses, gateway, mtu, ports, role } = settings;
+        let mut frames = Frames { mtu, received: VecDeque::new(), next: None, sent: VecDeque::new() };
         let mut config = Config::new(EthernetAddress(station).into());
         config.random_seed = seed;
         let mut interface = Interface::new(config, &mut frames, instant(0));
@@ -90,21 +91,21 @@ impl Host {
             interface.routes_mut().add_default_ipv4_route(gateway).expect("there is no other");
         }
         let mut sockets = SocketSet::new(Vec::new());
-        let services = match serves {
-            Serves::Nobody => Services::None,
-            Serves::Others => Services::open(&mut sockets),
+        let services = match role {
+            Role::Client => Services::None,
+            Role::Server => Services::open(&mut sockets),
         };
-        let (talks, tallies) = (Vec::new(), BTreeMap::new());
-        Host { station, interface, sockets, frames, services, talks, ports, tallies, due_ns: Some(0) }
+        let (exchanges, tallies) = (Vec::new(), BTreeMap::new());
+        Host { station, interface, sockets, frames, services, exchanges, ports, tallies, due_ns: Some(0) }
     }
 
-    /// Whether a frame is for it.
+    /// Whether a frame is addressed to it.
     pub(crate) fn takes(&self, frame: &[u8]) -> bool {
         frame.starts_with(&self.station) || frame.starts_with(&BROADCAST)
     }
 
     pub(crate) fn receive(&mut self, frame: Vec<u8>) {
-        self.frames.came.push_back(frame);
+        self.frames.received.push_back(frame);
     }
 
     /// A frame that it has sent.
@@ -112,27 +113,27 @@ impl Host {
         self.frames.sent.pop_front()
     }
 
-    /// How many talks are under way.
+    /// The number of exchanges in progress.
     pub(crate) fn busy(&self) -> usize {
-        self.talks.iter().filter(|talk| talk.verdict.is_none()).count()
+        self.exchanges.iter().filter(|exchange| exchange.verdict.is_none()).count()
     }
 
     pub(crate) fn begin(&mut self, plan: Plan, random: &mut Random, now_ns: i64) {
         let mut port = || FIRST_PORT + random.below(u64::from(self.ports)) as u16;
         let mut local = port();
-        while self.talks.iter().any(|talk| talk.local == local) {
+        while self.exchanges.iter().any(|exchange| exchange.local == local) {
             local = port();
         }
-        self.talks.push(Talk::begin(plan, local, &mut self.interface, &mut self.sockets, now_ns));
+        self.exchanges.push(Exchange::begin(plan, local, &mut self.interface, &mut self.sockets, now_ns));
         self.due_ns = Some(now_ns);
     }
 
-    /// Goes on, if there is something to go on with; whether there was.
+    /// Continues, if there is a frame or its time has come; whether it did.
     pub(crate) fn step(&mut self, now_ns: i64) -> bool {
-        if self.frames.came.is_empty() && self.due_ns.is_none_or(|due_ns| due_ns > now_ns) {
+        if self.frames.received.is_empty() && self.due_ns.is_none_or(|due_ns| due_ns > now_ns) {
             return false;
         }
-        while let Some(frame) = self.frames.came.pop_front() {
+        while let Some(frame) = self.frames.received.pop_front() {
             let fresh = self.services.listeners(&frame, &mut self.sockets);
             self.frames.next = Some(frame);
             let sockets = fresh.unwrap_or(&mut self.sockets);
@@ -143,16 +144,16 @@ impl Host {
         while moves {
             self.interface.poll(instant(now_ns), &mut self.frames, &mut self.sockets);
             moves = self.services.step(&mut self.sockets, now_ns);
-            for talk in &mut self.talks {
-                moves |= talk.step(&mut self.sockets, now_ns);
+            for exchange in &mut self.exchanges {
+                moves |= exchange.step(&mut self.sockets, now_ns);
             }
         }
-        for talk in self.talks.extract_if(.., |talk| talk.over) {
-            talk.end(&mut self.sockets);
-            let tally = self.tallies.entry(talk.kind).or_default();
-            tally.bytes += talk.bytes();
-            tally.longest_ns = tally.longest_ns.max(now_ns - talk.begun_ns);
-            *match talk.verdict.expect("it is over") {
+        for exchange in self.exchanges.extract_if(.., |exchange| exchange.over) {
+            exchange.end(&mut self.sockets);
+            let tally = self.tallies.entry(exchange.kind).or_default();
+            tally.bytes += exchange.bytes();
+            tally.longest_ns = tally.longest_ns.max(now_ns - exchange.begun_ns);
+            *match exchange.verdict.expect("it is over") {
                 Verdict::Done => &mut tally.done,
                 Verdict::Dismissed => &mut tally.dismissed,
                 Verdict::Reset => &mut tally.reset,
@@ -161,25 +162,25 @@ impl Host {
             } += 1;
         }
         let poll_ns = self.interface.poll_at(instant(now_ns), &self.sockets).map(|at| at.total_micros() * 1_000);
-        // What cannot be done now, because a neighbour is not known, is tried again soon.
+        // What fails because an address is not resolved is retried soon.
         let poll_ns = poll_ns.map(|poll_ns| poll_ns.max(now_ns + SECOND_NS / 1_000));
-        let talks = self.talks.iter().filter_map(|talk| talk.due_ns(now_ns));
-        self.due_ns = talks.chain(self.services.due_ns()).chain(poll_ns).min();
+        let exchanges = self.exchanges.iter().filter_map(|exchange| exchange.due_ns(now_ns));
+        self.due_ns = exchanges.chain(self.services.due_ns()).chain(poll_ns).min();
         true
     }
 }
 
 impl Device for Frames {
-    type RxToken<'a> = Came;
-    type TxToken<'a> = Sent<'a>;
+    type RxToken<'a> = ReceivedFrame;
+    type TxToken<'a> = TransmitSlot<'a>;
 
-    fn receive(&mut self, _: Instant) -> Option<(Came, Sent<'_>)> {
+    fn receive(&mut self, _: Instant) -> Option<(ReceivedFrame, TransmitSlot<'_>)> {
         let frame = self.next.take()?;
-        Some((Came(frame), Sent(&mut self.sent)))
+        Some((ReceivedFrame(frame), TransmitSlot(&mut self.sent)))
     }
 
-    fn transmit(&mut self, _: Instant) -> Option<Sent<'_>> {
-        Some(Sent(&mut self.sent))
+    fn transmit(&mut self, _: Instant) -> Option<TransmitSlot<'_>> {
+        Some(TransmitSlot(&mut self.sent))
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
@@ -190,16 +191,16 @@ impl Device for Frames {
     }
 }
 
-struct Came(Vec<u8>);
-struct Sent<'a>(&'a mut VecDeque<Vec<u8>>);
+struct ReceivedFrame(Vec<u8>);
+struct TransmitSlot<'a>(&'a mut VecDeque<Vec<u8>>);
 
-impl phy::RxToken for Came {
+impl phy::RxToken for ReceivedFrame {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, take: F) -> R {
         take(&self.0)
     }
 }
 
-impl phy::TxToken for Sent<'_> {
+impl phy::TxToken for TransmitSlot<'_> {
     fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, fill: F) -> R {
         let mut frame = vec![0; length];
         let result = fill(&mut frame);

@@ -1,13 +1,14 @@
-//! Hosts with another's TCP, smoltcp's, on simulated wires: at the TCP/IP host (`tcpip`), and at both sides of the router
-//! (`nat`).
+//! Hosts with smoltcp's TCP on simulated links: around the TCP/IP host (`tcpip`), and on both sides of the router (`nat`).
 //!
 //! ```text
-//! plans ─> scenario ─> network ─> host ─> talk ─> stream
+//! plans ─> scenario ─> network ─> host ─> exchange ─> stream, packets ─> goal
 //!                         │        └───> service
-//!                         └─> wire, packets, the program (`node`)
+//!                         └─> wire, the program (`node`)
 //! ```
 
 mod disk;
+mod exchange;
+mod goal;
 mod host;
 mod nat;
 mod network;
@@ -16,6 +17,5 @@ mod plans;
 mod scenario;
 mod service;
 mod stream;
-mod talk;
 mod tcpip;
 mod wire;

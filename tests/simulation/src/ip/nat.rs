@@ -1,14 +1,15 @@
-//! The router with NAT (examples/nat) between three hosts inside and two outside, all with another's TCP: pages,
-//! echo, datagrams and pings, some with pauses in which the router forgets them, and strangers who want to come in.
+//! The router with NAT (examples/nat) between three hosts inside and two outside, all with smoltcp's TCP: pages, echo, datagrams
+//! and pings, some with pauses in which the router drops their mapping, and unsolicited connections from outside.
 
-use super::host::{Host, Serves, Settings};
+use super::exchange::{Plan, Traffic};
+use super::goal::{Expected, Goal};
+use super::host::{Host, Role, Settings};
 use super::network::Network;
 use super::packets::{Packets, Protocol};
 use super::plans::{any_size, bytes, echo, kind, packets, page, pick, stream, varied};
 use super::scenario::{Outcome, Workload, report, simulate};
 use super::service;
 use super::stream::Stream;
-use super::talk::{Fate, Plan, What};
 use crate::SECOND_NS;
 use crate::node::{Engine, Node, compile_for};
 use quaject_test_support::random::Random;
@@ -19,14 +20,14 @@ const INSIDE: Ipv4Address = Ipv4Address::new(10, 78, 0, 1);
 const PUBLIC: Ipv4Address = Ipv4Address::new(203, 0, 113, 1);
 const FIRST_PORT: u16 = 32_768;
 const PORTS: u64 = 1_024;
-/// The hosts inside; the last one has patience.
+/// The hosts inside; the last one keeps connections for hours.
 const HOSTS: [(Ipv4Address, usize); 3] = [
     (Ipv4Address::new(10, 78, 0, 2), 1500),
     (Ipv4Address::new(10, 78, 0, 3), 576),
     (Ipv4Address::new(10, 78, 0, 4), 1500),
 ];
-const PATIENT: usize = 2;
-/// The hosts outside: the gateway, beyond which there is another address of it, and one more.
+const LONG_LIVED: usize = 2;
+/// The hosts outside: the gateway, which has a second address, and one more.
 const GATEWAY: Ipv4Address = Ipv4Address::new(203, 0, 113, 254);
 const FAR: Ipv4Address = Ipv4Address::new(198, 51, 100, 1);
 const NEAR: Ipv4Address = Ipv4Address::new(203, 0, 113, 7);
@@ -37,46 +38,53 @@ const OPEN_S: i64 = 7_440;
 
 struct Hosts;
 
-fn plan(station: usize, kind: &'static str, target: Ipv4Address, port: u16, fate: Fate, what: What) -> Plan {
+fn plan(
+    station: usize,
+    kind: &'static str,
+    target: Ipv4Address,
+    port: u16,
+    expected: Expected,
+    traffic: Traffic,
+) -> Plan {
     let source = match station {
         0..3 => HOSTS[station].0,
         3 => GATEWAY,
         _ => NEAR,
     };
-    Plan { kind, source, target, port, what, fate }
+    Plan { kind, goal: Goal { source, target, port, expected }, traffic }
 }
 
-/// What a host does that keeps connections for hours.
-fn patient(random: &mut Random, turn: u64, target: Ipv4Address) -> Plan {
+/// An exchange of the host that keeps connections for hours.
+fn long_lived(random: &mut Random, turn: u64, target: Ipv4Address) -> Plan {
     let stream = echo(random, 3_000);
-    let rest = |rest_s: i64| Some((1_500, rest_s * SECOND_NS));
-    let (name, fate, rests) = match kind(random, turn, 3) {
-        0 => ("rest of minutes", Fate::Served, rest(600)),
-        1 => ("rest of hours", Fate::Served, rest(OPEN_S - 100)),
-        _ => ("rest for too long", Fate::Forgotten, rest(OPEN_S + 1_000)),
+    let pause_of = |pause_s: i64| Some((1_500, pause_s * SECOND_NS));
+    let (name, expected, pause) = match kind(random, turn, 3) {
+        0 => ("pause of minutes", Expected::Served, pause_of(600)),
+        1 => ("pause of hours", Expected::Served, pause_of(OPEN_S - 100)),
+        _ => ("pause for too long", Expected::Forgotten, pause_of(OPEN_S + 1_000)),
     };
-    plan(PATIENT, name, target, service::ECHO, fate, What::Stream(Stream { rests, ..stream }))
+    plan(LONG_LIVED, name, target, service::ECHO, expected, Traffic::Stream(Stream { pause, ..stream }))
 }
 
-/// What somebody outside does who has not been called.
-fn stranger(random: &mut Random, turn: u64, station: usize) -> Plan {
+/// An unsolicited exchange from outside.
+fn unsolicited(random: &mut Random, turn: u64, station: usize) -> Plan {
     let port = FIRST_PORT + random.below(PORTS) as u16;
-    let connection = |stream: Stream| What::Stream(Stream { patience_ns: 20 * SECOND_NS, ..stream });
+    let connection = |stream: Stream| Traffic::Stream(Stream { timeout_ns: 20 * SECOND_NS, ..stream });
     let silent = stream(Vec::new(), Vec::new());
     match kind(random, turn, 4) {
-        0 => plan(station, "stranger's connection", PUBLIC, port, Fate::Ignored, connection(silent)),
+        0 => plan(station, "unsolicited connection", PUBLIC, port, Expected::Ignored, connection(silent)),
         1 => {
-            let packets = What::Packets(packets(Protocol::Udp, bytes(random, 100)));
-            plan(station, "stranger's datagram", PUBLIC, port, Fate::Ignored, packets)
+            let packets = Traffic::Packets(packets(Protocol::Udp, bytes(random, 100)));
+            plan(station, "unsolicited datagram", PUBLIC, port, Expected::Ignored, packets)
         }
         2 => {
-            let packets = What::Packets(packets(Protocol::Ping, bytes(random, 100)));
-            plan(station, "stranger's ping", PUBLIC, 0, Fate::Ignored, packets)
+            let packets = Traffic::Packets(packets(Protocol::Ping, bytes(random, 100)));
+            plan(station, "unsolicited ping", PUBLIC, 0, Expected::Ignored, packets)
         }
         _ => {
             let inside = HOSTS[random.below(3) as usize].0;
             let port = service::HTTP;
-            plan(station, "connection to an inner address", inside, port, Fate::Ignored, connection(silent))
+            plan(station, "connection to an inner address", inside, port, Expected::Ignored, connection(silent))
         }
     }
 }
@@ -86,7 +94,7 @@ impl Workload for Hosts {
         6 * 3_600 * SECOND_NS
     }
 
-    fn most(&self, station: usize) -> usize {
+    fn max_exchanges(&self, station: usize) -> usize {
         [12, 12, 6, 1, 1][station]
     }
 
@@ -98,84 +106,97 @@ impl Workload for Hosts {
         let target = pick(random, &[FAR, NEAR, GATEWAY]);
         match station {
             0..2 => {}
-            PATIENT => return patient(random, turn, target),
-            _ => return stranger(random, turn, station),
+            LONG_LIVED => return long_lived(random, turn, target),
+            _ => return unsolicited(random, turn, station),
         }
         let size = any_size(random);
-        let most = HOSTS[station].1 - 28 - 11;
-        let content = bytes(random, size % (most + 1));
+        let max = HOSTS[station].1 - 28 - 11;
+        let content = bytes(random, size % (max + 1));
         let pauses = |pauses: &[i64]| pauses.iter().map(|pause_s| pause_s * SECOND_NS).collect();
-        let made = |kind, port, fate, what| plan(station, kind, target, port, fate, what);
+        let made = |kind, port, expected, traffic| plan(station, kind, target, port, expected, traffic);
         match kind(random, turn, 30) {
             0..9 => {
                 let page = page(random, size);
-                made("page", service::HTTP, Fate::Served, What::Stream(varied(random, page)))
+                made("page", service::HTTP, Expected::Served, Traffic::Stream(varied(random, page)))
             }
             9..17 => {
-                // Beyond the buffers of both sides smoltcp comes to a standstill, at times, without any router.
+                // With more bytes than the buffers of both sides smoltcp can stall, even without a router.
                 let echo = echo(random, size % 8_000);
-                made("echo", service::ECHO, Fate::Served, What::Stream(varied(random, echo)))
+                made("echo", service::ECHO, Expected::Served, Traffic::Stream(varied(random, echo)))
             }
-            17..19 => made("datagram", service::ECHO, Fate::Served, What::Packets(packets(Protocol::Udp, content))),
+            17..19 => {
+                made("datagram", service::ECHO, Expected::Served, Traffic::Packets(packets(Protocol::Udp, content)))
+            }
             19 => {
                 let pauses = pauses(&[1, UDP_S - 20, UDP_S + 20]);
                 let packets = Packets { pauses, ..packets(Protocol::Udp, content) };
-                made("datagrams with pauses", service::ECHO, Fate::Served, What::Packets(packets))
+                made("datagrams with pauses", service::ECHO, Expected::Served, Traffic::Packets(packets))
             }
-            20..22 => made("ping", 0, Fate::Served, What::Packets(packets(Protocol::Ping, content))),
+            20..22 => made("ping", 0, Expected::Served, Traffic::Packets(packets(Protocol::Ping, content))),
             22 => {
                 let pauses = pauses(&[1, ICMP_S - 20, ICMP_S + 20]);
                 let packets = Packets { pauses, ..packets(Protocol::Ping, content) };
-                made("pings with pauses", 0, Fate::Served, What::Packets(packets))
+                made("pings with pauses", 0, Expected::Served, Traffic::Packets(packets))
             }
             23..25 => {
                 let packets = Packets { late: Some(UDP_S as u16 - 20), ..packets(Protocol::Udp, Vec::new()) };
-                made("late answer", service::LATE_ECHO, Fate::Served, What::Packets(packets))
+                made("late answer", service::LATE_ECHO, Expected::Served, Traffic::Packets(packets))
             }
             25..27 => {
                 let packets = Packets { late: Some(UDP_S as u16 + 20), ..packets(Protocol::Udp, Vec::new()) };
-                made("answer that is too late", service::LATE_ECHO, Fate::Forgotten, What::Packets(packets))
+                made("answer that is too late", service::LATE_ECHO, Expected::Forgotten, Traffic::Packets(packets))
             }
-            27 => made("datagram for nobody", 9, Fate::Refused, What::Packets(packets(Protocol::Udp, content))),
-            28 => made("connection to nobody", 81, Fate::Refused, What::Stream(stream(Vec::new(), Vec::new()))),
+            27 => made(
+                "datagram to a closed port",
+                9,
+                Expected::Refused,
+                Traffic::Packets(packets(Protocol::Udp, content)),
+            ),
+            28 => made(
+                "connection to a closed port",
+                81,
+                Expected::Refused,
+                Traffic::Stream(stream(Vec::new(), Vec::new())),
+            ),
             _ => {
-                let ping = made("ping of the router", 0, Fate::Served, What::Packets(packets(Protocol::Ping, content)));
-                Plan { target: INSIDE, ..ping }
+                let ping =
+                    made("ping of the router", 0, Expected::Served, Traffic::Packets(packets(Protocol::Ping, content)));
+                Plan { goal: Goal { target: INSIDE, ..ping.goal }, ..ping }
             }
         }
     }
 
-    fn trial(&self) -> Vec<(usize, Plan)> {
+    fn recovery_plans(&self) -> Vec<(usize, Plan)> {
         let random = &mut Random(1);
         let mut plans = Vec::new();
         for number in 0..120 {
             let (station, target) = (number % 2, [FAR, NEAR][number / 2 % 2]);
-            let (kind, port, what) = match number {
-                0..20 => ("page", service::HTTP, What::Stream(page(random, 20_000))),
-                20..40 => ("echo", service::ECHO, What::Stream(echo(random, 20_000))),
-                40..80 => ("datagram", service::ECHO, What::Packets(packets(Protocol::Udp, bytes(random, 500)))),
-                _ => ("ping", 0, What::Packets(packets(Protocol::Ping, bytes(random, 500)))),
+            let (kind, port, traffic) = match number {
+                0..20 => ("page", service::HTTP, Traffic::Stream(page(random, 20_000))),
+                20..40 => ("echo", service::ECHO, Traffic::Stream(echo(random, 20_000))),
+                40..80 => ("datagram", service::ECHO, Traffic::Packets(packets(Protocol::Udp, bytes(random, 500)))),
+                _ => ("ping", 0, Traffic::Packets(packets(Protocol::Ping, bytes(random, 500)))),
             };
-            plans.push((station, plan(station, kind, target, port, Fate::Served, what)));
+            plans.push((station, plan(station, kind, target, port, Expected::Served, traffic)));
         }
         plans
     }
 }
 
-/// Runs it all under these faults.
+/// Runs the simulation with these faults.
 fn run(engine: Engine, faults: &str, seed: u64, length_ns: i64) -> Outcome {
     let program = compile_for(engine, PROGRAM);
-    let host = |station: u8, addresses, gateway, mtu, serves| {
+    let host = |station: u8, addresses, gateway, mtu, role| {
         let station = [2, 0, 0, 0, 2, station];
-        let settings = Settings { station, addresses, gateway: Some(gateway), mtu, ports: 130, serves };
+        let settings = Settings { station, addresses, gateway: Some(gateway), mtu, ports: 130, role };
         Host::new(settings, seed + u64::from(station[5]))
     };
     let inside = HOSTS
         .iter()
         .zip(0..)
-        .map(|((address, mtu), number)| host(number, vec![(*address, 24)], INSIDE, *mtu, Serves::Nobody));
+        .map(|((address, mtu), number)| host(number, vec![(*address, 24)], INSIDE, *mtu, Role::Client));
     let outside = [vec![(GATEWAY, 24), (FAR, 32)], vec![(NEAR, 24)]].into_iter().zip(10..);
-    let outside = outside.map(|(addresses, number)| host(number, addresses, PUBLIC, 1500, Serves::Others));
+    let outside = outside.map(|(addresses, number)| host(number, addresses, PUBLIC, 1500, Role::Server));
     let links =
         vec![(("insideInC", "insideOutC"), inside.collect()), (("outsideInC", "outsideOutC"), outside.collect())];
     let faults = faults.parse().expect("they are faults");
@@ -184,8 +205,9 @@ fn run(engine: Engine, faults: &str, seed: u64, length_ns: i64) -> Outcome {
 
 fn run_and_report(name: &str, faults: &str, seed: u64) -> Outcome {
     let outcome = report("nat", name, |length_ns| run(Engine::Best, faults, seed, length_ns));
-    let kinds = ["page", "echo", "datagram", "ping", "late answer", "answer that is too late", "connection to nobody"];
-    let others = ["rest of minutes", "stranger's connection", "stranger's datagram", "ping of the router"];
+    let kinds =
+        ["page", "echo", "datagram", "ping", "late answer", "answer that is too late", "connection to a closed port"];
+    let others = ["pause of minutes", "unsolicited connection", "unsolicited datagram", "ping of the router"];
     for kind in kinds.into_iter().chain(others) {
         assert!(outcome.tally(kind).done > 0, "{name}: no {kind} came to its end");
     }
@@ -197,7 +219,7 @@ fn run_and_report(name: &str, faults: &str, seed: u64) -> Outcome {
 fn a_good_network() {
     let outcome = run_and_report("a good network", "tap:delay=2ms", 1);
     assert_eq!(outcome.failed(), 0);
-    for kind in ["rest of hours", "rest for too long", "datagrams with pauses", "pings with pauses"] {
+    for kind in ["pause of hours", "pause for too long", "datagrams with pauses", "pings with pauses"] {
         assert!(outcome.tally(kind).done > 0, "no {kind} came to its end");
     }
 }
@@ -205,8 +227,8 @@ fn a_good_network() {
 #[test]
 fn a_bad_network() {
     let outcome = run_and_report("a bad network", "tap:loss=2%,dup=2%,reorder=2%,delay=1ms..20ms,seed=7", 2);
-    let (frames, suffered) = (outcome.carried.frames, outcome.carried.suffered);
-    assert!(suffered.lost.min(suffered.doubled).min(outcome.carried.overtaken) > frames / 100, "{:?}", outcome.carried);
+    let (frames, faults) = (outcome.carried.frames, outcome.carried.faults);
+    assert!(faults.lost.min(faults.doubled).min(outcome.carried.overtaken) > frames / 100, "{:?}", outcome.carried);
     assert!(outcome.failed() * 10 < outcome.all().done);
 }
 

@@ -1,5 +1,5 @@
-//! A program between Ethernets whose frames suffer, and the hosts on them; when what happens, and a digest of all of
-//! it. Knows frames, and nothing of what is in them.
+//! A program on Ethernets with fault injection, and the hosts on them: the event loop, and a digest of all frames. Does not
+//! interpret frames.
 
 use super::disk::Disk;
 use super::host::Host;
@@ -11,14 +11,14 @@ use quaject_esp_run::FaultPlan;
 use std::collections::hash_map::DefaultHasher;
 use std::hash::Hasher;
 
-/// A host, and how its frames come and go.
+/// A host and its links.
 pub(crate) struct Station {
     pub(crate) host: Host,
     up: Wire,
     down: Wire,
 }
 
-/// An Ethernet that the program is on.
+/// An Ethernet of the program.
 struct Link {
     to: ChannelId,
     from: ChannelId,
@@ -35,13 +35,13 @@ pub(crate) struct Network<'p> {
 }
 
 impl<'p> Network<'p> {
-    /// With hosts on links; a link is the names of the channels to and from the program.
+    /// Hosts on links; a link is the names of the channels to and from the program.
     pub(crate) fn new(node: Node<'p>, links: Vec<((&str, &str), Vec<Host>)>, faults: &FaultPlan) -> Network<'p> {
         let mut stations = Vec::new();
         let links = links.into_iter().map(|((to, from), hosts)| {
             let numbers = stations.len()..stations.len() + hosts.len();
             for (number, host) in numbers.clone().zip(hosts) {
-                let wire = |way: &str| Wire::new(faults, &format!("{way}{number}"));
+                let wire = |direction: &str| Wire::new(faults, &format!("{direction}{number}"));
                 stations.push(Station { host, up: wire("up"), down: wire("down") });
             }
             Link { to: node.channel(to), from: node.channel(from), stations: numbers.collect() }
@@ -50,16 +50,16 @@ impl<'p> Network<'p> {
         Network { node, now_ns: 0, stations, links, disk: Disk::default(), digest: DefaultHasher::new() }
     }
 
-    /// From now on frames pass, or suffer again.
-    pub(crate) fn mend(&mut self, mended: bool) {
+    /// Switches faults off or on.
+    pub(crate) fn set_unimpaired(&mut self, is_unimpaired: bool) {
         for station in &mut self.stations {
-            station.up.mend(mended);
-            station.down.mend(mended);
+            station.up.set_unimpaired(is_unimpaired);
+            station.down.set_unimpaired(is_unimpaired);
         }
     }
 
-    /// One moment: everything that can happen now does.
-    pub(crate) fn settle(&mut self) {
+    /// Executes all events of the current time.
+    pub(crate) fn run_to_quiescence(&mut self) {
         let now_ns = self.now_ns;
         self.node.run(now_ns);
         loop {
@@ -70,9 +70,9 @@ impl<'p> Network<'p> {
             if moved || self.node.deadline_ns.is_some_and(|deadline_ns| deadline_ns <= now_ns) {
                 self.node.run(now_ns);
             }
-            while let Some((channel, message)) = self.node.heard() {
+            while let Some((channel, message)) = self.node.next_output() {
                 moved = true;
-                self.carry(channel, &message);
+                self.deliver(channel, &message);
             }
             if !moved {
                 return;
@@ -80,7 +80,7 @@ impl<'p> Network<'p> {
         }
     }
 
-    /// Hosts take what has come and send what they have to; whether the program gets anything.
+    /// Hosts receive and send frames; whether the program gets one.
     fn exchange(&mut self, number: usize) -> bool {
         let (now_ns, link) = (self.now_ns, &self.links[number]);
         let mut moved = false;
@@ -95,17 +95,17 @@ impl<'p> Network<'p> {
             }
             while let Some(frame) = up.leave(now_ns) {
                 note(&mut self.digest, now_ns, *station, &frame);
-                self.node.tell(link.to, vec![Datum::Bytes(frame)]);
+                self.node.offer(link.to, vec![Datum::Bytes(frame)]);
                 moved = true;
             }
         }
         moved
     }
 
-    /// Takes what the program says to where it belongs.
-    fn carry(&mut self, channel: ChannelId, message: &[Datum]) {
+    /// Delivers an output of the program.
+    fn deliver(&mut self, channel: ChannelId, message: &[Datum]) {
         let Some(link) = self.links.iter().position(|link| link.from == channel) else {
-            return self.disk.hear(&mut self.node, channel, message);
+            return self.disk.execute(&mut self.node, channel, message);
         };
         let [Datum::Bytes(frame)] = message else { panic!("{message:?}") };
         note(&mut self.digest, self.now_ns, self.stations.len() + link, frame);
@@ -117,7 +117,7 @@ impl<'p> Network<'p> {
         }
     }
 
-    /// When anything happens next by itself.
+    /// The time of the next event.
     pub(crate) fn due_ns(&self) -> Option<i64> {
         let stations = self
             .stations
@@ -126,14 +126,14 @@ impl<'p> Network<'p> {
         stations.chain(self.node.deadline_ns).min()
     }
 
-    /// The clock goes on to what happens next, or to this time.
+    /// Advances the clock to the next event, or to this time.
     pub(crate) fn advance(&mut self, limit_ns: i64) {
         let due_ns = self.due_ns().unwrap_or(limit_ns).min(limit_ns);
-        assert!(due_ns > self.now_ns, "after {} ns the clock stands still", self.now_ns);
+        assert!(due_ns > self.now_ns, "after {} ns the clock does not advance", self.now_ns);
         self.now_ns = due_ns;
     }
 
-    /// What has come of all frames.
+    /// Statistics of all links.
     pub(crate) fn carried(&self) -> Carried {
         let mut carried = Carried::default();
         for station in &self.stations {
@@ -143,7 +143,7 @@ impl<'p> Network<'p> {
         carried
     }
 
-    /// The same for the same frames at the same times.
+    /// A digest of all frames with their times.
     pub(crate) fn digest(&self) -> u64 {
         self.digest.finish()
     }

@@ -1,29 +1,29 @@
-//! Packets of a host that want an answer of equal content: datagrams and pings, sent again until it comes, and again
-//! after pauses.
+//! Requests of a host whose answers must have equal content: datagrams and pings, retransmitted until the answer arrives, and
+//! repeated after pauses.
 
-use super::talk::{Fate, Plan, Verdict};
+use super::goal::{Expected, Goal, Verdict};
 use crate::SECOND_NS;
 use smoltcp::iface::{SocketHandle, SocketSet};
 use smoltcp::phy::ChecksumCapabilities;
 use smoltcp::socket::{icmp, udp};
 use smoltcp::wire::{Icmpv4Packet, Icmpv4Repr, IpAddress, IpEndpoint, IpListenEndpoint};
 
-/// Between two tries, and how many there are.
+/// The time between two transmissions, and their number.
 const RETRY_NS: i64 = SECOND_NS;
-const TRIES: u16 = 30;
-/// What a late answer says, behind what makes the question one's own, and how long one waits for it.
+const MAX_TRIES: u16 = 30;
+/// The content of a late answer, after the unique prefix of its request, and how long the host awaits_late_answer for it.
 pub(crate) const LATE: &[u8] = b"late";
 const LATE_S: i64 = 20;
-/// Where a question says how late, behind its round.
-pub(crate) const OWN: usize = 10;
+/// The length of the unique prefix; round and delay of the late answer follow.
+pub(crate) const PREFIX: usize = 10;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Packets {
     pub(crate) protocol: Protocol,
     pub(crate) content: Vec<u8>,
-    /// After each an answer is wanted again.
+    /// After each the request is repeated.
     pub(crate) pauses: Vec<i64>,
-    /// Asks, when all else has been answered, for one answer more so many seconds later.
+    /// After all other answers: the delay in seconds of one more.
     pub(crate) late: Option<u16>,
 }
 
@@ -33,34 +33,34 @@ pub(crate) enum Protocol {
     Ping,
 }
 
-/// How far it has come.
-pub(crate) struct Course {
+/// Requests in progress.
+pub(crate) struct Requests {
     packets: Packets,
-    fate: Fate,
+    expected: Expected,
     target: IpEndpoint,
     local: u16,
-    /// What makes the content one that nobody else has.
-    own: Vec<u8>,
-    /// Hears what becomes of datagrams that nobody wants.
+    /// The unique prefix of the content.
+    prefix: Vec<u8>,
+    /// Receives ICMP errors, if they are expected.
     errors: Option<SocketHandle>,
-    pub(crate) heard: usize,
+    pub(crate) received: usize,
     round: usize,
-    /// Whether nothing is asked any more, but a late answer is to come.
-    waits: bool,
+    /// Whether only the late answer is missing.
+    awaits_late_answer: bool,
     tries: u16,
-    /// When it goes on by itself.
+    /// The time of its next action.
     pub(crate) next_ns: i64,
 }
 
-impl Course {
+impl Requests {
     pub(crate) fn begin(
-        plan: &Plan,
+        goal: &Goal,
         packets: Packets,
         local: u16,
-        own: Vec<u8>,
+        prefix: Vec<u8>,
         sockets: &mut SocketSet<'static>,
-    ) -> (SocketHandle, Course) {
-        let from = IpListenEndpoint { addr: Some(IpAddress::Ipv4(plan.source)), port: local };
+    ) -> (SocketHandle, Requests) {
+        let from = IpListenEndpoint { addr: Some(IpAddress::Ipv4(goal.source)), port: local };
         let icmp_socket = |endpoint| {
             let buffer = || icmp::PacketBuffer::new(vec![icmp::PacketMetadata::EMPTY; 32], vec![0; 50_000]);
             let mut socket = icmp::Socket::new(buffer(), buffer());
@@ -70,7 +70,7 @@ impl Course {
         let mut errors = None;
         let handle = match packets.protocol {
             Protocol::Udp => {
-                if plan.fate == Fate::Refused {
+                if goal.expected == Expected::Refused {
                     errors = Some(sockets.add(icmp_socket(icmp::Endpoint::Udp(local.into()))));
                 }
                 let buffer = || udp::PacketBuffer::new(vec![udp::PacketMetadata::EMPTY; 32], vec![0; 50_000]);
@@ -80,12 +80,27 @@ impl Course {
             }
             Protocol::Ping => sockets.add(icmp_socket(icmp::Endpoint::Ident(local))),
         };
-        let target = IpEndpoint::new(IpAddress::Ipv4(plan.target), plan.port);
-        let (fate, heard, round, waits, tries, next_ns) = (plan.fate, 0, 0, false, 0, 0);
-        (handle, Course { packets, fate, target, local, own, errors, heard, round, waits, tries, next_ns })
+        let target = IpEndpoint::new(IpAddress::Ipv4(goal.target), goal.port);
+        let (expected, received, round, awaits_late_answer, tries, next_ns) = (goal.expected, 0, 0, false, 0, 0);
+        (
+            handle,
+            Requests {
+                packets,
+                expected,
+                target,
+                local,
+                prefix,
+                errors,
+                received,
+                round,
+                awaits_late_answer,
+                tries,
+                next_ns,
+            },
+        )
     }
 
-    /// Goes on: whether anything has changed, and what has become of it, if it is over; or what is wrong.
+    /// Continues: whether anything has changed, and the verdict, if there is one, or a description of the error.
     pub(crate) fn step(
         &mut self,
         sockets: &mut SocketSet<'static>,
@@ -94,28 +109,29 @@ impl Course {
     ) -> (bool, Result<Option<Verdict>, String>) {
         let content = self.content();
         let mut verdict = Ok(None);
-        while let Some(heard) = self.hear(sockets, handle) {
-            if self.waits && heard == [&content[..self.own.len()], LATE].concat() {
-                self.waits = false;
-                let forgotten = self.fate == Fate::Forgotten;
-                verdict = if forgotten { Err("the late answer has come".to_string()) } else { Ok(Some(Verdict::Done)) };
+        while let Some(received) = self.receive(sockets, handle) {
+            if self.awaits_late_answer && received == [&content[..self.prefix.len()], LATE].concat() {
+                self.awaits_late_answer = false;
+                let forgotten = self.expected == Expected::Forgotten;
+                verdict =
+                    if forgotten { Err("the late answer has arrived".to_string()) } else { Ok(Some(Verdict::Done)) };
             }
-            // What is late answers another content.
-            let ours = self.own.len() + 1;
-            if heard.get(..ours) != content.get(..ours) {
+            // A late answer belongs to an earlier round.
+            let ours = self.prefix.len() + 1;
+            if received.get(..ours) != content.get(..ours) {
                 continue;
             }
-            if heard != content {
-                verdict = Err("other bytes have come".to_string());
-            } else if matches!(self.fate, Fate::Refused | Fate::Ignored) {
-                verdict = Err("somebody has answered".to_string());
+            if received != content {
+                verdict = Err("other bytes have arrived".to_string());
+            } else if matches!(self.expected, Expected::Refused | Expected::Ignored) {
+                verdict = Err("a peer has answered".to_string());
             } else if self.tries > 0 {
-                self.heard += heard.len();
+                self.received += received.len();
                 self.tries = 0;
                 match (self.packets.pauses.get(self.round), self.packets.late) {
                     (Some(pause_ns), _) => self.next_ns = now_ns + pause_ns,
                     (None, Some(late_s)) => {
-                        self.waits = true;
+                        self.awaits_late_answer = true;
                         self.next_ns = now_ns + (i64::from(late_s) + LATE_S) * SECOND_NS;
                     }
                     (None, None) => verdict = Ok(Some(Verdict::Done)),
@@ -129,32 +145,33 @@ impl Course {
         if verdict != Ok(None) || now_ns < self.next_ns {
             return (verdict != Ok(None), verdict);
         }
-        if self.tries == TRIES || self.waits {
-            let ignored = self.fate == if self.waits { Fate::Forgotten } else { Fate::Ignored };
+        if self.tries == MAX_TRIES || self.awaits_late_answer {
+            let ignored =
+                self.expected == if self.awaits_late_answer { Expected::Forgotten } else { Expected::Ignored };
             return (true, Ok(Some(if ignored { Verdict::Done } else { Verdict::TimedOut })));
         }
         self.tries += 1;
         self.next_ns = now_ns + RETRY_NS;
-        self.say(sockets, handle, &self.content());
+        self.send(sockets, handle, &self.content());
         (true, Ok(None))
     }
 
     fn content(&self) -> Vec<u8> {
-        match self.fate {
+        match self.expected {
             // A refusal quotes eight bytes, and smoltcp knows it only if those are the whole datagram.
-            Fate::Refused => Vec::new(),
-            Fate::Served | Fate::Ignored | Fate::Forgotten => {
+            Expected::Refused => Vec::new(),
+            Expected::Served | Expected::Ignored | Expected::Forgotten => {
                 let late = self.packets.late.map_or(Vec::new(), |late_s| late_s.to_be_bytes().to_vec());
-                [&self.own[..], &[self.round as u8], &late, &self.packets.content].concat()
+                [&self.prefix[..], &[self.round as u8], &late, &self.packets.content].concat()
             }
         }
     }
 
-    fn say(&self, sockets: &mut SocketSet<'static>, handle: SocketHandle, content: &[u8]) {
+    fn send(&self, sockets: &mut SocketSet<'static>, handle: SocketHandle, content: &[u8]) {
         match self.packets.protocol {
             Protocol::Udp => {
                 let socket: &mut udp::Socket<'_> = sockets.get_mut(handle);
-                // While a neighbour is looked for there may be no room, which is as good as a loss.
+                // During address resolution the queue may be full, which equals a loss.
                 let _ = socket.send_slice(content, self.target);
             }
             Protocol::Ping => {
@@ -167,7 +184,7 @@ impl Course {
         }
     }
 
-    fn hear(&self, sockets: &mut SocketSet<'static>, handle: SocketHandle) -> Option<Vec<u8>> {
+    fn receive(&self, sockets: &mut SocketSet<'static>, handle: SocketHandle) -> Option<Vec<u8>> {
         match self.packets.protocol {
             Protocol::Udp => {
                 let socket: &mut udp::Socket<'_> = sockets.get_mut(handle);
@@ -186,15 +203,15 @@ impl Course {
         }
     }
 
-    /// Whether somebody says that nobody wants it.
+    /// Whether an ICMP error reports a closed port.
     fn is_refused(&self, sockets: &mut SocketSet<'static>) -> bool {
         let Some(errors) = self.errors else { return false };
         let socket: &mut icmp::Socket<'_> = sockets.get_mut(errors);
         let mut refused = false;
         while let Ok((packet, _)) = socket.recv() {
             let packet = Icmpv4Packet::new_checked(packet);
-            let said = packet.as_ref().map(|packet| Icmpv4Repr::parse(packet, &ChecksumCapabilities::default()));
-            refused |= matches!(said, Ok(Ok(Icmpv4Repr::DstUnreachable { .. })));
+            let report = packet.as_ref().map(|packet| Icmpv4Repr::parse(packet, &ChecksumCapabilities::default()));
+            refused |= matches!(report, Ok(Ok(Icmpv4Repr::DstUnreachable { .. })));
         }
         refused
     }

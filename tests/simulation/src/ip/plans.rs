@@ -1,13 +1,12 @@
-//! What hosts may be about, made up at random: pages and echo of all sizes, at any pace, ended by either side or in
-//! the middle.
+//! Random exchanges of hosts: pages and echo of all sizes, at any pace, closed by either side or aborted.
 
 use super::packets::{Packets, Protocol};
 use super::service;
-use super::stream::{Closes, Pace, Stream};
+use super::stream::{Close, Pace, Stream};
 use crate::SECOND_NS;
 use quaject_test_support::random::Random;
 
-/// Around those of segments and of the programs' buffers.
+/// Around the sizes of segments and of the programs' buffers.
 const SIZES: [usize; 14] = [0, 1, 2, 3, 559, 560, 561, 1_459, 1_460, 1_461, 2_920, 11_680, 23_361, 65_536];
 
 pub(crate) fn pick<T: Copy>(random: &mut Random, among: &[T]) -> T {
@@ -19,22 +18,22 @@ pub(crate) fn bytes(random: &mut Random, count: usize) -> Vec<u8> {
 }
 
 pub(crate) fn any_size(random: &mut Random) -> usize {
-    let any = [4_000, 100_000].map(|most| random.below(most) as usize);
+    let any = [4_000, 100_000].map(|max| random.below(max) as usize);
     let near = [pick(random, &SIZES), pick(random, &SIZES)];
     pick(random, &[near[0], near[1], any[0], any[1]])
 }
 
-/// A connection that says this and hears that, as it comes.
-pub(crate) fn stream(says: Vec<u8>, hears: Vec<u8>) -> Stream {
-    let patience_ns = 400 * SECOND_NS;
+/// A connection without limits of pace.
+pub(crate) fn stream(sends: Vec<u8>, expects: Vec<u8>) -> Stream {
+    let timeout_ns = 400 * SECOND_NS;
     Stream {
-        says: says.into(),
-        hears: hears.into(),
-        closes: Closes::Last,
-        pace: Pace::AsItComes,
+        sends: sends.into(),
+        expects: expects.into(),
+        close: Close::Last,
+        pace: Pace::Unlimited,
         buffer: 8_192,
-        rests: None,
-        patience_ns,
+        pause: None,
+        timeout_ns,
     }
 }
 
@@ -45,34 +44,34 @@ pub(crate) fn page(random: &mut Random, size: usize) -> Stream {
 
 pub(crate) fn echo(random: &mut Random, size: usize) -> Stream {
     let content = bytes(random, size);
-    Stream { closes: Closes::First, ..stream(content.clone(), content) }
+    Stream { close: Close::First, ..stream(content.clone(), content) }
 }
 
-/// Makes a connection one of many.
+/// A random variation of a connection.
 pub(crate) fn varied(random: &mut Random, stream: Stream) -> Stream {
-    let size = stream.hears.len();
+    let size = stream.expects.len();
     let buffer = pick(random, &[512, 1_460, 3_000, 8_192, 30_000, 70_000]);
-    let patience_ns = pick(random, &[70, 150, 400]) * SECOND_NS;
+    let timeout_ns = pick(random, &[70, 150, 400]) * SECOND_NS;
     let pace = match random.below(6) {
         0 => Pace::Slow(size / 40 + 1),
-        _ => Pace::AsItComes,
+        _ => Pace::Unlimited,
     };
-    let rest_ns = pick(random, &[SECOND_NS, 20 * SECOND_NS, 25 * SECOND_NS]);
-    let rests = (random.below(8) == 0).then(|| (random.below(stream.says.len() as u64 + 1) as usize, rest_ns));
-    let closes = match random.below(10) {
-        0 => Closes::Broken(random.below(size as u64 + 1) as usize),
-        1..4 => Closes::First,
-        _ => stream.closes,
+    let pause_ns = pick(random, &[SECOND_NS, 20 * SECOND_NS, 25 * SECOND_NS]);
+    let pause = (random.below(8) == 0).then(|| (random.below(stream.sends.len() as u64 + 1) as usize, pause_ns));
+    let close = match random.below(10) {
+        0 => Close::Broken(random.below(size as u64 + 1) as usize),
+        1..4 => Close::First,
+        _ => stream.close,
     };
-    Stream { buffer, patience_ns, pace, rests, closes, ..stream }
+    Stream { buffer, timeout_ns, pace, pause, close, ..stream }
 }
 
-/// Packets of this content whose answer is wanted once.
+/// One request of this content.
 pub(crate) fn packets(protocol: Protocol, content: Vec<u8>) -> Packets {
     Packets { protocol, content, pauses: Vec::new(), late: None }
 }
 
-/// Each of so many kinds in the first turns, then any.
+/// Each of this many kinds in the first turns, then a random one.
 pub(crate) fn kind(random: &mut Random, turn: u64, kinds: u64) -> u64 {
     if turn < kinds { turn } else { random.below(kinds) }
 }

@@ -1,38 +1,37 @@
-//! Hosts on a bad network that have something to do with the program all the time; and, now and then, hours in which
-//! the network is good: then everything ends, the program waits for nothing, and whatever is begun comes to a good
-//! end.
+//! Hosts on an impaired network that load the program permanently. At intervals the network is unimpaired for hours: then all
+//! exchanges end, the program becomes idle, and new exchanges succeed.
 
+use super::exchange::Plan;
 use super::host::{Tallies, Tally};
 use super::network::Network;
-use super::talk::Plan;
 use super::wire::Carried;
 use crate::{SECOND_NS, wanted_ns};
 use quaject_test_support::random::Random;
 
-/// Between two trials.
-const TRIAL_NS: i64 = 4 * 3_600 * SECOND_NS;
-/// How long everything that is begun on a good network may take, with what hosts remember of earlier ports.
-const PROMPT_NS: i64 = 200 * SECOND_NS;
+/// The time under load between two checks.
+const CHECK_INTERVAL_NS: i64 = 4 * 3_600 * SECOND_NS;
+/// How long exchanges on an unimpaired network may take, TIME-WAIT of earlier ones included.
+const RECOVERY_LIMIT_NS: i64 = 200 * SECOND_NS;
 
-/// What hosts do.
+/// The exchanges of the hosts.
 pub(crate) trait Workload {
-    /// After how long on a good network, without anything new, nothing is left of what was before.
+    /// The time on an unimpaired network, without new exchanges, after which all earlier ones have ended.
     fn quiet_ns(&self) -> i64;
-    /// How many talks a host has at once.
-    fn most(&self, station: usize) -> usize;
-    /// For how long a host rests between the beginnings of two.
+    /// The number of simultaneous exchanges of a host.
+    fn max_exchanges(&self, station: usize) -> usize;
+    /// The pauses of a host between the starts of two.
     fn pauses_ns(&self) -> [i64; 6];
-    /// What a host does in this turn.
+    /// The exchange of a host in this turn.
     fn plan(&self, random: &mut Random, station: usize, turn: u64) -> Plan;
-    /// What hosts do all at once when the network is good.
-    fn trial(&self) -> Vec<(usize, Plan)>;
+    /// The exchanges that all succeed on an unimpaired network.
+    fn recovery_plans(&self) -> Vec<(usize, Plan)>;
 }
 
-/// What has come of it.
+/// The result of a simulation.
 pub(crate) struct Outcome {
     pub(crate) tallies: Tallies,
     pub(crate) carried: Carried,
-    pub(crate) trials: u64,
+    pub(crate) checks: u64,
     pub(crate) digest: u64,
 }
 
@@ -56,7 +55,7 @@ impl Outcome {
         all
     }
 
-    /// Talks that have ended with an error.
+    /// Exchanges that have ended with an error.
     pub(crate) fn failed(&self) -> u64 {
         let all = self.all();
         all.dismissed + all.reset + all.timed_out
@@ -67,26 +66,26 @@ struct Scenario<'n, 'p, W> {
     network: &'n mut Network<'p>,
     workload: W,
     random: Random,
-    /// By station: when it begins the next talk.
+    /// By station: when it starts the next exchange.
     next_ns: Vec<i64>,
-    /// How many it has begun.
+    /// By station: the number of exchanges started.
     turns: Vec<u64>,
 }
 
-/// Runs it for so long, beside the trials.
+/// Runs the workload for this time, not counting the checks.
 pub(crate) fn simulate(mut network: Network<'_>, workload: impl Workload, seed: u64, length_ns: i64) -> Outcome {
     let (next_ns, turns) = (vec![0; network.stations.len()], vec![0; network.stations.len()]);
     let mut scenario = Scenario { network: &mut network, workload, random: Random(seed), next_ns, turns };
-    // What has no pools holds all its memory from the beginning.
+    // A program without pools allocates all memory at its start.
     assert_eq!(scenario.network.node.program.types.pools().len(), 0, "objects are to be counted");
-    let mut trials = 0;
+    let mut checks = 0;
     let mut busy_ns = 0;
     while busy_ns < length_ns {
-        let part_ns = TRIAL_NS.min(length_ns - busy_ns);
-        scenario.go_on(scenario.network.now_ns + part_ns);
+        let part_ns = CHECK_INTERVAL_NS.min(length_ns - busy_ns);
+        scenario.run_load(scenario.network.now_ns + part_ns);
         busy_ns += part_ns;
-        scenario.trial();
-        trials += 1;
+        scenario.check_recovery();
+        checks += 1;
     }
     let mut tallies = Tallies::new();
     for station in &network.stations {
@@ -95,7 +94,7 @@ pub(crate) fn simulate(mut network: Network<'_>, workload: impl Workload, seed: 
             *sum = merged(*sum, *tally);
         }
     }
-    Outcome { tallies, carried: network.carried(), trials, digest: network.digest() }
+    Outcome { tallies, carried: network.carried(), checks, digest: network.digest() }
 }
 
 fn merged(a: Tally, b: Tally) -> Tally {
@@ -111,12 +110,12 @@ fn merged(a: Tally, b: Tally) -> Tally {
 }
 
 impl<W: Workload> Scenario<'_, '_, W> {
-    /// Everybody is busy until then.
-    fn go_on(&mut self, limit_ns: i64) {
+    /// All hosts start exchanges until then.
+    fn run_load(&mut self, limit_ns: i64) {
         while self.network.now_ns < limit_ns {
-            self.network.settle();
+            self.network.run_to_quiescence();
             while self.begin() {
-                self.network.settle();
+                self.network.run_to_quiescence();
             }
             let now_ns = self.network.now_ns;
             let next_ns = self.next_ns.iter().copied().filter(|next_ns| *next_ns > now_ns).fold(limit_ns, i64::min);
@@ -124,13 +123,13 @@ impl<W: Workload> Scenario<'_, '_, W> {
         }
     }
 
-    /// Hosts that have time begin something; whether one did.
+    /// Hosts below their limit start an exchange; whether one did.
     fn begin(&mut self) -> bool {
         let now_ns = self.network.now_ns;
         let mut begun = false;
         for number in 0..self.next_ns.len() {
             let host = &mut self.network.stations[number].host;
-            if self.next_ns[number] > now_ns || host.busy() >= self.workload.most(number) {
+            if self.next_ns[number] > now_ns || host.busy() >= self.workload.max_exchanges(number) {
                 continue;
             }
             self.next_ns[number] = now_ns + self.workload.pauses_ns()[self.random.below(6) as usize];
@@ -142,37 +141,37 @@ impl<W: Workload> Scenario<'_, '_, W> {
         begun
     }
 
-    /// The network is good, and nobody begins anything.
-    fn rest(&mut self, length_ns: i64) {
+    /// Advances the time; no host starts an exchange.
+    fn run_idle(&mut self, length_ns: i64) {
         let limit_ns = self.network.now_ns + length_ns;
         while self.network.now_ns < limit_ns {
-            self.network.settle();
+            self.network.run_to_quiescence();
             self.network.advance(limit_ns);
         }
-        self.network.settle();
+        self.network.run_to_quiescence();
     }
 
-    /// What was promised for a good network.
-    fn trial(&mut self) {
+    /// Checks that the program recovers on an unimpaired network.
+    fn check_recovery(&mut self) {
         let begun_ns = self.network.now_ns;
-        self.network.mend(true);
-        self.rest(self.workload.quiet_ns());
-        self.assert_quiet();
+        self.network.set_unimpaired(true);
+        self.run_idle(self.workload.quiet_ns());
+        self.assert_idle();
         let before = self.tally();
-        let plans = self.workload.trial();
+        let plans = self.workload.recovery_plans();
         let count = plans.len() as u64;
         let now_ns = self.network.now_ns;
         for (station, plan) in plans {
             self.network.stations[station].host.begin(plan, &mut self.random, now_ns);
         }
-        self.rest(PROMPT_NS);
+        self.run_idle(RECOVERY_LIMIT_NS);
         let after = self.tally();
         assert_eq!(after.done - before.done, count, "{} s after the network has become good", {
             (now_ns - begun_ns) / SECOND_NS
         });
-        self.rest(self.workload.quiet_ns());
-        self.assert_quiet();
-        self.network.mend(false);
+        self.run_idle(self.workload.quiet_ns());
+        self.assert_idle();
+        self.network.set_unimpaired(false);
     }
 
     fn tally(&self) -> Tally {
@@ -180,24 +179,28 @@ impl<W: Workload> Scenario<'_, '_, W> {
         hosts.flat_map(|host| host.tallies.values()).copied().fold(Tally::default(), merged)
     }
 
-    /// Nobody waits for anything but others.
-    fn assert_quiet(&self) {
-        let left = self.network.stations.iter().flat_map(|station| &station.host.talks).next();
-        assert!(left.is_none(), "{:?}: no end in sight", left.map(|talk| (talk.kind, talk.local)));
+    /// Checks that no exchange and no timer is left.
+    fn assert_idle(&self) {
+        let left = self.network.stations.iter().flat_map(|station| &station.host.exchanges).next();
+        assert!(
+            left.is_none(),
+            "{:?}: the exchange does not end",
+            left.map(|exchange| (exchange.kind, exchange.local))
+        );
         let now_s = self.network.now_ns / SECOND_NS;
         assert_eq!(self.network.node.deadline_ns, None, "after {now_s} s the program waits for a time");
         assert_eq!(self.network.due_ns(), None, "after {now_s} s a host waits for a time");
     }
 }
 
-/// How long it shall be, and what has come of it, in words.
+/// Runs a simulation of the wanted length and prints its result.
 pub(crate) fn report(program: &str, name: &str, simulate: impl FnOnce(i64) -> Outcome) -> Outcome {
     let begun = std::time::Instant::now();
     let outcome = simulate(wanted_ns());
     let (all, carried) = (outcome.all(), outcome.carried);
     println!(
         "{program}, {name}: {:.2} h of the program's clock in {:.1} s: {} done, {} broken on purpose, {} dismissed, \
-         {} reset, {} timed out; {} bytes, {} s for one at most; {} trials",
+         {} reset, {} timed out; {} bytes, longest {} s; {} checks",
         wanted_ns() as f64 / 3_600e9,
         begun.elapsed().as_secs_f64(),
         all.done,
@@ -207,11 +210,11 @@ pub(crate) fn report(program: &str, name: &str, simulate: impl FnOnce(i64) -> Ou
         all.timed_out,
         all.bytes,
         all.longest_ns / SECOND_NS,
-        outcome.trials
+        outcome.checks
     );
     println!(
         "  {} frames, of which {} lost, {} doubled, {} delayed, {} overtaken",
-        carried.frames, carried.suffered.lost, carried.suffered.doubled, carried.suffered.delayed, carried.overtaken
+        carried.frames, carried.faults.lost, carried.faults.doubled, carried.faults.delayed, carried.overtaken
     );
     for (kind, tally) in &outcome.tallies {
         println!("  {kind}: {tally:?}");

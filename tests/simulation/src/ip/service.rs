@@ -1,7 +1,7 @@
-//! What a host of the simulation does for others: HTTP/1.0 with pages of every size, and echo of what TCP and UDP
-//! bring. What is on a page follows from its name.
+//! The services of a simulated host: HTTP/1.0 with pages of every size, and echo over TCP and UDP. The content of a page is a
+//! function of its name.
 
-use super::packets::{LATE, OWN};
+use super::packets::{LATE, PREFIX};
 use crate::SECOND_NS;
 use quaject_test_support::random::Random;
 use smoltcp::iface::{SocketHandle, SocketSet};
@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 
 pub(crate) const HTTP: u16 = 80;
 pub(crate) const ECHO: u16 = 7;
-/// Echo of a datagram, and a few words more so much later as it says.
+/// Echo of a datagram, and a late answer after the delay that the datagram requests.
 pub(crate) const LATE_ECHO: u16 = 8;
 
-/// Sockets that listen at each port: as many connections may begin at one moment.
+/// Sockets that listen at each port: the number of connections that may begin at the same time.
 const LISTENING: usize = 12;
-/// After how long without any change a connection is given up: a router between has forgotten it.
-const PATIENCE_NS: i64 = 9_000 * SECOND_NS;
+/// The time without progress after which a connection is aborted: a router has dropped its state.
+const IDLE_TIMEOUT_NS: i64 = 9_000 * SECOND_NS;
 
 /// The page of a name like `1460-77`, 1,460 bytes that begin from 77; none of any other name.
 pub(crate) fn page(name: &str) -> Option<Vec<u8>> {
@@ -47,16 +47,16 @@ pub(crate) struct Open {
     /// Apart from the sockets of connections: smoltcp gives a segment to the first socket that takes it, and would
     /// begin a second connection with a SYN that comes twice.
     listeners: SocketSet<'static>,
-    /// The SYN that was heard last.
+    /// The last SYN.
     beginning: Option<Beginning>,
     connections: Vec<Connection>,
     datagrams: Vec<SocketHandle>,
-    /// What is to be said to whom, by its time and a number.
+    /// Late answers with their targets, by time and a number.
     late: BTreeMap<(i64, u64), (udp::UdpMetadata, Vec<u8>)>,
     number: u64,
 }
 
-/// A SYN: who says it to whom, and with which number.
+/// A SYN: its ends and its sequence number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Beginning {
     from: IpEndpoint,
@@ -70,10 +70,10 @@ pub(crate) struct Connection {
     beginning: Beginning,
     request: Vec<u8>,
     answer: Vec<u8>,
-    said: usize,
+    sent: usize,
     progress: (usize, usize, tcp::State),
     progress_ns: i64,
-    /// Whether the other side knows of its end.
+    /// Whether both sides are closed.
     over: bool,
 }
 
@@ -110,8 +110,8 @@ impl Services {
         }))
     }
 
-    /// The sockets that a frame is for which begins a connection. One of the same ends is over, if it began with
-    /// another number: smoltcp would not answer, and its peer has gone.
+    /// The listening sockets, for a frame that begins a connection. An older connection of the same ends with another
+    /// sequence number is removed: smoltcp would not answer, and its peer has closed it.
     pub(crate) fn listeners(
         &mut self,
         frame: &[u8],
@@ -130,10 +130,10 @@ impl Services {
         Some(&mut open.listeners)
     }
 
-    /// Connections that have begun get among the host's sockets, and others listen in their place.
+    /// Moves connections that have begun to the host's sockets, and replaces their listeners.
     pub(crate) fn accept(&mut self, sockets: &mut SocketSet<'static>) {
         let Services::Some(open) = self else { return };
-        // One that is broken at its beginning listens again.
+        // A connection that is reset during its handshake listens again.
         open.connections.retain(|connection| {
             let listens = sockets.get::<tcp::Socket<'_>>(connection.handle).is_listening();
             if listens {
@@ -158,14 +158,14 @@ impl Services {
         }
     }
 
-    /// When it goes on by itself, after now.
+    /// The time of its next action.
     pub(crate) fn due_ns(&self) -> Option<i64> {
         let Services::Some(open) = self else { return None };
-        let given_up = open.connections.iter().map(|connection| connection.progress_ns + PATIENCE_NS);
+        let given_up = open.connections.iter().map(|connection| connection.progress_ns + IDLE_TIMEOUT_NS);
         given_up.chain(open.late.keys().next().map(|(due_ns, _)| *due_ns)).min()
     }
 
-    /// Goes on; whether anything has changed.
+    /// Continues; whether anything has changed.
     pub(crate) fn step(&mut self, sockets: &mut SocketSet<'static>, now_ns: i64) -> bool {
         let Services::Some(open) = self else { return false };
         let mut moved = open.answer(sockets, now_ns);
@@ -189,14 +189,14 @@ impl Open {
             while let Ok((content, from)) = socket.recv().map(|(content, from)| (content.to_vec(), from)) {
                 moved |= socket.send_slice(&content, from).is_ok();
                 if is_late {
-                    let late_s = i64::from(u16::from_be_bytes([content[OWN + 1], content[OWN + 2]]));
-                    let own = &content[..OWN];
-                    // When something is asked again, the last time counts.
-                    self.late.retain(|_, (_, words)| !words.starts_with(own));
-                    // One may be lost.
+                    let late_s = i64::from(u16::from_be_bytes([content[PREFIX + 1], content[PREFIX + 2]]));
+                    let prefix = &content[..PREFIX];
+                    // A repeated request replaces the earlier one.
+                    self.late.retain(|_, (_, words)| !words.starts_with(prefix));
+                    // Some may be lost.
                     for again_s in 0..3 {
                         let due_ns = now_ns + (late_s + again_s) * SECOND_NS;
-                        self.late.insert((due_ns, self.number), (from, [own, LATE].concat()));
+                        self.late.insert((due_ns, self.number), (from, [prefix, LATE].concat()));
                         self.number += 1;
                     }
                 }
@@ -232,11 +232,11 @@ impl Beginning {
 impl Connection {
     fn new(handle: SocketHandle, port: u16, beginning: Beginning) -> Connection {
         let (request, answer, progress) = (Vec::new(), Vec::new(), (0, 0, tcp::State::Closed));
-        Connection { handle, port, beginning, request, answer, said: 0, progress, progress_ns: 0, over: false }
+        Connection { handle, port, beginning, request, answer, sent: 0, progress, progress_ns: 0, over: false }
     }
 
     fn step(&mut self, socket: &mut tcp::Socket<'static>, now_ns: i64) -> bool {
-        let before = self.said;
+        let before = self.sent;
         let mut buffer = [0; 4_096];
         while socket.can_recv() && (self.port == HTTP || socket.can_send()) {
             let room = if self.port == HTTP { buffer.len() } else { socket.send_capacity() - socket.send_queue() };
@@ -248,26 +248,26 @@ impl Connection {
                     self.answer = answer(request.split([' ', '/']).nth(2).unwrap_or(""));
                 }
             } else {
-                self.said += socket.send_slice(&buffer[..count]).unwrap_or(0);
+                self.sent += socket.send_slice(&buffer[..count]).unwrap_or(0);
             }
         }
         if self.port == HTTP && !self.answer.is_empty() {
-            self.said += socket.send_slice(&self.answer[self.said..]).unwrap_or(0);
-            if self.said == self.answer.len() {
+            self.sent += socket.send_slice(&self.answer[self.sent..]).unwrap_or(0);
+            if self.sent == self.answer.len() {
                 socket.close();
             }
         } else if socket.state() == tcp::State::CloseWait && !socket.can_recv() {
             socket.close();
         }
-        let progress = (self.said, socket.send_queue(), socket.state());
+        let progress = (self.sent, socket.send_queue(), socket.state());
         if progress != self.progress {
             self.progress = progress;
             self.progress_ns = now_ns;
-        } else if now_ns - self.progress_ns >= PATIENCE_NS {
+        } else if now_ns - self.progress_ns >= IDLE_TIMEOUT_NS {
             socket.abort();
             self.progress_ns = now_ns;
         }
         self.over = socket.state() == tcp::State::Closed && socket.remote_endpoint().is_none();
-        before != self.said
+        before != self.sent
     }
 }

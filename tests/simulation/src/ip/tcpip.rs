@@ -1,13 +1,14 @@
-//! The TCP/IP host (examples/tcpip) and three hosts with another's TCP: pages of all sizes, echo, pings; at any pace,
-//! ended by either side or in the middle.
+//! The TCP/IP host (examples/tcpip) and three hosts with smoltcp's TCP: pages of all sizes, echo, pings, at any pace, closed by
+//! either side or aborted.
 
-use super::host::{Host, Serves, Settings};
+use super::exchange::{Plan, Traffic};
+use super::goal::{Expected, Goal};
+use super::host::{Host, Role, Settings};
 use super::network::Network;
 use super::packets::Protocol;
 use super::plans::{any_size, bytes, echo, kind, packets, page, stream, varied};
 use super::scenario::{Outcome, Workload, report, simulate};
 use super::service;
-use super::talk::{Fate, Plan, What};
 use crate::SECOND_NS;
 use crate::node::{Engine, Node, compile_for};
 use quaject_esp_exec::datum::Datum;
@@ -16,26 +17,26 @@ use smoltcp::wire::Ipv4Address;
 
 const PROGRAM: &str = "examples/tcpip/host.esp";
 const ADDRESS: Ipv4Address = Ipv4Address::new(10, 77, 0, 2);
-/// The hosts; the first is the gateway, too, with an address that only a gateway leads to.
+/// The hosts; the first is also the gateway, with an address that is reached only through it.
 const HOSTS: [(Ipv4Address, usize); 3] = [
     (Ipv4Address::new(10, 77, 0, 1), 1500),
     (Ipv4Address::new(10, 77, 0, 3), 1500),
     (Ipv4Address::new(10, 77, 0, 4), 600),
 ];
 const FAR: Ipv4Address = Ipv4Address::new(192, 0, 2, 1);
-/// Connections that the program can have at once.
+/// Simultaneous connections of the program, by service.
 const HTTPS: usize = 8;
 const ECHOES: usize = 4;
 
 struct Hosts;
 
-fn plan(kind: &'static str, port: u16, fate: Fate, what: What) -> Plan {
-    Plan { kind, source: Ipv4Address::UNSPECIFIED, target: ADDRESS, port, what, fate }
+fn plan(kind: &'static str, port: u16, expected: Expected, traffic: Traffic) -> Plan {
+    Plan { kind, goal: Goal { source: Ipv4Address::UNSPECIFIED, target: ADDRESS, port, expected }, traffic }
 }
 
 fn from(random: &mut Random, station: usize, plan: Plan) -> Plan {
     let source = if station == 0 && random.below(2) == 0 { FAR } else { HOSTS[station].0 };
-    Plan { source, ..plan }
+    Plan { goal: Goal { source, ..plan.goal }, ..plan }
 }
 
 impl Workload for Hosts {
@@ -43,7 +44,7 @@ impl Workload for Hosts {
         1_800 * SECOND_NS
     }
 
-    fn most(&self, _: usize) -> usize {
+    fn max_exchanges(&self, _: usize) -> usize {
         3
     }
 
@@ -53,67 +54,72 @@ impl Workload for Hosts {
 
     fn plan(&self, random: &mut Random, station: usize, turn: u64) -> Plan {
         let size = any_size(random);
-        // What fits a packet beside its headers and what tells it from others.
-        let most = HOSTS[station].1 - 28 - 11;
+        // The payload of a packet without headers and unique prefix.
+        let max = HOSTS[station].1 - 28 - 11;
         let packets =
-            |random: &mut Random, protocol| What::Packets(packets(protocol, bytes(random, size % (most + 1))));
+            |random: &mut Random, protocol| Traffic::Packets(packets(protocol, bytes(random, size % (max + 1))));
         let plan = match kind(random, turn, 20) {
             0..8 => {
                 let page = page(random, size);
-                plan("page", service::HTTP, Fate::Served, What::Stream(varied(random, page)))
+                plan("page", service::HTTP, Expected::Served, Traffic::Stream(varied(random, page)))
             }
             8 => {
                 let missing = stream(service::request("missing"), service::answer("missing"));
-                plan("missing page", service::HTTP, Fate::Served, What::Stream(varied(random, missing)))
+                plan("missing page", service::HTTP, Expected::Served, Traffic::Stream(varied(random, missing)))
             }
             9..13 => {
                 let echo = echo(random, size);
                 let echo = varied(random, echo);
-                plan("echo", service::ECHO, Fate::Served, What::Stream(echo))
+                plan("echo", service::ECHO, Expected::Served, Traffic::Stream(echo))
             }
             13 => {
-                // It says nothing until the other side has had enough.
+                // Sends nothing until the other side closes.
                 let silent = stream(Vec::new(), Vec::new());
-                plan("silence", service::HTTP, Fate::Served, What::Stream(silent))
+                plan("silence", service::HTTP, Expected::Served, Traffic::Stream(silent))
             }
-            14..16 => plan("datagram", service::ECHO, Fate::Served, packets(random, Protocol::Udp)),
-            16..18 => plan("ping", 0, Fate::Served, packets(random, Protocol::Ping)),
-            18 => plan("datagram for nobody", 9, Fate::Refused, packets(random, Protocol::Udp)),
-            _ => plan("connection to nobody", 81, Fate::Refused, What::Stream(stream(Vec::new(), Vec::new()))),
+            14..16 => plan("datagram", service::ECHO, Expected::Served, packets(random, Protocol::Udp)),
+            16..18 => plan("ping", 0, Expected::Served, packets(random, Protocol::Ping)),
+            18 => plan("datagram to a closed port", 9, Expected::Refused, packets(random, Protocol::Udp)),
+            _ => plan(
+                "connection to a closed port",
+                81,
+                Expected::Refused,
+                Traffic::Stream(stream(Vec::new(), Vec::new())),
+            ),
         };
         from(random, station, plan)
     }
 
-    fn trial(&self) -> Vec<(usize, Plan)> {
+    fn recovery_plans(&self) -> Vec<(usize, Plan)> {
         let random = &mut Random(1);
         let mut plans = Vec::new();
         for number in 0..HTTPS {
             let page = page(random, 20_000);
-            plans.push((number % 3, plan("page", service::HTTP, Fate::Served, What::Stream(page))));
+            plans.push((number % 3, plan("page", service::HTTP, Expected::Served, Traffic::Stream(page))));
         }
         for number in 0..ECHOES {
             let echo = echo(random, 20_000);
-            plans.push((number % 3, plan("echo", service::ECHO, Fate::Served, What::Stream(echo))));
+            plans.push((number % 3, plan("echo", service::ECHO, Expected::Served, Traffic::Stream(echo))));
         }
         for protocol in [Protocol::Udp, Protocol::Ping] {
             let packets = packets(protocol, bytes(random, 500));
             let kind = if protocol == Protocol::Udp { "datagram" } else { "ping" };
-            plans.push((1, plan(kind, service::ECHO, Fate::Served, What::Packets(packets))));
+            plans.push((1, plan(kind, service::ECHO, Expected::Served, Traffic::Packets(packets))));
         }
         plans.into_iter().map(|(station, plan)| (station, from(random, station, plan))).collect()
     }
 }
 
-/// Runs it all under these faults.
+/// Runs the simulation with these faults.
 fn run(engine: Engine, faults: &str, seed: u64, length_ns: i64) -> Outcome {
     let program = compile_for(engine, PROGRAM);
     let mut node = Node::on(engine, &program);
-    node.tell(node.channel("secretC"), vec![Datum::Bytes((0..16).collect())]);
+    node.offer(node.channel("secretC"), vec![Datum::Bytes((0..16).collect())]);
     let hosts = HOSTS.iter().enumerate().map(|(number, (address, mtu))| {
         let mut addresses = vec![(*address, 24)];
         addresses.extend((number == 0).then_some((FAR, 32)));
         let station = [2, 0, 0, 0, 1, number as u8];
-        let settings = Settings { station, addresses, gateway: None, mtu: *mtu, ports: 400, serves: Serves::Nobody };
+        let settings = Settings { station, addresses, gateway: None, mtu: *mtu, ports: 400, role: Role::Client };
         Host::new(settings, seed + number as u64)
     });
     let links = vec![(("inC", "outC"), hosts.collect())];
@@ -123,7 +129,7 @@ fn run(engine: Engine, faults: &str, seed: u64, length_ns: i64) -> Outcome {
 
 fn run_and_report(name: &str, faults: &str, seed: u64) -> Outcome {
     let outcome = report("tcpip", name, |length_ns| run(Engine::Best, faults, seed, length_ns));
-    for kind in ["page", "missing page", "echo", "silence", "datagram", "ping", "connection to nobody"] {
+    for kind in ["page", "missing page", "echo", "silence", "datagram", "ping", "connection to a closed port"] {
         assert!(outcome.tally(kind).done > 0, "{name}: no {kind} came to its end");
     }
     assert!(outcome.all().broken > 0, "{name}: no connection was broken on purpose");
@@ -139,14 +145,14 @@ fn a_good_network() {
 #[test]
 fn a_bad_network() {
     let outcome = run_and_report("a bad network", "tap:loss=3%,dup=3%,reorder=3%,delay=1ms..30ms,seed=7", 2);
-    let (frames, suffered) = (outcome.carried.frames, outcome.carried.suffered);
-    assert!(suffered.lost.min(suffered.doubled).min(outcome.carried.overtaken) > frames / 50, "{:?}", outcome.carried);
+    let (frames, faults) = (outcome.carried.frames, outcome.carried.faults);
+    assert!(faults.lost.min(faults.doubled).min(outcome.carried.overtaken) > frames / 50, "{:?}", outcome.carried);
     assert!(outcome.failed() * 20 < outcome.all().done);
 }
 
 #[test]
 fn a_network_that_is_cut() {
-    // For longer than anybody is patient: what is under way fails, and what comes after it is not disturbed.
+    // Longer than any timeout: exchanges in progress fail, and later ones are not disturbed.
     let faults = "tap:loss=2%,dup=2%,reorder=2%,delay=1ms..200ms,cut=130s/290s,seed=9";
     let outcome = run_and_report("a network that is cut", faults, 3);
     assert!(outcome.failed() > 0 && outcome.failed() < outcome.all().done);

@@ -1,45 +1,44 @@
-//! One direction of an Ethernet between the program and a host, and what faults have done to it. Knows nothing of
-//! what is in the frames.
+//! One direction of an Ethernet link between the program and a host, with fault injection. Does not interpret frames.
 
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_run::{FaultCounts, FaultInjector, FaultPlan};
 
-/// Without faults; frames take as long as in a house.
+/// The unimpaired link, with the delay of a local network.
 const GOOD: &str = "tap:delay=2ms";
 
 pub(crate) struct Wire {
     faulty: FaultInjector,
     good: FaultInjector,
-    mended: bool,
-    /// How many frames have entered, and the latest of them that has left.
+    is_unimpaired: bool,
+    /// The number of frames that have entered, and the latest that has left.
     number: i128,
     latest: i128,
     overtaken: u64,
 }
 
-/// What has come of the frames of some wires.
+/// Statistics of the frames of some links.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Carried {
     pub(crate) frames: u64,
     pub(crate) overtaken: u64,
-    pub(crate) suffered: FaultCounts,
+    pub(crate) faults: FaultCounts,
 }
 
 impl Wire {
     pub(crate) fn new(faults: &FaultPlan, name: &str) -> Wire {
         let good: FaultPlan = GOOD.parse().expect("it is a fault");
         let (faulty, good) = (FaultInjector::new(faults, name), FaultInjector::new(&good, name));
-        Wire { faulty, good, mended: false, number: 0, latest: 0, overtaken: 0 }
+        Wire { faulty, good, is_unimpaired: false, number: 0, latest: 0, overtaken: 0 }
     }
 
-    /// From now on frames pass, or suffer again.
-    pub(crate) fn mend(&mut self, mended: bool) {
-        self.mended = mended;
+    /// Switches faults off or on.
+    pub(crate) fn set_unimpaired(&mut self, is_unimpaired: bool) {
+        self.is_unimpaired = is_unimpaired;
     }
 
     pub(crate) fn enter(&mut self, frame: Vec<u8>, now_ns: i64) {
         self.number += 1;
-        let medium = if self.mended { &mut self.good } else { &mut self.faulty };
+        let medium = if self.is_unimpaired { &mut self.good } else { &mut self.faulty };
         medium.enter(vec![Datum::Int(self.number), Datum::Bytes(frame)], now_ns);
     }
 
@@ -58,11 +57,11 @@ impl Wire {
     }
 
     pub(crate) fn count(&self, carried: &mut Carried) {
-        let suffered = self.faulty.counts();
+        let faults = self.faulty.counts();
         carried.frames += self.number as u64;
         carried.overtaken += self.overtaken;
-        carried.suffered.lost += suffered.lost;
-        carried.suffered.doubled += suffered.doubled;
-        carried.suffered.delayed += suffered.delayed;
+        carried.faults.lost += faults.lost;
+        carried.faults.doubled += faults.doubled;
+        carried.faults.delayed += faults.delayed;
     }
 }

@@ -1,4 +1,4 @@
-//! A client of MQTT 3.1.1: keeps what a client must over its connections, and says what it hears to the ledger.
+//! A client of MQTT 3.1.1: keeps its session state over connections, and records in the ledger what it receives.
 
 use super::ledger::{Arrival, Granted, Ledger};
 use super::packets::{self, Message, Packet, Will};
@@ -6,30 +6,30 @@ use crate::SECOND_NS;
 use crate::stream::{LinkId, Network};
 use std::collections::{BTreeMap, VecDeque};
 
-/// Messages that a client has not seen confirmed, after which it publishes no more.
-pub(super) const UNCONFIRMED: usize = 30;
+/// The number of unacknowledged messages at which a client publishes no more.
+pub(super) const MAX_UNACKNOWLEDGED: usize = 30;
 
-/// What has become of a subscription.
+/// The state of a subscription.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Standing {
-    /// It ended before the publication of this number was made, or never began.
+pub(super) enum SubscriptionState {
+    /// It ended before the publication of this number, or never began.
     None(usize),
-    Asked,
+    Requested,
     Granted,
-    Leaving,
+    Unsubscribing,
 }
 
 pub(super) struct Subscription {
     pub(super) filter: String,
     pub(super) qos: u8,
-    pub(super) standing: Standing,
-    /// Whether it stays as long as the session.
+    pub(super) state: SubscriptionState,
+    /// Whether it lasts as long as the session.
     pub(super) stays: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stage {
-    Waiting,
+    Queued,
     Sent,
     Released,
 }
@@ -43,9 +43,9 @@ struct Outbound {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum State {
-    Away,
-    Greeting,
-    Online,
+    Disconnected,
+    Connecting,
+    Connected,
 }
 
 pub(super) struct Client {
@@ -56,25 +56,25 @@ pub(super) struct Client {
     pub(super) subscriptions: Vec<Subscription>,
     pub(super) state: State,
     pub(super) link: LinkId,
-    /// When it does something by itself.
+    /// The time of its next action.
     pub(super) next_ns: i64,
-    /// What topics have kept for it, by the number of the message.
-    pub(super) replayed: BTreeMap<String, usize>,
+    /// The retained messages that it has received: by topic, the number of the message.
+    pub(super) retained: BTreeMap<String, usize>,
     inbox: Vec<u8>,
     outbound: VecDeque<Outbound>,
-    /// Messages of QoS 2 that it has and the broker has not released.
-    held: BTreeMap<u16, usize>,
-    /// Subscriptions that are asked for or ended, by the identifier of the question.
-    questions: BTreeMap<u16, Vec<usize>>,
+    /// Messages of QoS 2 that it has received and the broker has not released.
+    received_qos2: BTreeMap<u16, usize>,
+    /// The subscriptions of pending SUBSCRIBE and UNSUBSCRIBE packets, by packet identifier.
+    pending_requests: BTreeMap<u16, Vec<usize>>,
     id: u16,
-    heard_ns: i64,
-    said_ns: i64,
-    /// Bytes said on this connection.
-    said: u64,
+    last_received_ns: i64,
+    last_sent_ns: i64,
+    /// Bytes sent on this connection.
+    sent_bytes: u64,
 }
 
-/// Where a client acts.
-pub(super) struct Surroundings<'s> {
+/// What a client acts on.
+pub(super) struct Context<'s> {
     pub(super) network: &'s mut Network,
     pub(super) ledger: &'s mut Ledger,
     pub(super) now_ns: i64,
@@ -85,7 +85,7 @@ impl Client {
         let subscription = |(filter, qos, stays): &(&str, u8, bool)| Subscription {
             filter: (*filter).to_owned(),
             qos: *qos,
-            standing: Standing::None(0),
+            state: SubscriptionState::None(0),
             stays: *stays,
         };
         Client {
@@ -94,298 +94,308 @@ impl Client {
             clean,
             keep_alive_s,
             subscriptions: filters.iter().map(subscription).collect(),
-            state: State::Away,
+            state: State::Disconnected,
             link: 0,
             next_ns: 0,
-            replayed: BTreeMap::new(),
+            retained: BTreeMap::new(),
             inbox: Vec::new(),
             outbound: VecDeque::new(),
-            held: BTreeMap::new(),
-            questions: BTreeMap::new(),
+            received_qos2: BTreeMap::new(),
+            pending_requests: BTreeMap::new(),
             id: 0,
-            heard_ns: 0,
-            said_ns: 0,
-            said: 0,
+            last_received_ns: 0,
+            last_sent_ns: 0,
+            sent_bytes: 0,
         }
     }
 
-    fn say(&mut self, to: &mut Surroundings<'_>, bytes: &[u8]) {
-        to.network.say(self.link, bytes, to.now_ns);
-        self.said += bytes.len() as u64;
-        self.said_ns = to.now_ns;
+    fn send(&mut self, context: &mut Context<'_>, bytes: &[u8]) {
+        context.network.send(self.link, bytes, context.now_ns);
+        self.sent_bytes += bytes.len() as u64;
+        self.last_sent_ns = context.now_ns;
     }
 
-    /// An identifier that nothing else has.
+    /// An unused packet identifier.
     fn next_id(&mut self) -> u16 {
         loop {
             self.id = self.id % 65_535 + 1;
             let taken = self.outbound.iter().any(|outbound| outbound.id == self.id);
-            if !taken && !self.questions.contains_key(&self.id) {
+            if !taken && !self.pending_requests.contains_key(&self.id) {
                 return self.id;
             }
         }
     }
 
-    /// Begins a connection.
-    pub(super) fn connect(&mut self, to: &mut Surroundings<'_>, will: Option<&Will>) {
+    /// Connects.
+    pub(super) fn connect(&mut self, context: &mut Context<'_>, will: Option<&Will>) {
         if self.clean {
-            // The broker forgets it, and so does the client: what it has not confirmed may not have arrived.
+            // A clean session: broker and client discard its state. Unacknowledged messages may not have arrived.
             for outbound in self.outbound.drain(..).filter(|outbound| outbound.stage != Stage::Released) {
-                to.ledger.forgive(outbound.number);
+                context.ledger.release(outbound.number);
             }
-            self.held.clear();
+            self.received_qos2.clear();
             for subscription in &mut self.subscriptions {
-                subscription.standing = Standing::None(0);
+                subscription.state = SubscriptionState::None(0);
             }
         }
-        self.link = to.network.call(to.now_ns);
-        self.said = 0;
+        self.link = context.network.connect(context.now_ns);
+        self.sent_bytes = 0;
         self.inbox.clear();
-        self.questions.clear();
-        self.state = State::Greeting;
-        self.heard_ns = to.now_ns;
-        self.say(to, &packets::connect(&self.name, self.clean, self.keep_alive_s, will));
+        self.pending_requests.clear();
+        self.state = State::Connecting;
+        self.last_received_ns = context.now_ns;
+        self.send(context, &packets::connect(&self.name, self.clean, self.keep_alive_s, will));
     }
 
-    /// Says good-bye; how many bytes it has said on this connection then.
-    pub(super) fn disconnect(&mut self, to: &mut Surroundings<'_>) -> u64 {
-        self.say(to, &packets::DISCONNECT);
-        to.network.hang_up(self.link, to.now_ns);
-        self.state = State::Away;
-        self.said
+    /// Disconnects. Returns the number of bytes sent on this connection.
+    pub(super) fn disconnect(&mut self, context: &mut Context<'_>) -> u64 {
+        self.send(context, &packets::DISCONNECT);
+        context.network.close(self.link, context.now_ns);
+        self.state = State::Disconnected;
+        self.sent_bytes
     }
 
-    /// Is gone without a word.
-    pub(super) fn abandon(&mut self, to: &mut Surroundings<'_>) {
-        to.network.abandon(self.link, to.now_ns);
-        self.state = State::Away;
+    /// Breaks the connection without DISCONNECT.
+    pub(super) fn abort(&mut self, context: &mut Context<'_>) {
+        context.network.abort(self.link, context.now_ns);
+        self.state = State::Disconnected;
     }
 
-    /// Whether nothing is on its way to or from it.
-    pub(super) fn is_settled(&self) -> bool {
-        self.state == State::Online && self.outbound.is_empty() && self.held.is_empty() && self.questions.is_empty()
+    /// Whether no message or request is pending.
+    pub(super) fn is_idle(&self) -> bool {
+        self.state == State::Connected
+            && self.outbound.is_empty()
+            && self.received_qos2.is_empty()
+            && self.pending_requests.is_empty()
     }
 
-    pub(super) fn state_in_words(&self) -> String {
+    pub(super) fn state_text(&self) -> String {
         let stages: Vec<(u16, usize, Stage)> =
             self.outbound.iter().map(|outbound| (outbound.id, outbound.number, outbound.stage)).collect();
-        format!("{}: {:?}, outbound {stages:?}, held {:?}", self.name, self.state, self.held)
+        format!("{}: {:?}, outbound {stages:?}, received_qos2 {:?}", self.name, self.state, self.received_qos2)
     }
 
     pub(super) fn may_publish(&self) -> bool {
-        self.outbound.len() < UNCONFIRMED
+        self.outbound.len() < MAX_UNACKNOWLEDGED
     }
 
-    /// Sends a message, as soon as it can; one of QoS 0 now or never.
-    pub(super) fn publish(&mut self, to: &mut Surroundings<'_>, number: usize) {
-        let qos = to.ledger.get(number).qos;
+    /// Sends a message now or when it is connected; one of QoS 0 only now.
+    pub(super) fn publish(&mut self, context: &mut Context<'_>, number: usize) {
+        let qos = context.ledger.get(number).qos;
         if qos == 0 {
-            if self.state == State::Online {
-                self.send(to, number, 0, false);
+            if self.state == State::Connected {
+                self.send_publication(context, number, 0, false);
             }
             return;
         }
         let id = self.next_id();
-        let stage = if self.state == State::Online { Stage::Sent } else { Stage::Waiting };
+        let stage = if self.state == State::Connected { Stage::Sent } else { Stage::Queued };
         self.outbound.push_back(Outbound { id, number, stage });
         if stage == Stage::Sent {
-            self.send(to, number, id, false);
+            self.send_publication(context, number, id, false);
         }
     }
 
-    fn send(&mut self, to: &mut Surroundings<'_>, number: usize, id: u16, again: bool) {
-        let publication = to.ledger.get(number);
+    fn send_publication(&mut self, context: &mut Context<'_>, number: usize, id: u16, duplicate: bool) {
+        let publication = context.ledger.get(number);
         publication.sent += 1;
         let (topic, content) = (publication.topic.clone(), publication.content.clone());
-        let message = Message { topic, content, qos: publication.qos, again, retain: publication.retain, id };
-        self.say(to, &packets::publish(&message));
+        let message = Message { topic, content, qos: publication.qos, duplicate, retain: publication.retain, id };
+        self.send(context, &packets::publish(&message));
     }
 
-    /// Lets a topic keep nothing any more.
-    pub(super) fn clear(&mut self, to: &mut Surroundings<'_>, topic: &str) {
+    /// Removes the retained message of a topic.
+    pub(super) fn clear(&mut self, context: &mut Context<'_>, topic: &str) {
         let topic = topic.to_owned();
-        let message = Message { topic, content: vec![], qos: 0, again: false, retain: true, id: 0 };
-        self.say(to, &packets::publish(&message));
+        let message = Message { topic, content: vec![], qos: 0, duplicate: false, retain: true, id: 0 };
+        self.send(context, &packets::publish(&message));
     }
 
-    /// Asks for all that it does not have and wants.
-    fn subscribe(&mut self, to: &mut Surroundings<'_>) {
-        let wanted = |subscription: &Subscription| match subscription.standing {
-            Standing::None(_) => subscription.stays,
-            Standing::Asked => true,
-            Standing::Granted | Standing::Leaving => false,
+    /// Requests the subscriptions that are missing.
+    fn subscribe(&mut self, context: &mut Context<'_>) {
+        let wanted = |subscription: &Subscription| match subscription.state {
+            SubscriptionState::None(_) => subscription.stays,
+            SubscriptionState::Requested => true,
+            SubscriptionState::Granted | SubscriptionState::Unsubscribing => false,
         };
-        let asked: Vec<usize> = (0..self.subscriptions.len()).filter(|at| wanted(&self.subscriptions[*at])).collect();
-        self.ask(to, &asked);
+        let requested: Vec<usize> =
+            (0..self.subscriptions.len()).filter(|at| wanted(&self.subscriptions[*at])).collect();
+        self.request_subscriptions(context, &requested);
         for at in 0..self.subscriptions.len() {
-            if self.subscriptions[at].standing == Standing::Leaving {
-                self.leave(to, at);
+            if self.subscriptions[at].state == SubscriptionState::Unsubscribing {
+                self.unsubscribe(context, at);
             }
         }
     }
 
-    fn ask(&mut self, to: &mut Surroundings<'_>, asked: &[usize]) {
-        if asked.is_empty() {
+    fn request_subscriptions(&mut self, context: &mut Context<'_>, requested: &[usize]) {
+        if requested.is_empty() {
             return;
         }
         let id = self.next_id();
         let mut filters = Vec::new();
-        for at in asked {
-            self.subscriptions[*at].standing = Standing::Asked;
+        for at in requested {
+            self.subscriptions[*at].state = SubscriptionState::Requested;
             filters.push((self.subscriptions[*at].filter.clone(), self.subscriptions[*at].qos));
         }
-        self.questions.insert(id, asked.to_vec());
-        self.say(to, &packets::subscribe(id, &filters));
+        self.pending_requests.insert(id, requested.to_vec());
+        self.send(context, &packets::subscribe(id, &filters));
     }
 
-    fn leave(&mut self, to: &mut Surroundings<'_>, at: usize) {
+    fn unsubscribe(&mut self, context: &mut Context<'_>, at: usize) {
         let id = self.next_id();
-        self.subscriptions[at].standing = Standing::Leaving;
-        self.questions.insert(id, vec![at]);
-        self.say(to, &packets::unsubscribe(id, &self.subscriptions[at].filter.clone()));
+        self.subscriptions[at].state = SubscriptionState::Unsubscribing;
+        self.pending_requests.insert(id, vec![at]);
+        self.send(context, &packets::unsubscribe(id, &self.subscriptions[at].filter.clone()));
     }
 
-    /// Begins or ends a subscription that does not stay.
-    pub(super) fn change(&mut self, to: &mut Surroundings<'_>) {
+    /// Begins or ends a subscription that does not last as long as the session.
+    pub(super) fn toggle_subscription(&mut self, context: &mut Context<'_>) {
         let Some(at) = self.subscriptions.iter().position(|subscription| !subscription.stays) else { return };
-        match self.subscriptions[at].standing {
-            Standing::None(_) => self.ask(to, &[at]),
-            Standing::Granted => self.leave(to, at),
-            Standing::Asked | Standing::Leaving => {}
+        match self.subscriptions[at].state {
+            SubscriptionState::None(_) => self.request_subscriptions(context, &[at]),
+            SubscriptionState::Granted => self.unsubscribe(context, at),
+            SubscriptionState::Requested | SubscriptionState::Unsubscribing => {}
         }
     }
 
-    /// Says that it is there, or gives up when nothing has come for long: whether it has.
-    pub(super) fn watch(&mut self, to: &mut Surroundings<'_>) -> bool {
-        let patience_ns = i64::from(self.keep_alive_s.max(6)) * SECOND_NS;
-        if to.now_ns - self.heard_ns > patience_ns {
-            self.abandon(to);
+    /// Sends PINGREQ in time. Returns true if it has aborted the connection, at the timeout of the other side.
+    pub(super) fn check_keep_alive(&mut self, context: &mut Context<'_>) -> bool {
+        let timeout_ns = i64::from(self.keep_alive_s.max(6)) * SECOND_NS;
+        if context.now_ns - self.last_received_ns > timeout_ns {
+            self.abort(context);
             return true;
         }
-        if self.state == State::Online && to.now_ns - self.said_ns > patience_ns / 3 {
-            self.say(to, &packets::PINGREQ);
+        if self.state == State::Connected && context.now_ns - self.last_sent_ns > timeout_ns / 3 {
+            self.send(context, &packets::PINGREQ);
         }
         false
     }
 
-    /// The QoS that it is granted for a topic, as far as it can know.
+    /// The QoS that it is granted for a topic, as far as acknowledgements determine it.
     fn granted(&self, topic: &str, number: usize) -> Granted {
         let matching = || self.subscriptions.iter().filter(|mine| packets::matches(&mine.filter, topic));
-        let least = matching().filter(|mine| mine.stays && mine.standing == Standing::Granted);
-        let most = matching().filter(|mine| match mine.standing {
-            Standing::None(since) => number < since,
-            Standing::Asked | Standing::Granted | Standing::Leaving => true,
+        let min = matching().filter(|mine| mine.stays && mine.state == SubscriptionState::Granted);
+        let max = matching().filter(|mine| match mine.state {
+            SubscriptionState::None(since) => number < since,
+            SubscriptionState::Requested | SubscriptionState::Granted | SubscriptionState::Unsubscribing => true,
         });
-        Granted { least: least.map(|mine| mine.qos).max(), most: most.map(|mine| mine.qos).max() }
+        Granted { min: min.map(|mine| mine.qos).max(), max: max.map(|mine| mine.qos).max() }
     }
 
-    /// Whether it must hear a message of this topic and QoS that is published now.
-    pub(super) fn is_owed(&self, topic: &str, qos: u8) -> bool {
-        !self.clean && qos > 0 && self.granted(topic, usize::MAX).least.is_some_and(|granted| granted > 0)
+    /// Whether it must receive a message of this topic and QoS that is published now.
+    pub(super) fn must_receive(&self, topic: &str, qos: u8) -> bool {
+        !self.clean && qos > 0 && self.granted(topic, usize::MAX).min.is_some_and(|granted| granted > 0)
     }
 
-    pub(super) fn hear(&mut self, to: &mut Surroundings<'_>, bytes: &[u8]) {
-        self.heard_ns = to.now_ns;
+    pub(super) fn receive(&mut self, context: &mut Context<'_>, bytes: &[u8]) {
+        self.last_received_ns = context.now_ns;
         self.inbox.extend(bytes);
         let mut inbox = std::mem::take(&mut self.inbox);
         while let Some(packet) = packets::next(&mut inbox) {
-            self.take(to, &packet);
+            self.handle_packet(context, &packet);
         }
         self.inbox = inbox;
     }
 
-    fn take(&mut self, to: &mut Surroundings<'_>, packet: &Packet) {
-        assert_eq!(packet.kind == packets::CONNACK, self.state == State::Greeting, "{}: {packet:?}", self.name);
+    fn handle_packet(&mut self, context: &mut Context<'_>, packet: &Packet) {
+        assert_eq!(packet.kind == packets::CONNACK, self.state == State::Connecting, "{}: {packet:?}", self.name);
         match packet.kind {
-            packets::CONNACK => self.greeted(to, packet.body[0] == 1),
+            packets::CONNACK => self.connected(context, packet.body[0] == 1),
             packets::PUBLISH => {
                 let message = packet.message();
-                // Without content a topic is told to keep nothing.
+                // A message without content only removes the retained one.
                 if !message.content.is_empty() {
-                    self.message(to, &message);
+                    self.receive_message(context, &message);
                 }
             }
-            packets::PUBACK => self.confirmed(packet.number(), 1),
+            packets::PUBACK => self.acknowledged(packet.number(), 1),
             packets::PUBREC => {
                 let id = packet.number();
                 for outbound in self.outbound.iter_mut().filter(|outbound| outbound.id == id) {
                     outbound.stage = Stage::Released;
                 }
-                self.say(to, &packets::confirm(packets::PUBREL, id));
+                self.send(context, &packets::confirm(packets::PUBREL, id));
             }
             packets::PUBREL => {
-                self.held.remove(&packet.number());
-                self.say(to, &packets::confirm(packets::PUBCOMP, packet.number()));
+                self.received_qos2.remove(&packet.number());
+                self.send(context, &packets::confirm(packets::PUBCOMP, packet.number()));
             }
-            packets::PUBCOMP => self.confirmed(packet.number(), 2),
+            packets::PUBCOMP => self.acknowledged(packet.number(), 2),
             packets::SUBACK => {
-                let asked = self.questions.remove(&packet.number()).expect("it has asked");
-                assert_eq!(packet.body.len(), 2 + asked.len());
-                for (at, granted) in asked.into_iter().zip(&packet.body[2..]) {
+                let requested = self
+                    .pending_requests
+                    .remove(&packet.number())
+                    .expect("an acknowledgement answers a pending request");
+                assert_eq!(packet.body.len(), 2 + requested.len());
+                for (at, granted) in requested.into_iter().zip(&packet.body[2..]) {
                     assert_eq!(*granted, self.subscriptions[at].qos);
-                    self.subscriptions[at].standing = Standing::Granted;
+                    self.subscriptions[at].state = SubscriptionState::Granted;
                 }
             }
             packets::UNSUBACK => {
-                let asked = self.questions.remove(&packet.number()).expect("it has asked");
-                self.subscriptions[asked[0]].standing = Standing::None(to.ledger.next());
+                let requested = self
+                    .pending_requests
+                    .remove(&packet.number())
+                    .expect("an acknowledgement answers a pending request");
+                self.subscriptions[requested[0]].state = SubscriptionState::None(context.ledger.next());
             }
             packets::PINGRESP => {}
             _ => panic!("{}: {packet:?}", self.name),
         }
     }
 
-    /// It is let in: goes on where it was.
-    fn greeted(&mut self, to: &mut Surroundings<'_>, present: bool) {
-        self.state = State::Online;
-        if !present {
-            self.held.clear();
+    /// CONNACK has arrived: continues the session.
+    fn connected(&mut self, context: &mut Context<'_>, session_present: bool) {
+        self.state = State::Connected;
+        if !session_present {
+            self.received_qos2.clear();
         }
-        self.subscribe(to);
+        self.subscribe(context);
         let resent: Vec<(u16, usize, Stage)> =
             self.outbound.iter().map(|outbound| (outbound.id, outbound.number, outbound.stage)).collect();
         for (id, number, stage) in resent {
             match stage {
-                Stage::Waiting | Stage::Sent => self.send(to, number, id, stage == Stage::Sent),
-                Stage::Released => self.say(to, &packets::confirm(packets::PUBREL, id)),
+                Stage::Queued | Stage::Sent => self.send_publication(context, number, id, stage == Stage::Sent),
+                Stage::Released => self.send(context, &packets::confirm(packets::PUBREL, id)),
             }
         }
         for outbound in &mut self.outbound {
-            if outbound.stage == Stage::Waiting {
+            if outbound.stage == Stage::Queued {
                 outbound.stage = Stage::Sent;
             }
         }
     }
 
-    fn confirmed(&mut self, id: u16, kind: u8) {
+    fn acknowledged(&mut self, id: u16, kind: u8) {
         let stage = if kind == 1 { Stage::Sent } else { Stage::Released };
         self.outbound.retain(|outbound| outbound.id != id || outbound.stage != stage);
     }
 
-    fn message(&mut self, to: &mut Surroundings<'_>, message: &Message) {
-        let number = to.ledger.number(&message.topic, &message.content).unwrap_or_else(|| {
-            let seconds = to.now_ns / SECOND_NS;
-            panic!("{}: after {seconds} s something comes that all have had: {message:?}", self.name)
+    fn receive_message(&mut self, context: &mut Context<'_>, message: &Message) {
+        let number = context.ledger.number(&message.topic, &message.content).unwrap_or_else(|| {
+            let seconds = context.now_ns / SECOND_NS;
+            panic!("{}: after {seconds} s a message arrives that was complete: {message:?}", self.name)
         });
-        let arrival = Arrival { qos: message.qos, again: message.again, retain: message.retain };
-        let mut is_held = false;
+        let arrival = Arrival { qos: message.qos, duplicate: message.duplicate, retain: message.retain };
+        let mut is_duplicate = false;
         if message.qos == 2
-            && let Some(held) = self.held.insert(message.id, number)
+            && let Some(received_qos2) = self.received_qos2.insert(message.id, number)
         {
-            assert_eq!(held, number, "{}: identifier {} has another message already", self.name, message.id);
-            assert!(message.again, "{}: {number} comes again as if it were new", self.name);
-            is_held = true;
+            assert_eq!(received_qos2, number, "{}: identifier {} has another message already", self.name, message.id);
+            assert!(message.duplicate, "{}: {number} comes again as if it were new", self.name);
+            is_duplicate = true;
         }
-        if !is_held {
-            to.ledger.hear(self.number, number, &arrival, self.granted(&message.topic, number));
+        if !is_duplicate {
+            context.ledger.receive(self.number, number, &arrival, self.granted(&message.topic, number));
             if message.retain {
-                self.replayed.insert(message.topic.clone(), number);
+                self.retained.insert(message.topic.clone(), number);
             }
         }
         match message.qos {
             0 => {}
-            1 => self.say(to, &packets::confirm(packets::PUBACK, message.id)),
-            _ => self.say(to, &packets::confirm(packets::PUBREC, message.id)),
+            1 => self.send(context, &packets::confirm(packets::PUBACK, message.id)),
+            _ => self.send(context, &packets::confirm(packets::PUBREC, message.id)),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Packets of MQTT 3.1.1, as far as a client sends and hears them; written from the standard for these tests.
+//! Packets of MQTT 3.1.1, as far as a client sends and receives them; written from the standard for these tests.
 
 pub(super) const CONNACK: u8 = 2;
 pub(super) const PUBLISH: u8 = 3;
@@ -18,13 +18,13 @@ pub(super) struct Packet {
     pub(super) body: Vec<u8>,
 }
 
-/// A message as it comes.
+/// A published message.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) topic: String,
     pub(super) content: Vec<u8>,
     pub(super) qos: u8,
-    pub(super) again: bool,
+    pub(super) duplicate: bool,
     pub(super) retain: bool,
     pub(super) id: u16,
 }
@@ -62,7 +62,7 @@ pub(super) fn connect(name: &str, clean: bool, keep_alive_s: u16, will: Option<&
 }
 
 pub(super) fn publish(message: &Message) -> Vec<u8> {
-    let flags = u8::from(message.again) << 3 | message.qos << 1 | u8::from(message.retain);
+    let flags = u8::from(message.duplicate) << 3 | message.qos << 1 | u8::from(message.retain);
     let id = message.id.to_be_bytes();
     let id = if message.qos > 0 { &id[..] } else { &[] };
     packet(PUBLISH << 4 | flags, &[&text(message.topic.as_bytes())[..], id, &message.content].concat())
@@ -84,7 +84,7 @@ pub(super) fn unsubscribe(id: u16, filter: &str) -> Vec<u8> {
 pub(super) const PINGREQ: [u8; 2] = [0xc0, 0];
 pub(super) const DISCONNECT: [u8; 2] = [0xe0, 0];
 
-/// Takes the first packet off, if it is all there.
+/// Removes the first packet, if it is complete.
 pub(super) fn next(bytes: &mut Vec<u8>) -> Option<Packet> {
     let (mut length, mut at) = (0, 1);
     loop {
@@ -94,7 +94,7 @@ pub(super) fn next(bytes: &mut Vec<u8>) -> Option<Packet> {
         if byte < 128 {
             break;
         }
-        assert!(at < 5, "no length begins so: {bytes:?}");
+        assert!(at < 5, "not a length: {bytes:?}");
     }
     if bytes.len() < at + length {
         return None;
@@ -118,7 +118,7 @@ impl Packet {
             topic: String::from_utf8(self.body[2..end].to_vec()).expect("topics are text"),
             content: self.body[start..].to_vec(),
             qos,
-            again: self.flags & 8 != 0,
+            duplicate: self.flags & 8 != 0,
             retain: self.flags & 1 != 0,
             id,
         }

@@ -1,10 +1,10 @@
-//! The control unit (examples/uds) and a tester on a CAN bus that loses frames, brings them twice, late, or for seconds not at all. Every
-//! request is answered as ISO 14229-1 asks for in a state that the unit may be in, or the tester knows that it was not: no
-//! answer has other bytes.
+//! The control unit (examples/uds) and a tester on a CAN bus that loses, duplicates and delays frames, or delivers none for
+//! seconds. Every request is answered as ISO 14229-1 requires in one of the unit's possible states, or the tester knows that it
+//! was not answered.
 //!
-//! Frames of a real bus do not overtake one another, so those of each direction come in the order in which they were sent, however
-//! late. One test lets them overtake all the same: the numbers of consecutive frames tell within a message, and the tester
-//! leaves messages as far apart as a frame may be late, which the standard counts on.
+//! A real bus does not reorder frames: those of each direction arrive in the order of their transmission. One test reorders
+//! them: sequence numbers detect it within a message, and the tester separates messages by the maximal delay, as the standard
+//! requires.
 
 mod transport;
 mod unit;
@@ -16,42 +16,42 @@ use quaject_esp_run::{FaultInjector, FaultPlan};
 use quaject_test_support::random::Random;
 use std::collections::{BTreeSet, VecDeque};
 use transport::{Event, Transport};
-use unit::{LONGEST, Request, Unit, after, key};
+use unit::{MAX_MESSAGE, Request, Unit, after, key};
 
 const UNIT: i128 = 0x7e0;
 const FUNCTIONAL: i128 = 0x7df;
 const TESTER: i128 = 0x7e8;
-/// For an answer, and for one that is said to be pending.
+/// The timeouts for an answer, and after a response-pending message.
 const P2_NS: i64 = 2 * SECOND_NS;
 const P2_STAR_NS: i64 = 5 * SECOND_NS;
-/// How long a request that was not answered may have waited before it was dealt with.
-const HELD_NS: i64 = 10 * SECOND_NS;
-/// How long the routine takes whose answer is waited for, and more.
+/// How long a request without an answer may have waited before the unit processed it.
+const MAX_PROCESSING_DELAY_NS: i64 = 10 * SECOND_NS;
+/// An upper bound on the time of the routine.
 const ERASE_NS: i64 = 7 * SECOND_NS;
-/// After which all clocks of the unit have run down.
-const REST_NS: i64 = 25 * SECOND_NS;
+/// The time after which all timers of the unit have expired.
+const TIMERS_EXPIRED_NS: i64 = 25 * SECOND_NS;
 
 /// One direction of the bus.
 struct Bus {
     medium: FaultInjector,
-    /// The most that a frame is late.
+    /// The maximal delay of a frame.
     late_ns: i64,
-    overtakes: bool,
-    /// What has left the medium, with the time at which it arrives.
+    reorders: bool,
+    /// Frames with their times of arrival.
     frames: VecDeque<(i64, Vec<Datum>)>,
     random: Random,
 }
 
 impl Bus {
-    fn new(plan: &Plan, way: &str, seed: u64) -> Bus {
+    fn new(plan: &Plan, direction: &str, seed: u64) -> Bus {
         let faults: FaultPlan = plan.faults.parse().expect("they are faults");
-        let (medium, random) = (FaultInjector::new(&faults, way), Random(seed));
-        Bus { medium, late_ns: plan.late_ns, overtakes: plan.overtakes, frames: VecDeque::new(), random }
+        let (medium, random) = (FaultInjector::new(&faults, direction), Random(seed));
+        Bus { medium, late_ns: plan.late_ns, reorders: plan.reorders, frames: VecDeque::new(), random }
     }
 
     fn enter(&mut self, id: i128, frame: &[u8], now_ns: i64) {
         self.medium.enter(vec![Datum::Int(id), Datum::Bytes(frame.to_vec())], now_ns);
-        if self.overtakes {
+        if self.reorders {
             return;
         }
         while let Some(frame) = self.medium.leave(now_ns) {
@@ -62,14 +62,14 @@ impl Bus {
     }
 
     fn leave(&mut self, now_ns: i64) -> Option<Vec<Datum>> {
-        if self.overtakes {
+        if self.reorders {
             return self.medium.leave(now_ns);
         }
         self.frames.pop_front_if(|(due_ns, _)| *due_ns <= now_ns).map(|(_, frame)| frame)
     }
 
     fn due_ns(&self) -> Option<i64> {
-        if self.overtakes { self.medium.due_ns() } else { self.frames.front().map(|(due_ns, _)| *due_ns) }
+        if self.reorders { self.medium.due_ns() } else { self.frames.front().map(|(due_ns, _)| *due_ns) }
     }
 }
 
@@ -77,14 +77,14 @@ impl Bus {
 struct Plan {
     faults: &'static str,
     late_ns: i64,
-    overtakes: bool,
-    /// Whether frames are lost, or come twice.
+    reorders: bool,
+    /// Whether frames are lost, or duplicated.
     loses: bool,
-    doubles: bool,
+    duplicates: bool,
 }
 
 const GOOD: Plan =
-    Plan { faults: "can:seed=1", late_ns: 5 * MILLISECOND_NS, overtakes: false, loses: false, doubles: false };
+    Plan { faults: "can:seed=1", late_ns: 5 * MILLISECOND_NS, reorders: false, loses: false, duplicates: false };
 
 #[derive(Default, Debug, Clone, PartialEq, Eq)]
 struct Counts {
@@ -97,21 +97,21 @@ struct Counts {
     keys: u64,
     erased: u64,
     pending: u64,
-    /// Requests for which the unit has no room, as it said.
+    /// Requests that the unit rejected because they are too long.
     too_long: u64,
-    /// Requests without an answer, of which the tester knows.
+    /// Requests without an answer.
     failed: u64,
-    /// States that the tester has held possible at once.
+    /// The maximal number of possible states.
     states: usize,
 }
 
-/// Where the tester is with its request.
+/// The stage of the tester's request.
 #[derive(PartialEq, Eq)]
 enum Stage {
-    /// Nothing is under way; begins when it is time and the bus has been quiet.
+    /// No request; the next starts when its time has come and the bus has been quiet.
     Idle,
     Sending,
-    /// Until when, unless something is on its way.
+    /// The end of the wait, unless a message is being received.
     Waiting(i64),
 }
 
@@ -138,15 +138,15 @@ struct Simulation<'p> {
 }
 
 impl Simulation<'_> {
-    fn settle(&mut self) {
+    fn run_to_quiescence(&mut self) {
         loop {
             let mut moved = false;
-            while self.node.waiting(self.node.channel("seedC")) == 0 {
+            while self.node.pending(self.node.channel("seedC")) == 0 {
                 let seed = (0..4).map(|_| self.random.byte()).collect();
-                self.node.tell(self.node.channel("seedC"), vec![Datum::Bytes(seed)]);
+                self.node.offer(self.node.channel("seedC"), vec![Datum::Bytes(seed)]);
             }
             self.node.run(self.now_ns);
-            while let Some((channel, message)) = self.node.heard() {
+            while let Some((channel, message)) = self.node.next_output() {
                 moved = true;
                 self.trace.note(self.now_ns, channel, &message);
                 let [Datum::Int(TESTER), Datum::Bytes(frame)] = &message[..] else { panic!("{message:?}") };
@@ -155,18 +155,18 @@ impl Simulation<'_> {
             }
             while let Some(frame) = self.up.leave(self.now_ns) {
                 moved = true;
-                self.node.tell(self.node.channel("rxC"), frame);
+                self.node.offer(self.node.channel("rxC"), frame);
             }
             while let Some(frame) = self.down.leave(self.now_ns) {
                 moved = true;
                 self.heard_ns = self.now_ns;
                 let Datum::Bytes(frame) = &frame[1] else { panic!("{frame:?}") };
-                let event = self.transport.hear(frame, &mut self.random, self.now_ns);
+                let event = self.transport.receive(frame, &mut self.random, self.now_ns);
                 self.take(event);
             }
             if self.transport.next_ns().is_some_and(|next_ns| next_ns <= self.now_ns) {
                 moved = true;
-                let event = self.transport.ring(self.now_ns);
+                let event = self.transport.fire_timers(self.now_ns);
                 self.take(event);
             }
             if let Stage::Waiting(until_ns) = self.stage
@@ -183,7 +183,7 @@ impl Simulation<'_> {
             let id = if self.functional { FUNCTIONAL } else { UNIT };
             for frame in std::mem::take(&mut self.transport.out) {
                 moved = true;
-                // Flow controls are always for the unit alone.
+                // Flow control frames are physically addressed.
                 let id = if frame[0] >> 4 == 3 { UNIT } else { id };
                 self.up.enter(id, &frame, self.now_ns);
                 self.sent_ns = self.now_ns;
@@ -194,24 +194,24 @@ impl Simulation<'_> {
         }
     }
 
-    /// When the next request may begin: nothing is late any more.
+    /// When the next request may start: no delayed frame can arrive.
     fn begins_ns(&self) -> i64 {
         let quiet_ns = 2 * self.plan.late_ns + 50 * MILLISECOND_NS;
         self.next_ns.max(self.heard_ns + quiet_ns).max(self.sent_ns + quiet_ns)
     }
 
-    /// Something has become of a message.
+    /// Handles an event of the transport layer.
     fn take(&mut self, event: Option<Event>) {
         match (event, &self.stage) {
             (Some(Event::Sent), Stage::Sending) => self.stage = Stage::Waiting(self.now_ns + P2_NS),
             (Some(Event::TooLong), Stage::Sending) => {
-                assert!(self.bytes.len() > LONGEST, "there is room for {}", self.bytes.len());
+                assert!(self.bytes.len() > MAX_MESSAGE, "there is room for {}", self.bytes.len());
                 self.counts.too_long += 1;
                 self.stage = Stage::Idle;
                 self.next_ns = self.now_ns;
             }
             (Some(Event::NotSent), Stage::Sending) => {
-                assert!(self.plan.loses || self.plan.overtakes, "a message of {} bytes is stuck", self.bytes.len());
+                assert!(self.plan.loses || self.plan.reorders, "a message of {} bytes is stuck", self.bytes.len());
                 self.fail(false);
             }
             (Some(Event::Came(answer)), Stage::Waiting(_)) => {
@@ -222,30 +222,30 @@ impl Simulation<'_> {
                     self.end(Some(answer));
                 }
             }
-            // What nobody waits for is an answer to what was asked twice, or earlier.
-            (Some(Event::Came(_)), Stage::Idle) => assert!(self.plan.doubles, "nobody has asked"),
+            // An unexpected answer belongs to a duplicated or an earlier request.
+            (Some(Event::Came(_)), Stage::Idle) => assert!(self.plan.duplicates, "an answer arrives without a request"),
             (Some(Event::Lost), Stage::Waiting(_)) => self.end(None),
             (Some(Event::Sent | Event::TooLong | Event::NotSent | Event::Came(_) | Event::Lost), _) | (None, _) => {}
         }
     }
 
-    /// An answer has come, or will not.
+    /// An answer has arrived, or will not arrive.
     fn end(&mut self, answer: Option<Vec<u8>>) {
         let many = self.bytes.len() > 7;
-        // All of a long request has to come before it is dealt with, and a held one may be for longer than we wait.
+        // The unit processes a long request when all of it has arrived, and possibly after the tester's timeout.
         let erases = self.bytes[0] == 0x31 && answer.as_ref().is_some_and(|answer| answer.ends_with(&[1, 0xff, 0]));
-        let twice_ns = if self.plan.doubles && erases { ERASE_NS } else { 0 };
-        let last_ns = if answer.is_some() { self.now_ns + twice_ns } else { self.begun_ns + HELD_NS };
+        let twice_ns = if self.plan.duplicates && erases { ERASE_NS } else { 0 };
+        let last_ns = if answer.is_some() { self.now_ns + twice_ns } else { self.begun_ns + MAX_PROCESSING_DELAY_NS };
         let request = Request {
             bytes: &self.bytes,
             functional: self.functional,
             span: (self.begun_ns, last_ns),
-            may_be_lost: self.plan.loses || self.plan.overtakes,
-            may_be_doubled: self.plan.doubles,
+            may_be_lost: self.plan.loses || self.plan.reorders,
+            may_be_duplicated: self.plan.duplicates,
         };
         let next = after(&self.states, &request, answer.as_deref());
         let nothing_lost = Request { may_be_lost: false, ..request };
-        // A routine may be at work all the same, if the word that its answer is pending was lost.
+        // The routine may be running if its response-pending message was lost.
         let may_work = self.plan.loses && self.bytes[0] == 0x31;
         let is_silent = answer.is_none() && !may_work && !after(&self.states, &nothing_lost, None).is_empty();
         assert!(
@@ -274,25 +274,25 @@ impl Simulation<'_> {
         }
         self.states = next;
         self.counts.states = self.counts.states.max(self.states.len());
-        assert!(self.states.len() < 10_000, "the tester does not know any more where the unit is");
+        assert!(self.states.len() < 10_000, "too many states are possible");
         if answer.is_none() && !is_silent {
             self.fail(may_work);
         } else {
             self.stage = Stage::Idle;
             let pauses_ms = [0, 0, 0, 0, 10, 100, 500, 1_000, 2_100, 5_500];
-            // It may have begun once more, and says so at its end.
+            // A duplicate may have started it again; its answer follows at its end.
             self.next_ns = self.now_ns + 2 * twice_ns + pauses_ms[self.random.below(10) as usize] * MILLISECOND_NS;
         }
     }
 
-    /// The tester does not know what the unit has done, and waits until nothing of it comes any more.
+    /// The result of the request is unknown: the tester waits until no answer can arrive.
     fn fail(&mut self, may_work: bool) {
         self.counts.failed += 1;
         self.stage = Stage::Idle;
-        // Its answer may go on for as long as it takes without our flow controls; a routine takes longer.
+        // An answer may continue until its timeout without flow control; a routine takes longer.
         let tail_ns = if self.transport.slow { 6 * SECOND_NS } else { 1_500 * MILLISECOND_NS };
         let rests = may_work || self.states.len() > 100 || self.random.below(8) == 0;
-        self.next_ns = self.now_ns + if rests { REST_NS } else { tail_ns };
+        self.next_ns = self.now_ns + if rests { TIMERS_EXPIRED_NS } else { tail_ns };
     }
 
     fn begin(&mut self) {
@@ -308,13 +308,14 @@ impl Simulation<'_> {
     /// A request, and whether it is functionally addressed.
     fn any_request(&mut self) -> (Vec<u8>, bool) {
         let random = &mut self.random;
-        // Sizes around those at which there is one frame more, or the sequence numbers begin anew.
+        // Sizes around the limits of frames and of sequence numbers.
         let frames = random.below(37) as usize;
         let edge = 6 + 7 * frames + random.below(3) as usize;
         let any = 1 + random.below(4_095) as usize;
-        let sizes = [edge, edge, edge.min(LONGEST), 1 + random.below(8) as usize, LONGEST, LONGEST + 1, 4_095, any];
+        let sizes =
+            [edge, edge, edge.min(MAX_MESSAGE), 1 + random.below(8) as usize, MAX_MESSAGE, MAX_MESSAGE + 1, 4_095, any];
         let size = sizes[random.below(8) as usize];
-        // What belongs together follows more often than by chance.
+        // Related requests follow one another more often than by chance.
         let kind = match (&self.bytes[..], random.below(2)) {
             ([0x10, 3], 0) => 8,
             ([0x27, 1], 0) => 9,
@@ -336,7 +337,7 @@ impl Simulation<'_> {
                 [0x85].into_iter().chain(noise).collect()
             }
             8 => vec![0x27, 1],
-            9 | 10 if self.states.iter().any(Unit::is_asked) => {
+            9 | 10 if self.states.iter().any(Unit::expects_a_key) => {
                 let right = if random.below(4) > 0 { key(self.seed) } else { [random.byte(); 4] };
                 [&[0x27, 2][..], &right].concat()
             }
@@ -353,24 +354,24 @@ impl Simulation<'_> {
 
     fn run_until(&mut self, end_ns: i64) {
         while self.now_ns < end_ns {
-            self.settle();
+            self.run_to_quiescence();
             let stage_ns = match self.stage {
                 Stage::Idle => Some(self.begins_ns()),
                 Stage::Sending => None,
                 Stage::Waiting(until_ns) => Some(until_ns),
             };
-            // Who is in the middle of an answer waits for its end.
+            // A tester that receives an answer waits for its end.
             let stage_ns = stage_ns.filter(|_| !self.transport.receives());
             let times =
                 [stage_ns, self.transport.next_ns(), self.up.due_ns(), self.down.due_ns(), self.node.deadline_ns];
             let next_ns = times.into_iter().flatten().min().expect("there is always something to do");
-            assert!(next_ns > self.now_ns, "the clock stands still");
+            assert!(next_ns > self.now_ns, "the clock does not advance");
             self.now_ns = next_ns.min(end_ns);
         }
     }
 }
 
-/// Runs it all on this bus, then on a good one; the counts of both.
+/// Runs the simulation on this bus, then on an unimpaired one; the counts of both.
 fn simulate(plan: Plan, seed: u64, length_ns: i64) -> (Counts, Counts, u64) {
     let program = compile("examples/uds/server.esp");
     let mut simulation = Simulation {
@@ -394,32 +395,32 @@ fn simulate(plan: Plan, seed: u64, length_ns: i64) -> (Counts, Counts, u64) {
         trace: Trace::default(),
     };
     simulation.run_until(length_ns);
-    for (way, bus) in [("to the unit", &simulation.up), ("to the tester", &simulation.down)] {
-        println!("  {}", bus.medium.note(way).unwrap_or_default());
+    for (direction, bus) in [("to the unit", &simulation.up), ("to the tester", &simulation.down)] {
+        println!("  {}", bus.medium.note(direction).unwrap_or_default());
     }
     let counts = std::mem::take(&mut simulation.counts);
-    // The request that is under way may fail yet; then every one is answered.
+    // The request in progress may fail; every later one is answered.
     simulation.up = Bus::new(&GOOD, "up", seed + 300);
     simulation.down = Bus::new(&GOOD, "down", seed + 400);
     simulation.stage = Stage::Idle;
     simulation.transport = Transport::default();
-    simulation.next_ns = simulation.now_ns + REST_NS;
+    simulation.next_ns = simulation.now_ns + TIMERS_EXPIRED_NS;
     let lost = Request {
         bytes: &simulation.bytes,
         functional: simulation.functional,
-        span: (simulation.begun_ns, simulation.now_ns + HELD_NS),
+        span: (simulation.begun_ns, simulation.now_ns + MAX_PROCESSING_DELAY_NS),
         may_be_lost: true,
-        may_be_doubled: true,
+        may_be_duplicated: true,
     };
     simulation.states = after(&simulation.states, &lost, None);
     simulation.plan = GOOD;
-    simulation.run_until(length_ns + REST_NS + 600 * SECOND_NS);
-    (counts, simulation.counts, simulation.trace.end())
+    simulation.run_until(length_ns + TIMERS_EXPIRED_NS + 600 * SECOND_NS);
+    (counts, simulation.counts, simulation.trace.digest())
 }
 
 fn run(name: &str, plan: Plan, seed: u64) -> Counts {
     let begun = std::time::Instant::now();
-    // An hour takes less than a second, and one without a routine to its end would show little.
+    // At least an hour, in which the routine ends; it takes less than a second.
     let length_ns = wanted_ns().max(3_600 * SECOND_NS);
     let (counts, after, trace) = simulate(plan, seed, length_ns);
     let hours = length_ns as f64 / 3_600e9;
@@ -441,7 +442,7 @@ fn a_good_bus() {
 #[test]
 fn a_bad_bus() {
     let faults = "can:loss=1%,dup=1%,seed=7";
-    let plan = Plan { faults, late_ns: 30 * MILLISECOND_NS, loses: true, doubles: true, ..GOOD };
+    let plan = Plan { faults, late_ns: 30 * MILLISECOND_NS, loses: true, duplicates: true, ..GOOD };
     let counts = run("a bad bus", plan, 2);
     assert!(counts.failed > 0 && counts.failed < counts.positive, "{counts:?}");
 }
@@ -449,15 +450,15 @@ fn a_bad_bus() {
 #[test]
 fn a_bus_that_is_cut() {
     let faults = "can:loss=0.2%,dup=0.2%,cut=8s/60s,seed=9";
-    let plan = Plan { faults, late_ns: 20 * MILLISECOND_NS, loses: true, doubles: true, ..GOOD };
+    let plan = Plan { faults, late_ns: 20 * MILLISECOND_NS, loses: true, duplicates: true, ..GOOD };
     let counts = run("a bus that is cut", plan, 3);
     assert!(counts.failed > 0 && counts.failed < counts.positive, "{counts:?}");
 }
 
 #[test]
-fn frames_that_overtake_one_another() {
+fn a_bus_that_reorders_frames() {
     let faults = "can:delay=2ms,reorder=1%,dup=0.5%,seed=11";
-    let plan = Plan { faults, late_ns: 40 * MILLISECOND_NS, overtakes: true, loses: true, doubles: true };
+    let plan = Plan { faults, late_ns: 40 * MILLISECOND_NS, reorders: true, loses: true, duplicates: true };
     let counts = run("frames that overtake one another", plan, 4);
     assert!(counts.failed > 0 && counts.failed < counts.positive, "{counts:?}");
 }
@@ -467,18 +468,18 @@ fn the_same_seed_gives_the_same_run() {
     let plan = || Plan {
         faults: "can:loss=1%,dup=1%,seed=7",
         late_ns: 30 * MILLISECOND_NS,
-        overtakes: false,
+        reorders: false,
         loses: true,
-        doubles: true,
+        duplicates: true,
     };
     let trace = |seed| simulate(plan(), seed, 60 * SECOND_NS).2;
     assert_eq!(trace(4), trace(4));
     assert_ne!(trace(4), trace(5));
 }
 
-/// A message of two frames, the second one late; what comes meanwhile is no part of it, and makes nobody wait longer (N_Cr).
+/// A message of two frames, the second one late. Unrelated frames in between do not restart the timeout (N_Cr).
 #[test]
-fn what_is_no_frame_of_a_message_does_not_renew_its_time() {
+fn an_unrelated_frame_does_not_restart_the_timeout_of_a_message() {
     let program = compile("examples/uds/server.esp");
     let strays: [(i128, &[u8]); 9] = [
         (UNIT, &[0x4f, 1, 2, 3, 4, 5, 6, 7]),
@@ -496,17 +497,17 @@ fn what_is_no_frame_of_a_message_does_not_renew_its_time() {
         let (received, sent) = (node.channel("rxC"), node.channel("txC"));
         let frames = [(0, Some((UNIT, &b"\x10\x09\x22\xf1\x86\xf1\x86\xf1"[..]))), (500, stray)];
         for (at_ms, frame) in frames.into_iter().chain([(second_ms, Some((UNIT, &b"\x21\x86\xf1\x86"[..])))]) {
-            // Whatever is due before comes first.
+            // Earlier events come first.
             let now_ns = at_ms * MILLISECOND_NS;
             while let Some(due_ns) = node.deadline_ns.filter(|due_ns| *due_ns < now_ns) {
                 node.run(due_ns);
             }
             if let Some((id, bytes)) = frame {
-                node.tell(received, vec![Datum::Int(id), Datum::Bytes(bytes.to_vec())]);
+                node.offer(received, vec![Datum::Int(id), Datum::Bytes(bytes.to_vec())]);
             }
             node.run(now_ns);
         }
-        let heard = std::iter::from_fn(|| node.heard());
+        let heard = std::iter::from_fn(|| node.next_output());
         heard.filter(|(channel, _)| *channel == sent).count()
     };
     // The flow control, and the answer's first frame.

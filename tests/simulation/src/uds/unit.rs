@@ -1,17 +1,17 @@
-//! What the control unit of examples/uds must answer, from ISO 14229-1 and what its README and constants say, as a function: a state,
-//! a request, the next state and the answer. A tester that has lost answers does not know the state, so it keeps all that
-//! are possible; an answer that none of them gives is wrong.
+//! The specification of the control unit of examples/uds, from ISO 14229-1, its README and constants: a nondeterministic transition
+//! function from state and request to next state and answer. A tester that has lost answers tracks the set of possible states
+//! (subset construction); an answer that none of them gives is an error.
 
 use crate::SECOND_NS;
 use std::collections::BTreeSet;
 
-/// Times of the unit.
+/// Timeouts of the unit.
 const SESSION_NS: i64 = 5 * SECOND_NS;
 const LOCKED_NS: i64 = 10 * SECOND_NS;
 const TEST_NS: i64 = 2 * SECOND_NS;
 const ATTEMPTS: u8 = 3;
-/// The longest message of the unit.
-pub(super) const LONGEST: usize = 256;
+/// The maximal length of a message.
+pub(super) const MAX_MESSAGE: usize = 256;
 
 /// The earliest and the latest time at which something can have happened.
 type Span = (i64, i64);
@@ -23,15 +23,15 @@ enum Test {
     Passed,
 }
 
-/// A state that the unit may be in.
+/// A possible state of the unit.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Unit {
-    /// Whether it is in the extended session, and since when nothing has come in it.
+    /// The time of the last request of the extended session, if the unit is in it.
     extended: Option<Span>,
     open: bool,
-    /// Whether it waits for the key.
-    asked: bool,
-    /// The seed it has sent, if anybody has heard it.
+    /// Whether it expects a key.
+    expects_key: bool,
+    /// The seed that it has sent, if the tester has received it.
     seed: Option<[u8; 4]>,
     attempts: u8,
     locked: Option<Span>,
@@ -43,42 +43,42 @@ pub(super) struct Unit {
 enum Answer {
     Nothing,
     Bytes(Vec<u8>),
-    /// A seed of its own choice.
+    /// A random seed.
     Seed,
 }
 
-/// A request on its way.
+/// A request in transit.
 #[derive(Clone, Copy)]
 pub(super) struct Request<'q> {
     pub(super) bytes: &'q [u8],
     pub(super) functional: bool,
-    /// When it can have been dealt with.
+    /// When it can have been processed.
     pub(super) span: Span,
-    /// Whether it may not have arrived, or its answer not.
+    /// Whether it or its answer may be lost.
     pub(super) may_be_lost: bool,
-    /// Whether it may have arrived twice.
-    pub(super) may_be_doubled: bool,
+    /// Whether it may be duplicated.
+    pub(super) may_be_duplicated: bool,
 }
 
-/// The key that belongs to a seed, as the unit's secret has it.
+/// The key of a seed, by the unit's secret.
 pub(super) fn key(seed: [u8; 4]) -> [u8; 4] {
     (u32::from_be_bytes(seed) ^ 0x5eed_c0de).wrapping_mul(0x0101_0101).rotate_left(7).to_be_bytes()
 }
 
-/// All states that the unit may be in after an answer, or none.
+/// The possible states after an answer, or after none.
 pub(super) fn after(states: &BTreeSet<Unit>, request: &Request<'_>, answer: Option<&[u8]>) -> BTreeSet<Unit> {
     let mut next = BTreeSet::new();
-    for state in states.iter().flat_map(|state| state.passed(request.span)) {
+    for state in states.iter().flat_map(|state| state.after_timeouts(request.span)) {
         if request.may_be_lost && answer.is_none() {
             next.insert(state.clone());
         }
         for (once, first) in state.handle(request) {
-            let seen = once.seen(&first, answer, request.may_be_lost);
-            if request.may_be_doubled {
+            let seen = once.if_observed(&first, answer, request.may_be_lost);
+            if request.may_be_duplicated {
                 for (twice, second) in once.handle(request) {
-                    next.extend(seen.as_ref().and_then(|_| twice.learnt(&first, answer)));
-                    // The first answer may be lost, and the second heard.
-                    next.extend(request.may_be_lost.then(|| twice.seen(&second, answer, true)).flatten());
+                    next.extend(seen.as_ref().and_then(|_| twice.with_seed(&first, answer)));
+                    // The first answer may be lost, and the second received.
+                    next.extend(request.may_be_lost.then(|| twice.if_observed(&second, answer, true)).flatten());
                 }
             }
             next.extend(seen);
@@ -89,39 +89,47 @@ pub(super) fn after(states: &BTreeSet<Unit>, request: &Request<'_>, answer: Opti
 
 impl Unit {
     pub(super) fn new() -> Unit {
-        Unit { extended: None, open: false, asked: false, seed: None, attempts: 0, locked: None, test: Test::Idle }
+        Unit {
+            extended: None,
+            open: false,
+            expects_key: false,
+            seed: None,
+            attempts: 0,
+            locked: None,
+            test: Test::Idle,
+        }
     }
 
-    /// Whether it would take a key.
-    pub(super) fn is_asked(&self) -> bool {
-        self.asked
+    /// Whether it would accept a key.
+    pub(super) fn expects_a_key(&self) -> bool {
+        self.expects_key
     }
 
-    /// This state, if the answer is what the tester has.
-    fn seen(&self, given: &Answer, heard: Option<&[u8]>, may_be_lost: bool) -> Option<Unit> {
-        match (given, heard) {
+    /// This state, if the answer is the one that the tester has received.
+    fn if_observed(&self, answer: &Answer, received: Option<&[u8]>, may_be_lost: bool) -> Option<Unit> {
+        match (answer, received) {
             (Answer::Nothing, None) => Some(self.clone()),
             (Answer::Bytes(_) | Answer::Seed, None) => may_be_lost.then(|| self.clone()),
-            (Answer::Bytes(given), Some(heard)) => (given == heard).then(|| self.clone()),
-            (Answer::Seed, Some([0x67, 1, _, _, _, _])) => self.learnt(given, heard),
+            (Answer::Bytes(answer), Some(received)) => (answer == received).then(|| self.clone()),
+            (Answer::Seed, Some([0x67, 1, _, _, _, _])) => self.with_seed(answer, received),
             (Answer::Nothing | Answer::Seed, Some(_)) => None,
         }
     }
 
-    /// This state, knowing the seed that was heard.
-    fn learnt(&self, given: &Answer, heard: Option<&[u8]>) -> Option<Unit> {
-        match (given, heard) {
+    /// This state, with the received seed.
+    fn with_seed(&self, answer: &Answer, received: Option<&[u8]>) -> Option<Unit> {
+        match (answer, received) {
             (Answer::Seed, Some(&[_, _, a, b, c, d])) => {
                 let seed = [a, b, c, d];
-                let fits = self.seed.is_none_or(|known| known == seed) && seed != [0; 4];
-                fits.then(|| Unit { seed: Some(seed), ..self.clone() })
+                let matches = self.seed.is_none_or(|known| known == seed) && seed != [0; 4];
+                matches.then(|| Unit { seed: Some(seed), ..self.clone() })
             }
             _ => Some(self.clone()),
         }
     }
 
-    /// What may have become of it by itself until some time in this span.
-    fn passed(&self, (earliest, latest): Span) -> Vec<Unit> {
+    /// The states that it may reach by timeouts until some time in this span.
+    fn after_timeouts(&self, (earliest, latest): Span) -> Vec<Unit> {
         let mut states = vec![self.clone()];
         let mut fork = |since: Option<Span>, length: i64, change: &dyn Fn(&mut Unit)| {
             let Some((first, last)) = since else { return };
@@ -148,11 +156,11 @@ impl Unit {
     fn enter(&mut self, extended: Option<Span>) {
         self.extended = extended;
         self.open = false;
-        self.asked = false;
+        self.expects_key = false;
         self.seed = None;
     }
 
-    /// What may become of it by a request, each with its answer.
+    /// The states that it may reach by a request, each with its answer.
     fn handle(&self, request: &Request<'_>) -> Vec<(Unit, Answer)> {
         let mut unit = self.clone();
         if unit.extended.is_some() {
@@ -160,14 +168,14 @@ impl Unit {
         }
         let bytes = request.bytes;
         let service = bytes[0];
-        // A key for a seed that nobody has heard may be right.
+        // A key for a seed that was not received may be right.
         if let ([0x27, 2, ..], 6, None, true, true) =
-            (bytes, bytes.len(), unit.seed, unit.asked, unit.extended.is_some())
+            (bytes, bytes.len(), unit.seed, unit.expects_key, unit.extended.is_some())
         {
             return [true, false].map(|right| unit.clone().try_key(right)).to_vec();
         }
         let answer = unit.serve(bytes, request.span);
-        // Who was told to wait is told the end, too.
+        // After a response-pending message the final answer is always sent.
         let waits = service == 0x31 && bytes.get(2..4) == Some(&[0xff, 0]);
         let silent = service != 0x22 && !waits && bytes.get(1).is_some_and(|sub| sub & 0x80 != 0);
         let answer = match answer {
@@ -182,7 +190,7 @@ impl Unit {
     }
 
     fn try_key(mut self, right: bool) -> (Unit, Answer) {
-        self.asked = false;
+        self.expects_key = false;
         self.seed = None;
         self.open = right;
         if right {
@@ -239,7 +247,7 @@ impl Unit {
         }
         match said.len() {
             0 => Err(0x31),
-            length if length < LONGEST => Ok(Answer::Bytes(said)),
+            length if length < MAX_MESSAGE => Ok(Answer::Bytes(said)),
             _ => Err(0x14),
         }
     }
@@ -249,14 +257,14 @@ impl Unit {
             (1, 2) if self.attempts == ATTEMPTS => Err(0x37),
             (1, 2) if self.open => Ok(Answer::Bytes(vec![1, 0, 0, 0, 0])),
             (1, 2) => {
-                if !self.asked {
+                if !self.expects_key {
                     self.seed = None;
                 }
-                self.asked = true;
+                self.expects_key = true;
                 Ok(Answer::Seed)
             }
             (1, _) | (2, 0..=5 | 7..) => Err(0x13),
-            (2, _) if !self.asked => Err(0x24),
+            (2, _) if !self.expects_key => Err(0x24),
             (2, _) => {
                 let right = self.seed.is_some_and(|seed| request[2..] == key(seed));
                 let (unit, answer) = self.clone().try_key(right);

@@ -1,16 +1,16 @@
-//! A host while it has the device: enumerates, tells the port things and hears them again, calls transfers off, halts endpoints. Written
-//! from the kernel's documentation (`usbip_protocol`) and USB 2.0; shares nothing with the device.
+//! A USB/IP host that has attached the device: enumerates it, writes bytes to the serial port and reads their echo, unlinks transfers,
+//! halts endpoints. Written from the kernel's documentation (`usbip_protocol`) and USB 2.0; shares no code with the device.
 
 use quaject_test_support::random::Random;
 use std::collections::{BTreeMap, VecDeque};
 
 const HEADER: usize = 48;
 const TRANSFER: u64 = 512;
-/// Transfers that a host has under way at once; the device refuses the 33rd.
-const UNDER_WAY: usize = 30;
+/// The maximal number of pending transfers of a host; the device refuses the 33rd.
+const MAX_PENDING: usize = 30;
 const STALL: i32 = -32;
-const CALLED_OFF: i32 = -104;
-/// The numbers of the endpoints, which no two share whatever their direction.
+const UNLINKED: i32 = -104;
+/// The numbers of the endpoints.
 const OUT: u32 = 2;
 const IN: u32 = 1;
 const NOTIFY: u32 = 3;
@@ -18,32 +18,32 @@ const NOTIFY: u32 = 3;
 #[derive(Default, Debug, Clone, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) attached: u64,
-    /// Hosts that have had all they had told, and went by themselves.
+    /// Hosts that received the complete echo and detached by themselves.
     pub(super) served: u64,
     pub(super) controls: u64,
     pub(super) out: u64,
     pub(super) inward: u64,
     pub(super) bytes: u64,
     pub(super) stalled: u64,
-    pub(super) called_off: u64,
-    /// Calls that came too late.
+    pub(super) unlinked: u64,
+    /// Unlink requests that arrived after the transfer.
     pub(super) too_late: u64,
-    /// Transfers whose connection has ended, which their host knows.
+    /// Transfers that failed because their connection ended.
     pub(super) failed: u64,
 }
 
-/// A transfer that is not answered.
+/// A pending transfer.
 pub(super) struct Transfer {
     endpoint: u32,
     data: Vec<u8>,
-    /// Bytes that may come in.
+    /// The maximal number of bytes to read.
     length: usize,
     pub(super) begun_ns: i64,
 }
 
-/// What a control transfer is for.
+/// The purpose of a control transfer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Aim {
+enum Purpose {
     Look,
     Code,
     Halt(u32),
@@ -53,14 +53,14 @@ enum Aim {
 
 pub(super) struct Control {
     number: u32,
-    aim: Aim,
+    purpose: Purpose,
     setup: [u8; 8],
     data: Vec<u8>,
-    /// What must be answered: bytes, or a stall.
+    /// The expected answer: bytes, or a stall.
     wanted: Option<Vec<u8>>,
 }
 
-/// A host while it has the device.
+/// The session of a host that has attached the device.
 #[derive(Default)]
 pub(super) struct Session {
     number: u32,
@@ -68,14 +68,14 @@ pub(super) struct Session {
     steps: usize,
     pub(super) transfers: BTreeMap<u32, Transfer>,
     pub(super) control: Option<Control>,
-    /// Questions to call off: by their number, the transfer's.
+    /// Pending unlink requests: by their number, the transfer's.
     calls: BTreeMap<u32, u32>,
-    /// Bytes that the port has been told and has not said.
-    pub(super) told: VecDeque<u8>,
+    /// Bytes written to the port whose echo is pending.
+    pub(super) pending_echo: VecDeque<u8>,
     halted: [bool; 4],
     configured: bool,
     coding: Vec<u8>,
-    /// When it wants to go.
+    /// When it detaches.
     pub(super) ends_ns: i64,
     pub(super) acts_ns: i64,
 }
@@ -122,7 +122,7 @@ impl Session {
 
     fn ask(
         &mut self,
-        aim: Aim,
+        purpose: Purpose,
         kind: [u8; 2],
         place: (u16, u16),
         length: usize,
@@ -133,7 +133,7 @@ impl Session {
         let setup = setup(kind, place.0, place.1, length);
         let number = self.number();
         let bytes = submit(number, inward, 0, length, setup, &data);
-        self.control = Some(Control { number, aim, setup, data, wanted });
+        self.control = Some(Control { number, purpose, setup, data, wanted });
         bytes
     }
 
@@ -141,61 +141,61 @@ impl Session {
     fn enumerate(&mut self, random: &mut Random) -> Option<Vec<u8>> {
         let look = |value, length, wanted: &[u8]| {
             let wanted = &wanted[..wanted.len().min(length)];
-            (Aim::Look, [0x80, 6], (value, 0), length, vec![], (!wanted.is_empty()).then(|| wanted.to_vec()))
+            (Purpose::Look, [0x80, 6], (value, 0), length, vec![], (!wanted.is_empty()).then(|| wanted.to_vec()))
         };
         let coding: Vec<u8> = (0..7).map(|_| random.byte()).collect();
-        let (aim, kind, place, length, data, wanted) = match self.steps {
+        let (purpose, kind, place, length, data, wanted) = match self.steps {
             0 => look(0x0100, 8, DEVICE),
             1 => look(0x0100, 64, DEVICE),
-            // What it is made of, the answer tells.
-            2 => (Aim::Look, [0x80, 6], (0x0200, 0), 255, vec![], Some(vec![])),
+            // Its length is known from the answer.
+            2 => (Purpose::Look, [0x80, 6], (0x0200, 0), 255, vec![], Some(vec![])),
             3 => look(0x0300, 255, b"\x04\x03\x09\x04"),
             4 => look(0x0301, 255, &string("Quaject")),
             5 => look(0x0302, 3, &string("Echo")),
             6 => look(0x0303, 255, &string("42")),
             7 => look(0x0304, 255, b""),
-            8 => (Aim::Configure(true), [0, 9], (1, 0), 0, vec![], Some(vec![])),
-            9 => (Aim::Look, [0x80, 8], (0, 0), 1, vec![], Some(vec![1])),
-            10 => (Aim::Code, [0x21, 0x20], (0, 0), 7, coding, Some(vec![])),
-            11 => (Aim::Look, [0xa1, 0x21], (0, 0), 7, vec![], Some(self.coding.clone())),
-            12 => (Aim::Look, [0x21, 0x22], (3, 0), 0, vec![], Some(vec![])),
+            8 => (Purpose::Configure(true), [0, 9], (1, 0), 0, vec![], Some(vec![])),
+            9 => (Purpose::Look, [0x80, 8], (0, 0), 1, vec![], Some(vec![1])),
+            10 => (Purpose::Code, [0x21, 0x20], (0, 0), 7, coding, Some(vec![])),
+            11 => (Purpose::Look, [0xa1, 0x21], (0, 0), 7, vec![], Some(self.coding.clone())),
+            12 => (Purpose::Look, [0x21, 0x22], (3, 0), 0, vec![], Some(vec![])),
             _ => return None,
         };
         self.steps += 1;
-        Some(self.ask(aim, kind, place, length, data, wanted))
+        Some(self.ask(purpose, kind, place, length, data, wanted))
     }
 
     /// Some request of endpoint 0 between other transfers.
     fn any_control(&mut self, random: &mut Random) -> Vec<u8> {
         if !self.configured {
-            return self.ask(Aim::Configure(true), [0, 9], (1, 0), 0, vec![], Some(vec![]));
+            return self.ask(Purpose::Configure(true), [0, 9], (1, 0), 0, vec![], Some(vec![]));
         }
         let endpoint = [OUT, IN][random.below(2) as usize];
         let index = if endpoint == IN { 0x81 } else { 2 };
         let halted = self.halted[endpoint as usize];
         match random.below(12) {
-            0 => self.ask(Aim::Configure(true), [0, 9], (1, 0), 0, vec![], Some(vec![])),
-            1 => self.ask(Aim::Configure(false), [0, 9], (0, 0), 0, vec![], Some(vec![])),
-            2..=4 if halted => self.ask(Aim::Unhalt(endpoint), [2, 1], (0, index), 0, vec![], Some(vec![])),
-            2 => self.ask(Aim::Halt(endpoint), [2, 3], (0, index), 0, vec![], Some(vec![])),
-            5 => self.ask(Aim::Look, [0x80, 6], (0x0700, 0), 64, vec![], None),
-            6 => self.ask(Aim::Look, [0xa1, 0x21], (0, 0), 7, vec![], Some(self.coding.clone())),
+            0 => self.ask(Purpose::Configure(true), [0, 9], (1, 0), 0, vec![], Some(vec![])),
+            1 => self.ask(Purpose::Configure(false), [0, 9], (0, 0), 0, vec![], Some(vec![])),
+            2..=4 if halted => self.ask(Purpose::Unhalt(endpoint), [2, 1], (0, index), 0, vec![], Some(vec![])),
+            2 => self.ask(Purpose::Halt(endpoint), [2, 3], (0, index), 0, vec![], Some(vec![])),
+            5 => self.ask(Purpose::Look, [0x80, 6], (0x0700, 0), 64, vec![], None),
+            6 => self.ask(Purpose::Look, [0xa1, 0x21], (0, 0), 7, vec![], Some(self.coding.clone())),
             7 => {
                 let coding = (0..7).map(|_| random.byte()).collect();
-                self.ask(Aim::Code, [0x21, 0x20], (0, 0), 7, coding, Some(vec![]))
+                self.ask(Purpose::Code, [0x21, 0x20], (0, 0), 7, coding, Some(vec![]))
             }
-            _ => self.ask(Aim::Look, [0x82, 0], (0, index), 2, vec![], Some(vec![u8::from(halted), 0])),
+            _ => self.ask(Purpose::Look, [0x82, 0], (0, index), 2, vec![], Some(vec![u8::from(halted), 0])),
         }
     }
 
-    fn tell(&mut self, endpoint: u32, data: Vec<u8>, length: usize, now_ns: i64) -> Vec<u8> {
+    fn submit_bulk(&mut self, endpoint: u32, data: Vec<u8>, length: usize, now_ns: i64) -> Vec<u8> {
         let number = self.number();
         let bytes = submit(number, endpoint != OUT, endpoint, length.max(data.len()), [0; 8], &data);
         self.transfers.insert(number, Transfer { endpoint, data, length, begun_ns: now_ns });
         bytes
     }
 
-    fn call_off(&mut self, wanted: u32) -> Vec<u8> {
+    fn unlink(&mut self, wanted: u32) -> Vec<u8> {
         let mut rest = [0; 28];
         rest[..4].copy_from_slice(&wanted.to_be_bytes());
         let number = self.number();
@@ -203,7 +203,7 @@ impl Session {
         command(2, number, false, 0, rest)
     }
 
-    /// What a host does next; nothing: it is done.
+    /// The next command of a host; none at the end.
     pub(super) fn act(&mut self, random: &mut Random, now_ns: i64) -> Option<Vec<u8>> {
         if self.control.is_none()
             && let Some(step) = self.enumerate(random)
@@ -216,7 +216,7 @@ impl Session {
         if now_ns >= self.ends_ns {
             return self.finish(now_ns);
         }
-        let room = self.transfers.len() < UNDER_WAY;
+        let room = self.transfers.len() < MAX_PENDING;
         let size = |random: &mut Random| {
             let any = 1 + random.below(TRANSFER);
             [1, 63, 64, 65, TRANSFER - 1, TRANSFER, any, any][random.below(8) as usize] as usize
@@ -224,23 +224,23 @@ impl Session {
         Some(match random.below(16) {
             0..=4 if room => {
                 let data = (0..size(random)).map(|_| random.byte()).collect();
-                self.tell(OUT, data, 0, now_ns)
+                self.submit_bulk(OUT, data, 0, now_ns)
             }
-            5..=9 if room => self.tell(IN, vec![], size(random), now_ns),
-            10 if room && random.below(8) == 0 => self.tell(NOTIFY, vec![], 8, now_ns),
+            5..=9 if room => self.submit_bulk(IN, vec![], size(random), now_ns),
+            10 if room && random.below(8) == 0 => self.submit_bulk(NOTIFY, vec![], 8, now_ns),
             11 | 12 if self.control.is_none() => self.any_control(random),
             13 => {
-                // One that waits, or has just been answered.
+                // A transfer that is pending or has just ended.
                 let wanted = 1 + self.number.saturating_sub(random.below(20) as u32 + 1);
                 let is_call = self.calls.contains_key(&wanted) || self.calls.values().any(|call| *call == wanted);
                 let is_control = self.control.as_ref().is_some_and(|control| control.number == wanted);
-                if is_call || is_control { vec![] } else { self.call_off(wanted) }
+                if is_call || is_control { vec![] } else { self.unlink(wanted) }
             }
             _ => vec![],
         })
     }
 
-    /// Has the port say all it was told, then calls off what is left; nothing when that is done.
+    /// Reads the pending echo, then unlinks the remaining transfers; none when that is done.
     fn finish(&mut self, now_ns: i64) -> Option<Vec<u8>> {
         let count = |endpoint: u32| self.transfers.values().filter(|transfer| transfer.endpoint == endpoint).count();
         if self.control.is_some() || !self.calls.is_empty() {
@@ -249,21 +249,21 @@ impl Session {
         for endpoint in [OUT, IN] {
             if self.configured && self.halted[endpoint as usize] {
                 let index = if endpoint == IN { 0x81 } else { 2 };
-                return Some(self.ask(Aim::Unhalt(endpoint), [2, 1], (0, index), 0, vec![], Some(vec![])));
+                return Some(self.ask(Purpose::Unhalt(endpoint), [2, 1], (0, index), 0, vec![], Some(vec![])));
             }
         }
         if !self.configured {
-            return Some(self.ask(Aim::Configure(true), [0, 9], (1, 0), 0, vec![], Some(vec![])));
+            return Some(self.ask(Purpose::Configure(true), [0, 9], (1, 0), 0, vec![], Some(vec![])));
         }
-        if count(OUT) > 0 || !self.told.is_empty() {
-            return Some(if count(IN) == 0 { self.tell(IN, vec![], TRANSFER as usize, now_ns) } else { vec![] });
+        if count(OUT) > 0 || !self.pending_echo.is_empty() {
+            return Some(if count(IN) == 0 { self.submit_bulk(IN, vec![], TRANSFER as usize, now_ns) } else { vec![] });
         }
         let left = self.transfers.keys().next().copied()?;
-        Some(self.call_off(left))
+        Some(self.unlink(left))
     }
 
-    /// An answer: its header, and what comes in. Returns nothing if it is not all there.
-    pub(super) fn hear(&mut self, inbox: &mut Vec<u8>, counts: &mut Counts) -> Option<()> {
+    /// Handles an answer: its header and data. None if it is incomplete.
+    pub(super) fn handle_answer(&mut self, inbox: &mut Vec<u8>, counts: &mut Counts) -> Option<()> {
         if inbox.len() < HEADER {
             return None;
         }
@@ -271,15 +271,15 @@ impl Session {
         let length = word(inbox, 24) as usize;
         if kind == 4 {
             inbox.drain(..HEADER);
-            self.called_off(number, status, counts);
+            self.handle_unlinked(number, status, counts);
             return Some(());
         }
-        assert_eq!(kind, 3, "no answer begins so: {inbox:?}");
+        assert_eq!(kind, 3, "not an answer: {inbox:?}");
         let control = self.control.as_ref().filter(|control| control.number == number);
         let inward = match (control, self.transfers.get(&number)) {
             (Some(control), _) => control.setup[0] & 0x80 != 0,
             (None, Some(transfer)) => transfer.endpoint != OUT,
-            (None, None) => panic!("transfer {number} is none, or was answered before"),
+            (None, None) => panic!("transfer {number} is not pending"),
         };
         let comes = if inward { length } else { 0 };
         if inbox.len() < HEADER + comes {
@@ -287,39 +287,39 @@ impl Session {
         }
         let data: Vec<u8> = inbox.drain(..HEADER + comes).skip(HEADER).collect();
         if self.transfers.contains_key(&number) {
-            self.transferred(number, status, length, &data, counts);
+            self.complete_transfer(number, status, length, &data, counts);
         } else {
-            self.controlled(status, length, &data, counts);
+            self.complete_control(status, length, &data, counts);
         }
         Some(())
     }
 
-    fn called_off(&mut self, number: u32, status: i32, counts: &mut Counts) {
-        let wanted = self.calls.remove(&number).unwrap_or_else(|| panic!("nobody asked {number}"));
+    fn handle_unlinked(&mut self, number: u32, status: i32, counts: &mut Counts) {
+        let wanted = self.calls.remove(&number).unwrap_or_else(|| panic!("{number} is not an unlink request"));
         match status {
-            CALLED_OFF => {
-                self.transfers.remove(&wanted).unwrap_or_else(|| panic!("{wanted} is called off and was answered"));
-                counts.called_off += 1;
+            UNLINKED => {
+                self.transfers.remove(&wanted).unwrap_or_else(|| panic!("{wanted} is unlinked and was answered"));
+                counts.unlinked += 1;
             }
             0 => {
-                assert!(!self.transfers.contains_key(&wanted), "{wanted} is neither called off nor answered");
+                assert!(!self.transfers.contains_key(&wanted), "{wanted} is neither unlinked nor answered");
                 counts.too_late += 1;
             }
             _ => panic!("{wanted}: {status}"),
         }
     }
 
-    fn transferred(&mut self, number: u32, status: i32, length: usize, data: &[u8], counts: &mut Counts) {
+    fn complete_transfer(&mut self, number: u32, status: i32, length: usize, data: &[u8], counts: &mut Counts) {
         let transfer = self.transfers.remove(&number).expect("it was looked for");
         let endpoint = transfer.endpoint;
         let older = self.transfers.iter().find(|(other, transfer)| **other < number && transfer.endpoint == endpoint);
         assert!(older.is_none(), "transfer {number} ends before one that began earlier");
-        assert_ne!(endpoint, NOTIFY, "there is nothing to notify of");
-        // A request that is under way may have had its effect, or not yet.
-        let changes = self.control.as_ref().is_some_and(|control| match control.aim {
-            Aim::Halt(of) | Aim::Unhalt(of) => of == endpoint,
-            Aim::Configure(_) => true,
-            Aim::Look | Aim::Code => false,
+        assert_ne!(endpoint, NOTIFY, "the device has no notifications");
+        // A pending request may have taken effect already.
+        let changes = self.control.as_ref().is_some_and(|control| match control.purpose {
+            Purpose::Halt(of) | Purpose::Unhalt(of) => of == endpoint,
+            Purpose::Configure(_) => true,
+            Purpose::Look | Purpose::Code => false,
         });
         let refuses = self.halted[endpoint as usize] || !self.configured;
         assert!(changes || (status == STALL) == refuses, "transfer {number}: {status}, and the endpoint: {refuses}");
@@ -332,17 +332,17 @@ impl Session {
         if endpoint == OUT {
             assert_eq!(length, transfer.data.len());
             counts.out += 1;
-            self.told.extend(transfer.data);
+            self.pending_echo.extend(transfer.data);
         } else {
-            assert!(0 < length && length <= transfer.length.min(self.told.len()), "{length} bytes come");
-            let wanted: Vec<u8> = self.told.drain(..length).collect();
-            assert_eq!(data, wanted, "other bytes come than were told");
+            assert!(0 < length && length <= transfer.length.min(self.pending_echo.len()), "{length} bytes arrive");
+            let wanted: Vec<u8> = self.pending_echo.drain(..length).collect();
+            assert_eq!(data, wanted, "the echo differs");
             counts.inward += 1;
             counts.bytes += length as u64;
         }
     }
 
-    fn controlled(&mut self, status: i32, length: usize, data: &[u8], counts: &mut Counts) {
+    fn complete_control(&mut self, status: i32, length: usize, data: &[u8], counts: &mut Counts) {
         let control = self.control.take().expect("it was looked for");
         let what = format!("{:02x?}", control.setup);
         counts.controls += 1;
@@ -358,21 +358,21 @@ impl Session {
         } else {
             assert_eq!(length, control.data.len(), "{what}");
         }
-        match control.aim {
-            Aim::Look => {}
-            Aim::Code => self.coding = control.data,
-            Aim::Halt(endpoint) => self.halted[endpoint as usize] = true,
-            Aim::Unhalt(endpoint) => self.halted[endpoint as usize] = false,
-            Aim::Configure(on) => {
+        match control.purpose {
+            Purpose::Look => {}
+            Purpose::Code => self.coding = control.data,
+            Purpose::Halt(endpoint) => self.halted[endpoint as usize] = true,
+            Purpose::Unhalt(endpoint) => self.halted[endpoint as usize] = false,
+            Purpose::Configure(on) => {
                 self.configured = on;
                 self.halted = [false; 4];
-                self.told.clear();
+                self.pending_echo.clear();
             }
         }
     }
 }
 
-/// Its parts, each of which says how long it is, are those of a serial port.
+/// Checks that the descriptors are those of a serial port.
 fn assert_configuration(all: &[u8]) {
     assert_eq!(usize::from(u16::from_le_bytes([all[2], all[3]])), all.len());
     let (mut at, mut endpoints) = (0, Vec::new());
