@@ -198,9 +198,9 @@ fn a_will_is_published_if_its_client_does_not_take_leave() {
         };
         will("will/leaves", &[]).leave();
         will("will/dies", &["--will-retain"]).die();
-        assert_eq!(subscriber.message(), "will/dies 1 0 676f6e65", "engine {engine}");
+        assert_eq!(subscriber.message(), "will/dies 1 0 6c6f7374", "engine {engine}");
         let mut later = Subscriber::start(&broker, &["-t", "will/#"]);
-        assert_eq!(later.message(), "will/dies 0 1 676f6e65", "engine {engine}");
+        assert_eq!(later.message(), "will/dies 0 1 6c6f7374", "engine {engine}");
         broker.stop();
     }
 }
