@@ -136,7 +136,7 @@ fn messages_arrive_with_the_smaller_of_both_qualities_of_service() {
 }
 
 #[test]
-fn a_hundred_messages_come_in_order() {
+fn a_hundred_messages_arrive_in_order() {
     if !mosquitto() {
         return;
     }
@@ -157,7 +157,7 @@ fn a_hundred_messages_come_in_order() {
 }
 
 #[test]
-fn topics_keep_their_last_message_for_who_comes_later() {
+fn later_subscribers_receive_the_retained_message() {
     if !mosquitto() {
         return;
     }
@@ -185,7 +185,7 @@ fn topics_keep_their_last_message_for_who_comes_later() {
 }
 
 #[test]
-fn a_will_is_published_if_its_client_does_not_take_leave() {
+fn a_will_is_published_if_its_client_does_not_disconnect() {
     if !mosquitto() {
         return;
     }
@@ -206,7 +206,7 @@ fn a_will_is_published_if_its_client_does_not_take_leave() {
 }
 
 #[test]
-fn a_session_waits_for_its_client_unless_that_wants_a_clean_one() {
+fn a_session_outlives_its_connection_unless_it_is_clean() {
     if !mosquitto() {
         return;
     }
@@ -231,7 +231,7 @@ fn a_session_waits_for_its_client_unless_that_wants_a_clean_one() {
 }
 
 #[test]
-fn who_comes_with_the_identifier_of_another_takes_its_place() {
+fn a_client_with_the_identifier_of_another_takes_over_its_session() {
     if !mosquitto() {
         return;
     }
@@ -249,7 +249,7 @@ fn who_comes_with_the_identifier_of_another_takes_its_place() {
 }
 
 #[test]
-fn silence_is_not_absence_for_clients_that_ping() {
+fn clients_that_ping_stay_connected() {
     if !mosquitto() {
         return;
     }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_message_of_qos_2_is_passed_on_once() {
+fn a_message_of_qos_2_is_forwarded_once() {
     for engine in engines() {
         let broker = Broker::start(engine);
         let mut client = broker.client("one");
@@ -32,7 +32,7 @@ fn a_message_of_qos_2_is_passed_on_once() {
 }
 
 #[test]
-fn what_was_not_confirmed_is_sent_again_to_who_comes_back() {
+fn unacknowledged_messages_are_sent_again_after_a_reconnect() {
     for engine in engines() {
         let broker = Broker::start(engine);
         let mut client = broker.caller();
@@ -68,7 +68,7 @@ fn what_was_not_confirmed_is_sent_again_to_who_comes_back() {
 }
 
 #[test]
-fn a_client_that_falls_silent_is_given_up() {
+fn a_silent_client_is_disconnected() {
     for engine in engines() {
         let broker = Broker::start(engine);
         let mut watcher = broker.client("watcher");
@@ -87,7 +87,7 @@ fn a_client_that_falls_silent_is_given_up() {
 }
 
 #[test]
-fn the_second_with_an_identifier_gets_the_session_of_the_first() {
+fn a_second_connection_with_an_identifier_takes_over_the_session() {
     for engine in engines() {
         let broker = Broker::start(engine);
         let mut watcher = broker.client("watcher");
@@ -143,7 +143,7 @@ fn topic(random: &mut Random, levels: &[&'static str]) -> String {
 }
 
 #[test]
-fn random_filters_match_as_level_by_level() {
+fn random_filters_match_level_by_level() {
     for engine in engines() {
         let broker = Broker::start(engine);
         let mut random = Random(11);
@@ -205,7 +205,7 @@ fn clients_beyond_the_limit_are_refused_until_one_disconnects() {
 }
 
 #[test]
-fn beyond_each_limit_it_says_no() {
+fn requests_beyond_each_limit_are_refused() {
     for engine in engines() {
         let broker = Broker::start(engine);
         let mut client = broker.caller();
@@ -277,7 +277,7 @@ fn a_client_that_does_not_read_blocks_no_other() {
 }
 
 #[test]
-fn what_waits_for_those_who_are_away_leaves_room_for_others() {
+fn queues_of_absent_clients_leave_room_for_others() {
     for engine in engines() {
         let broker = Broker::start(engine);
         for number in 0..30 {

@@ -47,7 +47,7 @@ process who { while { in(inC, $address, $port, $what); out(sayC, address, port, 
 ";
 
 #[test]
-fn its_fast_path_carries_what_the_processes_do() {
+fn its_fast_path_forwards_the_same_packets() {
     if !tools_are_there() {
         return;
     }
@@ -66,7 +66,7 @@ fn its_fast_path_carries_what_the_processes_do() {
 }
 
 #[test]
-fn ping_curl_and_nc_reach_what_is_outside() {
+fn ping_curl_and_nc_reach_hosts_outside() {
     if !tools_are_there() {
         return;
     }
@@ -119,7 +119,7 @@ fn ping_curl_and_nc_reach_what_is_outside() {
 }
 
 #[test]
-fn bad_networks_are_borne() {
+fn connections_complete_on_bad_networks() {
     if !tools_are_there() {
         return;
     }
@@ -141,6 +141,6 @@ fn bad_networks_are_borne() {
 
 /// How long ports and sessions live, on the virtual clock.
 #[test]
-fn ports_and_sessions_live_as_long_as_they_should() {
+fn ports_and_sessions_have_their_lifetimes() {
     assert_stories("tests/programs/src/nat");
 }

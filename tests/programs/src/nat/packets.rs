@@ -298,7 +298,7 @@ fn learn(sent: &[Vec<u8>], left: &[Vec<u8>]) -> Ports {
 }
 
 #[test]
-fn packets_are_changed_as_they_should_be_and_in_nothing_else() {
+fn only_addresses_ports_and_checksums_of_packets_change() {
     for engine in engines() {
         let count = if engine == "interp" { Effort::wanted().pick(500, 4_000, 100_000) } else { 500 };
         let seeds = Effort::wanted().pick(1, 3, 100);
