@@ -9,6 +9,7 @@ mod corpus;
 mod install;
 mod malformed;
 mod pipes;
+mod portable;
 mod run;
 mod simulate;
 mod test;
@@ -35,6 +36,7 @@ cargo xtask malformed [PROGRAM] [--packets N]
 cargo xtask pipes [--parts N]      compare every composition of up to four steps with the reference, at every length up to
                                    300 and every pair of alignments, or at N 64ths of the pairs, each of which has every
                                    alignment of the source and of the target
+cargo xtask portable               check that the packages which build on other systems do, for macOS and Windows
 cargo xtask simulate [PROGRAM] [--hours N]
                                    run six programs of examples/, or one, on networks that fail, for a day of
                                    their clock, or N hours
@@ -60,6 +62,7 @@ enum Task {
     Corpus { folder: PathBuf, arguments: Vec<std::ffi::OsString> },
     Malformed { program: Option<String>, packets: u64 },
     Pipes { parts: u64 },
+    Portable,
     Simulate { program: Option<String>, hours: u64 },
     ListBenches,
     Bench { name: String, arguments: Vec<std::ffi::OsString> },
@@ -86,6 +89,7 @@ fn main() -> ExitCode {
         Task::Corpus { folder, arguments } => corpus::run(&folder, &arguments),
         Task::Malformed { program, packets } => malformed::run(program.as_deref(), packets),
         Task::Pipes { parts } => pipes::run(parts),
+        Task::Portable => portable::run(),
         Task::Simulate { program, hours } => simulate::run(program.as_deref(), hours),
         Task::ListBenches => bench::list(),
         Task::Bench { name, arguments } => bench::run(&name, &arguments),
@@ -140,6 +144,7 @@ fn read_arguments() -> Result<Task, lexopt::Error> {
             }
             Some(other) => Err(other.unexpected()),
         },
+        "portable" => no_more(&mut parser, Task::Portable),
         "simulate" => {
             let (program, hours) = program_and_number(&mut parser, "hours")?;
             Ok(Task::Simulate { program, hours: hours.unwrap_or(simulate::HOURS) })

@@ -10,7 +10,7 @@ mod programs;
 use std::time::{Duration, Instant};
 
 use crate::run::{Failure, cargo, succeed};
-use crate::tools;
+use crate::{portable, tools};
 
 /// How much to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +35,7 @@ fn all(suite: Suite, steps: &mut Steps) -> Result<(), Failure> {
         Suite::Full => "full",
     };
     steps.run("tools of the machine", tools::provide)?;
+    steps.run("check for other systems", portable::run)?;
     let programs = steps.run("build the tests", programs::build)?;
     steps.run("tests", || programs::run(programs, effort))?;
     steps.run("documentation tests", || succeed(cargo(&["test", "--workspace", "--doc"]).env("QJ_TEST", effort)))?;

@@ -2,10 +2,10 @@
 
 use crate::error::HostError;
 use crate::files::read_bytes;
+use crate::system::{FileIdentity, file_identity};
 use quaject_esp::{File, Loader, Source};
 use quaject_esp_syntax::span::FileId;
 use std::collections::{HashMap, HashSet};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
 /// Reads imports relative to the file that names them.
@@ -14,8 +14,8 @@ pub struct Disk {
     folders: Vec<PathBuf>,
     /// Names the compiler has seen.
     known: HashSet<String>,
-    /// The name of each file that was read, by its device and number there: links are names of the same file.
-    files: HashMap<(u64, u64), String>,
+    /// The name by which each file was read first: links are names of the same file.
+    files: HashMap<FileIdentity, String>,
     /// Where bytes come from.
     origin: Origin,
 }
@@ -51,7 +51,7 @@ impl Disk {
         let bytes = read_bytes(path)?;
         let path = normal(path);
         let name = self.note(&path);
-        if let Some(identity) = identity(&path) {
+        if let Some(identity) = file_identity(&path) {
             self.files.entry(identity).or_insert_with(|| name.clone());
         }
         Ok(File { name, bytes })
@@ -91,10 +91,10 @@ impl Loader for Disk {
             },
         };
         let identity = match &self.origin {
-            Origin::Disk => identity(&path),
+            Origin::Disk => file_identity(&path),
             Origin::Recording(_) => None,
         };
-        match identity.and_then(|identity| self.files.get(&identity)) {
+        match identity.as_ref().and_then(|identity| self.files.get(identity)) {
             Some(name) => Ok((name.clone(), bytes)),
             None => {
                 let name = self.note(&path);
@@ -103,11 +103,6 @@ impl Loader for Disk {
             }
         }
     }
-}
-
-/// What a file is, whatever it is called.
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    path.metadata().ok().filter(|data| data.is_file()).map(|data| (data.dev(), data.ino()))
 }
 
 /// A path without `.` and `x/..`, so that a file has one name however it is reached.

@@ -1,9 +1,9 @@
 //! Whole files: read with a limit and a reason, written completely or not at all.
 
 use crate::error::{HostError, reason};
+use crate::system::{self, FileMode, file_identity};
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Longest text that is read: places in it are 32-bit numbers.
@@ -54,13 +54,6 @@ pub struct NewFile {
     target: Target,
 }
 
-/// What is written.
-#[derive(Clone, Copy)]
-enum Kind {
-    Text,
-    Program,
-}
-
 enum Target {
     /// Beside the place where it will stand.
     Beside(io::BufWriter<tempfile::NamedTempFile>),
@@ -71,16 +64,16 @@ enum Target {
 impl NewFile {
     /// Begins a file.
     pub fn create(path: &Path) -> Result<NewFile, HostError> {
-        NewFile::begin(path, Kind::Text)
+        NewFile::begin(path, FileMode::Data)
             .map_err(|error| HostError::new(format!("cannot write `{}`: {}", path.display(), reason(&error))))
     }
 
     /// Begins a program: whoever may read it may run it. One that runs keeps its file.
     pub(crate) fn create_program(path: &Path) -> io::Result<NewFile> {
-        NewFile::begin(path, Kind::Program)
+        NewFile::begin(path, FileMode::Program)
     }
 
-    fn begin(path: &Path, kind: Kind) -> io::Result<NewFile> {
+    fn begin(path: &Path, mode: FileMode) -> io::Result<NewFile> {
         // Through a symbolic link the file it names is replaced, not the link.
         let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
         let target = match path.metadata() {
@@ -92,13 +85,10 @@ impl NewFile {
                     Some(_) | None => Path::new("."),
                 };
                 let mut builder = tempfile::Builder::new();
-                let permissions = match (old, kind) {
-                    (_, Kind::Program) => std::os::unix::fs::PermissionsExt::from_mode(0o777),
-                    (Ok(metadata), Kind::Text) => metadata.permissions(),
-                    (Err(_), Kind::Text) => std::os::unix::fs::PermissionsExt::from_mode(0o666),
-                };
-                // As for any new file, the user's mask applies.
-                builder.prefix(".qj-").permissions(permissions);
+                builder.prefix(".qj-");
+                if let Some(permissions) = system::permissions(mode, old.as_ref().ok()) {
+                    builder.permissions(permissions);
+                }
                 Target::Beside(io::BufWriter::new(builder.tempfile_in(folder)?))
             }
         };
@@ -146,11 +136,7 @@ impl Write for NewFile {
 
 /// Whether both are names of one regular file: writing one would destroy the other.
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
-    let identity = |path: &Path| {
-        let metadata = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
-        Some((metadata.dev(), metadata.ino()))
-    };
-    identity(one).is_some_and(|file| identity(other) == Some(file))
+    file_identity(one).is_some_and(|file| file_identity(other) == Some(file))
 }
 
 /// Writes a whole file.

@@ -1,6 +1,9 @@
 //! Runs ESP programs: drivers of external channels, the event loop, extern functions, the engines. It is the only ESP crate that does I/O
 //! or has `unsafe`.
 
+// Parts of the drivers serve devices of Linux only.
+#![cfg_attr(not(target_os = "linux"), allow(dead_code))]
+
 mod adaptive;
 mod binding;
 mod clock;
@@ -27,6 +30,7 @@ mod run;
 mod settings;
 mod signals;
 pub mod spin;
+mod system;
 
 pub use adaptive::adapt;
 pub use binding::{Binding, Choice, Device, Driver, Interface, Ring, SocketEndpoint, StreamEndpoint};

@@ -22,7 +22,7 @@ use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::environment::{Environment, Offer, Readiness, Reply};
 use quaject_esp_ir::ir::{Boundary, Channel, ChannelId, ExternId, Program, Purity};
 use quaject_esp_ir::text::counted;
-use rustix::event::{PollFlags, Timespec};
+use rustix::event::PollFlags;
 use std::time::{Duration, Instant};
 
 /// How long output may keep a stopped program from ending.
@@ -220,7 +220,7 @@ impl<'p> Ports<'p> {
     /// Whether a channel is a timer's, whose messages go out of date.
     pub(crate) fn is_timer(&self, channel: ChannelId) -> bool {
         match &self.channels[channel.0 as usize] {
-            Port::Input(input) => input.descriptor().is_none(),
+            Port::Input(input) => input.is_timer(),
             Port::Internal | Port::Output(_) | Port::From(_) | Port::To(_) => false,
         }
     }
@@ -435,18 +435,19 @@ impl<'p> Ports<'p> {
         for writer in &self.writers {
             if !writer.is_empty() {
                 lifetime = Lifetime::Passing;
-                asked.push((writer.descriptor(), PollFlags::OUT));
+                asked.extend(writer.descriptor().map(|descriptor| (descriptor, PollFlags::OUT)));
             }
         }
         if asked.len() == 1 && due_ns.is_none() {
             return signals.pending().map_or(WakeReason::Never, WakeReason::Signal);
         }
         let timeout = match &self.clock {
-            Clock::Real(_) => due_ns.map(|due| due.saturating_sub(self.clock.now_ns()).max(0)),
-            Clock::Virtual(_) => due_ns.map(|_| 0),
+            Clock::Real(_) => {
+                due_ns.map(|due| Duration::from_nanos(due.saturating_sub(self.clock.now_ns()).max(0) as u64))
+            }
+            Clock::Virtual(_) => due_ns.map(|_| Duration::ZERO),
         };
-        let timeout = timeout.map(|ns| Timespec { tv_sec: ns / 1_000_000_000, tv_nsec: ns % 1_000_000_000 });
-        let news = self.poller.wait(&asked, lifetime, timeout.as_ref(), &mut self.happened);
+        let news = self.poller.wait(&asked, lifetime, timeout, &mut self.happened);
         drop(asked);
         match news {
             // An interrupted wait is followed by another one; the signal, if it was ours, is seen below.
@@ -525,7 +526,7 @@ impl<'p> Ports<'p> {
                 .writers
                 .iter()
                 .filter(|writer| !writer.is_empty())
-                .map(|writer| (writer.descriptor(), PollFlags::OUT))
+                .filter_map(|writer| Some((writer.descriptor()?, PollFlags::OUT)))
                 .collect();
             for device in self.devices.iter().filter(|device| device.holds_output()) {
                 device.watch(false, &mut asked);
@@ -537,11 +538,11 @@ impl<'p> Ports<'p> {
                 Shutdown::Drain => None,
                 Shutdown::Interrupted => match SHUTDOWN_TIMEOUT.checked_sub(started.elapsed()) {
                     None => return,
-                    Some(left) => Some(Timespec { tv_sec: 0, tv_nsec: i64::from(left.subsec_nanos()) }),
+                    left => left,
                 },
             };
             // Whatever ends the wait, the next flush tells what is the case.
-            let _ = self.poller.wait(&asked, Lifetime::Passing, timeout.as_ref(), &mut self.happened);
+            let _ = self.poller.wait(&asked, Lifetime::Passing, timeout, &mut self.happened);
         }
     }
 

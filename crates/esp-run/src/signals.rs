@@ -2,16 +2,16 @@
 //! work that does not sleep. A second signal kills at once, as if nobody had listened.
 
 use crate::error::HostError;
-use rustix::fd::{AsFd, BorrowedFd};
+use crate::system::SignalBell;
+use rustix::fd::BorrowedFd;
 use signal_hook::consts::{SIGINT, SIGTERM};
-use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// The signals that have arrived.
 pub struct Signals {
     received: Arc<AtomicUsize>,
-    bell: UnixStream,
+    bell: SignalBell,
 }
 
 impl Signals {
@@ -27,14 +27,14 @@ impl Signals {
     fn register() -> std::io::Result<Signals> {
         let received = Arc::new(AtomicUsize::new(0));
         let again = Arc::new(AtomicBool::new(false));
-        let (bell, clapper) = UnixStream::pair()?;
         for signal in [SIGINT, SIGTERM] {
             // In this order: the first signal finds `again` false, the second one finds it true and ends the process.
             signal_hook::flag::register_conditional_default(signal, Arc::clone(&again))?;
             signal_hook::flag::register(signal, Arc::clone(&again))?;
             signal_hook::flag::register_usize(signal, Arc::clone(&received), signal as usize)?;
-            signal_hook::low_level::pipe::register(signal, clapper.try_clone()?)?;
         }
+        // After the handlers above: the bell rings when the number of the signal is there to be read.
+        let bell = SignalBell::register(&[SIGINT, SIGTERM], &received)?;
         Ok(Signals { received, bell })
     }
 
@@ -49,7 +49,7 @@ impl Signals {
 
     /// Becomes readable when a signal arrives.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
-        self.bell.as_fd()
+        self.bell.descriptor()
     }
 }
 

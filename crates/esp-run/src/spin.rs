@@ -3,9 +3,9 @@
 
 use crate::compiler::{Workshop, compiler};
 use crate::error::{HostError, reason};
+use crate::system;
 use quaject_esp_gen::promela::trail::{self, Trail, Written};
 use quaject_esp_gen::promela::{Line, Mark, Model, Property, RESTS, Reduction};
-use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsString;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -367,10 +367,8 @@ impl Spin {
                 Some(_) if is_late => child.kill()?,
                 None if is_late || self.is_interrupted() => {
                     stopped = Some(if is_late { Stop::Time } else { Stop::Wish });
-                    // Spin's verifier then says how far it was. If it has ended meanwhile, the next look tells.
-                    if let Some(process) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
-                        let _ = kill_process(process, Signal::INT);
-                    }
+                    // Spin's verifier then prints how far it was.
+                    system::interrupt(child);
                     deadline = Instant::now().checked_add(LAST_WORDS);
                 }
                 Some(_) | None => {}

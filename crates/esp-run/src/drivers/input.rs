@@ -8,7 +8,7 @@ use crate::drivers::type_name;
 use crate::error::HostError;
 use quaject_esp_exec::datum::{self, Datum};
 use quaject_esp_ir::ir::{Channel, Program, Type};
-use std::os::fd::BorrowedFd;
+use rustix::fd::BorrowedFd;
 
 /// Longest line of a `text` input. Without a limit, a file without line ends would be read into memory whole.
 const MAX_LINE_BYTES: usize = 16 << 20;
@@ -132,9 +132,17 @@ impl Input {
     /// The descriptor that tells when there may be a message, for those that have one.
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match &self.source {
-            Source::Text(text) => Some(text.reader.descriptor()),
-            Source::Bytes { reader, .. } => Some(reader.descriptor()),
+            Source::Text(text) => text.reader.descriptor(),
+            Source::Bytes { reader, .. } => reader.descriptor(),
             Source::Timer(_) => None,
+        }
+    }
+
+    /// Whether it is a timer, whose message on offer is replaced by a later one.
+    pub(crate) fn is_timer(&self) -> bool {
+        match &self.source {
+            Source::Text(_) | Source::Bytes { .. } => false,
+            Source::Timer(_) => true,
         }
     }
 

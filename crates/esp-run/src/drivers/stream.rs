@@ -1,44 +1,30 @@
-//! Files, pipes and terminals read and written without waiting and without touching their flags: a descriptor is
-//! asked with `poll` first, because `O_NONBLOCK` would be seen by every program that shares the terminal.
+//! Buffers in front of files, pipes and terminals, which are read and written without blocking ([`crate::system`]).
 
 use super::endpoints::{Directions, OpenEndpoints};
 use crate::binding::StreamEndpoint;
 use crate::error::HostError;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::fs::File;
+use crate::system::{ByteInput, ByteOutput};
+use rustix::fd::BorrowedFd;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
 
-/// How much is read at once, and how much output is gathered before it is written.
+/// How much is read at once, and how much output is collected before it is written.
 const CHUNK: usize = 64 * 1024;
-/// A pipe or terminal that is ready takes at least this much without blocking (`PIPE_BUF` on Linux).
-const PIECE: usize = 4096;
 
-/// What a descriptor is, as far as waiting goes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Kind {
-    /// A regular file: always ready.
-    File,
-    /// Anything else.
-    Stream,
-}
-
-/// What an attempt to read brought.
+/// The result of an attempt to read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Filled {
     /// More bytes.
     More,
-    /// Nothing now.
+    /// None now.
     Pending,
-    /// Nothing ever.
+    /// None, and never again.
     Ended,
 }
 
-/// Bytes that come in.
+/// A buffered input.
 pub(crate) struct Reader {
-    file: File,
-    kind: Kind,
-    /// What messages call it.
+    input: ByteInput,
+    /// Its name in messages.
     pub(crate) name: String,
     buffer: Vec<u8>,
     start: usize,
@@ -46,40 +32,43 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Opens a endpoint for reading.
+    /// Opens an endpoint for reading.
     pub(crate) fn open(
         endpoint: &StreamEndpoint,
         directions: Directions,
         endpoints: &mut OpenEndpoints,
     ) -> Result<Reader, HostError> {
-        let (file, name) = endpoints.reader(endpoint, directions)?;
-        let kind = kind(&file, "read", &name)?;
-        Ok(Reader { file, kind, name, buffer: Vec::new(), start: 0, ended: false })
+        let (input, name) = endpoints.reader(endpoint, directions)?;
+        if input.is_directory() {
+            // It opens for reading, but cannot be read: reported here instead of at the first message.
+            return Err(HostError::new(format!("cannot read `{name}`: it is a directory")).help("name a file in it"));
+        }
+        Ok(Reader { input, name, buffer: Vec::new(), start: 0, ended: false })
     }
 
-    /// What has been read and not yet taken.
+    /// The bytes that have been read and not yet consumed.
     pub(crate) fn pending(&self) -> &[u8] {
         &self.buffer[self.start..]
     }
 
-    /// The first `count` pending bytes are taken.
+    /// Removes the first `count` pending bytes.
     pub(crate) fn consume(&mut self, count: usize) {
         self.start += count;
     }
 
-    /// Adds to the pending bytes what can be had without waiting.
+    /// Adds to the pending bytes those that can be read without blocking.
     pub(crate) fn fill(&mut self) -> Result<Filled, HostError> {
         if self.ended {
             return Ok(Filled::Ended);
         }
-        if self.kind == Kind::Stream && !ready(self.file.as_fd(), PollFlags::IN) {
+        if !self.input.is_ready() {
             return Ok(Filled::Pending);
         }
         self.buffer.drain(..self.start);
         self.start = 0;
         let length = self.buffer.len();
         self.buffer.resize(length + CHUNK, 0);
-        let outcome = self.file.read(&mut self.buffer[length..]);
+        let outcome = self.input.read(&mut self.buffer[length..]);
         self.buffer.truncate(length + outcome.as_ref().map_or(0, |count| *count));
         match outcome {
             Ok(0) => {
@@ -94,19 +83,18 @@ impl Reader {
         }
     }
 
-    /// The descriptor to wait for.
-    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+    /// The descriptor to wait for, if reading may block.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.input.descriptor()
     }
 }
 
-/// Bytes that go out, gathered in memory first.
+/// A buffered output.
 pub(crate) struct Writer {
-    file: File,
-    kind: Kind,
-    /// What messages call it.
+    output: ByteOutput,
+    /// Its name in messages.
     pub(crate) name: String,
-    /// Where it leads, to find out whether two channels share it.
+    /// Its endpoint, by which channels find a writer that they share.
     pub(crate) endpoint: StreamEndpoint,
     buffer: Vec<u8>,
     start: usize,
@@ -115,51 +103,49 @@ pub(crate) struct Writer {
 /// How a write ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Written {
-    /// Everything is out.
+    /// Everything is written.
     All,
-    /// The other side does not read now.
+    /// The reader does not read now.
     Pending,
-    /// The other side will never read again.
+    /// The reader has closed it.
     Closed,
 }
 
 impl Writer {
-    /// Opens a endpoint for writing; a file is made anew.
+    /// Opens an endpoint for writing; a file is emptied or created.
     pub(crate) fn open(
         endpoint: &StreamEndpoint,
         directions: Directions,
         endpoints: &mut OpenEndpoints,
     ) -> Result<Writer, HostError> {
-        let (file, name) = endpoints.writer(endpoint, directions)?;
-        let kind = kind(&file, "write", &name)?;
-        Ok(Writer { file, kind, name, endpoint: endpoint.clone(), buffer: Vec::new(), start: 0 })
+        let (output, name) = endpoints.writer(endpoint, directions)?;
+        Ok(Writer { output, name, endpoint: endpoint.clone(), buffer: Vec::new(), start: 0 })
     }
 
-    /// Where to put bytes that shall go out.
+    /// The buffer, to which bytes are appended.
     pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.buffer
     }
 
-    /// Whether so much is gathered that it should be written before more is added.
+    /// Whether the buffer should be written before more is added.
     pub(crate) fn is_full(&self) -> bool {
         self.buffer.len() - self.start >= CHUNK
     }
 
-    /// Whether there is anything to be written.
+    /// Whether everything is written.
     pub(crate) fn is_empty(&self) -> bool {
         self.buffer.len() == self.start
     }
 
-    /// Writes what the other side takes without waiting.
+    /// Writes as much as is possible without blocking.
     pub(crate) fn flush(&mut self) -> Result<Written, HostError> {
         while !self.is_empty() {
             let pending = &self.buffer[self.start..];
-            let piece = match self.kind {
-                Kind::File => pending,
-                Kind::Stream if !ready(self.file.as_fd(), PollFlags::OUT) => return Ok(Written::Pending),
-                Kind::Stream => &pending[..pending.len().min(PIECE)],
+            let piece = match self.output.room() {
+                0 => return Ok(Written::Pending),
+                room => &pending[..pending.len().min(room)],
             };
-            match self.file.write(piece) {
+            match self.output.write(piece) {
                 Ok(count) => self.start += count,
                 Err(error) => match error.kind() {
                     io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock => return Ok(Written::Pending),
@@ -177,24 +163,8 @@ impl Writer {
         Ok(Written::All)
     }
 
-    /// The descriptor to wait for.
-    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
-        self.file.as_fd()
+    /// The descriptor to wait for, if writing may block.
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.output.descriptor()
     }
-}
-
-/// A directory can be opened for reading but not read: say so now, not at the first message.
-fn kind(file: &File, doing: &str, name: &str) -> Result<Kind, HostError> {
-    let metadata = file.metadata().map_err(|error| HostError::file(doing, name, &error))?;
-    if metadata.is_dir() {
-        return Err(HostError::new(format!("cannot {doing} `{name}`: it is a directory")).help("name a file in it"));
-    }
-    Ok(if metadata.is_file() { Kind::File } else { Kind::Stream })
-}
-
-/// Whether an operation would not wait. Hang-up and errors count as ready: the operation then tells.
-fn ready(descriptor: BorrowedFd<'_>, flags: PollFlags) -> bool {
-    let mut asked = [PollFd::from_borrowed_fd(descriptor, flags)];
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    poll(&mut asked, Some(&now)).is_ok_and(|count| count > 0)
 }

@@ -6,22 +6,26 @@
 //! stopping the program with a [`HostError`].
 
 mod can;
-mod files;
-mod frames;
-mod link_monitor;
-mod packet_ring;
-mod ring;
-mod sorting;
+#[cfg(target_os = "linux")]
+mod linux;
 mod tcp;
 mod udp;
+#[cfg(not(target_os = "linux"))]
+mod unsupported;
+
+#[cfg(target_os = "linux")]
+use linux as platform;
+#[cfg(not(target_os = "linux"))]
+use unsupported as platform;
 
 use crate::binding::Device as Name;
 use crate::error::HostError;
 use crate::poller::{Interest, Lifetime};
+use crate::system::timespec;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::os::fd::BorrowedFd;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 /// The channels that share a device: at most one in each direction.
@@ -110,11 +114,8 @@ pub(crate) fn open(program: &Program, name: &Name, ends: Ends<'_>) -> Result<Box
     Ok(match name {
         Name::Udp(place) => Box::new(udp::Udp::open(program, *place, ends)?),
         Name::Tcp(place) => Box::new(tcp::Tcp::open(program, *place, ends)?),
-        Name::Files(root) => Box::new(files::Files::open(program, root, ends)?),
-        Name::Ring(name) => ring::open(program, name, ends)?,
         Name::Can(bus) => Box::new(can::Can::open(program, bus, ends)?),
-        Name::Tap(interface) => Box::new(frames::Frames::tap(program, interface, ends)?),
-        Name::Packet(interface) => Box::new(frames::Frames::packet(program, interface, ends)?),
+        Name::Files(_) | Name::Ring(_) | Name::Tap(_) | Name::Packet(_) => platform::open(program, name, ends)?,
     })
 }
 
@@ -122,8 +123,7 @@ pub(crate) fn open(program: &Program, name: &Name, ends: Ends<'_>) -> Result<Box
 fn readable<'d>(descriptors: impl Iterator<Item = BorrowedFd<'d>>) -> Vec<bool> {
     let mut asked: Vec<PollFd<'_>> =
         descriptors.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN)).collect();
-    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-    match poll(&mut asked, Some(&now)) {
+    match poll(&mut asked, Some(&timespec(Duration::ZERO))) {
         // Hang-up and errors count: reading then tells.
         Ok(count) if count > 0 => asked.iter().map(|asked| !asked.revents().is_empty()).collect(),
         Ok(_) | Err(_) => vec![false; asked.len()],

@@ -20,14 +20,14 @@ use crate::drivers::form::Want::{Bytes, Cases, Id, Number};
 use crate::drivers::form::{Case, Form, Value};
 use crate::error::{HostError, reason};
 use crate::poller::{Interest, Lifetime};
+use crate::system::{self, is_ready};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::Program;
-use rustix::event::{PollFd, PollFlags};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
+use rustix::event::PollFlags;
+use rustix::fd::AsFd;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
-use std::os::fd::AsFd;
 
 /// Unsent bytes of one connection after which the channel takes no more messages.
 const HELD: usize = 256 * 1024;
@@ -185,19 +185,11 @@ impl Tcp {
 
     /// Begins a connection; it is made, or has failed, when it can be written to.
     fn connect(&mut self, id: i128, to: SocketAddrV4) {
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let begun =
-            socket_with(AddressFamily::INET, SocketType::STREAM, flags, None).and_then(|socket| {
-                match connect(&socket, &to) {
-                    Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(socket),
-                    Err(error) => Err(error),
-                }
-            });
-        match begun {
-            Ok(socket) => self.insert(id, TcpStream::from(socket), to, State::Connecting),
+        match system::start_connection(to) {
+            Ok(stream) => self.insert(id, stream, to, State::Connecting),
             Err(error) => {
                 let room = self.events.as_ref().map_or(0, |events| events.bytes_bound_in(FAILED));
-                self.tell(id, FAILED, Failure::of(&error.into()).values(room));
+                self.tell(id, FAILED, Failure::of(&error).values(room));
             }
         }
     }
@@ -310,15 +302,13 @@ fn listen(place: SocketEndpoint) -> Result<TcpListener, HostError> {
 
 /// What became of a connection that was begun; nothing yet, as long as it cannot be written to.
 fn connected(stream: &TcpStream) -> Option<Result<(), std::io::Error>> {
-    let mut asked = [PollFd::new(stream, PollFlags::OUT)];
-    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
-    match rustix::event::poll(&mut asked, Some(&now)) {
-        Ok(0) | Err(_) => None,
-        Ok(_) => Some(match stream.take_error() {
-            Ok(None) => stream.set_nodelay(true),
-            Ok(Some(error)) | Err(error) => Err(error),
-        }),
+    if !is_ready(stream.as_fd(), PollFlags::OUT) {
+        return None;
     }
+    Some(match stream.take_error() {
+        Ok(None) => stream.set_nodelay(true),
+        Ok(Some(error)) | Err(error) => Err(error),
+    })
 }
 
 impl Device for Tcp {

@@ -4,6 +4,7 @@
 //! Datagrams may be lost, so nothing that happens to one stops the program: one that the socket's buffer has no room
 //! for, that is longer than the channel's type holds, or that the system refuses to send is counted.
 
+use super::platform::dropped_datagrams;
 use super::{Device, Ends, PollThrottle, Received, readable};
 use crate::binding::SocketEndpoint;
 use crate::drivers::form::{Form, Value, begins_with_pid};
@@ -12,10 +13,10 @@ use crate::poller::Interest;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
 use rustix::event::PollFlags;
+use rustix::fd::AsFd;
 use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// The largest datagram there is.
 const LARGEST: usize = 65_536;
@@ -235,31 +236,11 @@ impl Device for Udp {
     }
 
     fn losses(&self) -> Vec<(u64, &'static str)> {
-        let overrun = self.sockets.iter().map(|socket| dropped(socket.as_fd())).sum();
+        let overrun = self.sockets.iter().map(|socket| dropped_datagrams(socket.as_fd())).sum();
         vec![
             (overrun, "faster than the program received them"),
             (self.too_long, "longer than the channel's type holds"),
             (self.refused, "not sent"),
         ]
     }
-}
-
-/// How many datagrams the system has dropped because the socket's buffer was full.
-pub(super) fn dropped(socket: BorrowedFd<'_>) -> u64 {
-    // SK_MEMINFO_DROPS, the last of the nine words (linux/sock_diag.h).
-    const DROPS: usize = 8;
-    let mut words = [0u32; DROPS + 1];
-    let mut length = size_of_val(&words) as libc::socklen_t;
-    // SAFETY: 1. The pointers are to `words` and `length`, which outlive the call. 2. `length` is the size of `words`,
-    // so that no more is written.
-    let status = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_MEMINFO,
-            words.as_mut_ptr().cast(),
-            &raw mut length,
-        )
-    };
-    if status == 0 { u64::from(words[DROPS]) } else { 0 }
 }

@@ -16,7 +16,7 @@
 //! Whose file it is says a number or a `pid` before the request: every instance has one, say. Names are below the
 //! folder, whatever they are: no `..`, no link leads out of it.
 
-use super::{Device, Ends, Received};
+use crate::drivers::devices::{Device, Ends, Received};
 use crate::drivers::failure::Failure;
 use crate::drivers::form::Want::{Bytes, Cases, Id, Number};
 use crate::drivers::form::{Case, Form, TooLarge, Value};

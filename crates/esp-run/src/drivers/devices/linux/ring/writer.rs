@@ -1,11 +1,11 @@
 //! The end of a stream that a program writes.
 
-use super::super::{Device, Received};
 use super::broken;
 use super::frames::Frame;
 use super::link::{RingLink, Role, Shared};
 use crate::binding::Ring as Name;
 use crate::drivers::bytes::{Outcome, Shape};
+use crate::drivers::devices::{Device, Received};
 use crate::error::HostError;
 use crate::poller::{Interest, Lifetime};
 use quaject_esp_exec::datum::Datum;

@@ -1,11 +1,11 @@
 //! The end of a stream that a program reads.
 
-use super::super::{Device, Received};
 use super::broken;
 use super::frames::{Assembly, Frame, Wrong};
 use super::link::{RingLink, Role, Shared};
 use crate::binding::Ring as Name;
 use crate::drivers::bytes::Shape;
+use crate::drivers::devices::{Device, Received};
 use crate::error::HostError;
 use crate::poller::{Interest, Lifetime};
 use quaject_esp_exec::datum::Datum;

@@ -13,8 +13,8 @@
 use super::link_monitor::LinkMonitor;
 use super::packet_ring::{PacketRing, read_frame};
 use super::sorting::Sorting;
-use super::{Device, Ends, Received};
 use crate::binding::Interface;
+use crate::drivers::devices::{Device, Ends, Received};
 use crate::drivers::form::{Form, Value, Want};
 use crate::error::{HostError, reason};
 use crate::poller::Interest;
