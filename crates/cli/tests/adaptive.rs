@@ -128,7 +128,7 @@ fn a_program_of_which_no_path_can_be_made_runs_on() {
     let found = folder.qj("run p.esp --adaptive --report").assert().success().get_output().clone();
     assert_eq!(found.stdout, wanted);
     let report = String::from_utf8_lossy(&found.stderr).into_owned();
-    assert!(report.contains("no fast path: `P` does most, and talks to nobody often"), "{report}");
+    assert!(report.contains("no fast path: `P` does most, and communicates with no process often"), "{report}");
 }
 
 #[test]

@@ -49,17 +49,14 @@ const DEADLOCKS: [(&str, &str); 7] = [
          process Q { alt { in(b, $x) { out(a, x); } } }\n",
         "      for `P` to write `b`\n",
     ),
-    (
-        "channel a(int);\nprocess P { out(a, 1); out(a, 2); }\nprocess Q { in(a, _); }\n",
-        "for nobody who is left to read",
-    ),
+    ("channel a(int);\nprocess P { out(a, 1); out(a, 2); }\nprocess Q { in(a, _); }\n", "for a process to read"),
     (
         "channel a(int) external out;\nchannel b(int);\nprocess P { in(a, $x); out(b, x); }\nprocess Q { in(b, _); }\n",
-        "      for `a`, which the world has closed\n",
+        "      for `a`, which the environment has closed\n",
     ),
     (
         "type t = bytes[<=4];\npool t 1;\nchannel a(t) external out;\nprocess P { in(a, _); }\n",
-        "      for `a`, which the world has closed, or for a free object to hold what it brings\n",
+        "      for `a`, which the environment has closed, or for a free object to hold its messages\n",
     ),
     (
         "channel a(int) shared;\nchannel b(int);\nprocess P[9] { in(a, $x); out(b, x); }\n\

@@ -2,8 +2,8 @@
  *
  *   a signal, or another thread --> qj_leave_step --SIGURG--> the thread of the steps --siglongjmp--> qj_take_step
  *
- * Generated code calls no library, so it may be left anywhere, but for extern functions, which may hold locks: those are
- * left behind, in `esp_inside`. SIGURG is one that nobody notices who does not ask for it.
+ * Generated code calls no library, so that it may be left anywhere. Extern functions may hold locks: a step is left after
+ * they return, in `esp_inside`. The default action of SIGURG is to ignore it.
  * SPDX-License-Identifier: MIT OR Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "guard.h"
@@ -13,45 +13,44 @@
 #include <signal.h>
 #include <string.h>
 
-static sigjmp_buf before;
-static volatile sig_atomic_t listening, in_step, asked;
-static pthread_t runner;
+static sigjmp_buf step_start;
+static volatile sig_atomic_t handler_installed, in_step, leave_requested;
+static pthread_t step_thread;
 volatile int esp_outside;
 
-static void leave(int number)
+static void on_leave_signal(int number)
 {
     (void)number;
-    /* In this order: a step that begins sets `in_step` and looks at `asked` then. */
-    asked = 1;
-    if (in_step && !esp_outside) siglongjmp(before, 1);
+    /* In this order: qj_take_step sets `in_step` and reads `leave_requested` afterwards. */
+    leave_requested = 1;
+    if (in_step && !esp_outside) siglongjmp(step_start, 1);
 }
 
 void esp_inside(void)
 {
-    /* In this order: likewise. */
+    /* In this order, as in `on_leave_signal`. */
     esp_outside = 0;
-    if (asked) siglongjmp(before, 1);
+    if (leave_requested) siglongjmp(step_start, 1);
 }
 
 void qj_leave_step(void)
 {
-    asked = 1;
-    if (listening) pthread_kill(runner, SIGURG);
+    leave_requested = 1;
+    if (handler_installed) pthread_kill(step_thread, SIGURG);
 }
 
-static void listen(void)
+static void install_handler(void)
 {
     struct sigaction action;
     memset(&action, 0, sizeof action);
-    action.sa_handler = leave;
-    runner = pthread_self();
+    action.sa_handler = on_leave_signal;
+    step_thread = pthread_self();
     sigaction(SIGURG, &action, NULL);
-    listening = 1;
+    handler_installed = 1;
 }
 
-/* The signals in whose handlers the step was left, which stay blocked otherwise: to keep the mask with every step would be
- * a system call more for each. */
-static void unblock(void)
+/* Unblocks the signals in whose handlers a step was left: to save the mask with every step would cost a system call each. */
+static void unblock_signals(void)
 {
     sigset_t signals;
     sigemptyset(&signals);
@@ -64,14 +63,14 @@ static void unblock(void)
 int qj_take_step(const esp_library *program, void *state, const esp_source *sources, esp_output_head *output, esp_time now)
 {
     int status = QJ_LEFT;
-    if (!listening) listen();
-    if (sigsetjmp(before, 0)) {
+    if (!handler_installed) install_handler();
+    if (sigsetjmp(step_start, 0)) {
         in_step = 0;
-        unblock();
+        unblock_signals();
         return QJ_LEFT;
     }
     in_step = 1;
-    if (!asked) status = program->step(state, sources, output, now);
+    if (!leave_requested) status = program->step(state, sources, output, now);
     in_step = 0;
     return status;
 }

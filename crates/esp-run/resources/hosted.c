@@ -1,9 +1,9 @@
-/* hosted.c: the main of an ESP program that is an executable of its own. Serves its channels by the drivers `text`,
- * `bytes` and `timer`, as `qj run` does: the same text, the same ends, the same exit status.
+/* hosted.c: the main function of an ESP program that is built as an executable. Serves its channels by the drivers `text`,
+ * `bytes` and `timer` as `qj run` does: the same text, the same end of each stream, the same exit status.
  *
  *   drivers -> batches of messages --> step(state) --> batches of messages -> drivers;   sleep in poll(2)
  *
- * Knows programs only through hosted.h. SPDX-License-Identifier: MIT OR Apache-2.0 */
+ * Knows a program only through hosted.h. SPDX-License-Identifier: MIT OR Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "guard.h"
 #include "hosted.h"
@@ -21,21 +21,21 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { WRONG = 1, USAGE = 2, FAULT = 3, CHUNK = 1 << 16, PIECE = 4096, LONGEST_LINE = 16 << 20, BATCH = 4096 };
+enum { EXIT_INPUT = 1, EXIT_USAGE = 2, EXIT_FAULT = 3, CHUNK = 1 << 16, ATOMIC_WRITE = 4096, MAX_LINE_BYTES = 16 << 20, MAX_BATCH_MESSAGES = 4096 };
 
 /* -- memory and messages ------------------------------------------------------------------------------------- */
 
 typedef struct {
     char *data;
-    size_t start, end, room; /* what is in use lies between start and end */
+    size_t start, end, room; /* the bytes in use are those from start to end */
 } buffer;
 
-static void *grow(void *memory, size_t bytes)
+static void *reallocate(void *memory, size_t bytes)
 {
     memory = realloc(memory, bytes ? bytes : 1);
     if (!memory) {
         fprintf(stderr, "error: out of memory\n");
-        exit(FAULT);
+        exit(EXIT_FAULT);
     }
     return memory;
 }
@@ -50,27 +50,27 @@ static char *reserve(buffer *b, size_t bytes)
     }
     if (b->end + bytes > b->room) {
         b->room = (b->end + bytes) * 2;
-        b->data = grow(b->data, b->room);
+        b->data = reallocate(b->data, b->room);
     }
     return b->data + b->end;
 }
 
-static void put(buffer *b, const char *text, size_t length)
+static void append(buffer *b, const char *text, size_t length)
 {
     memcpy(reserve(b, length), text, length);
     b->end += length;
 }
 
-static void puts_to(buffer *b, const char *text) { put(b, text, strlen(text)); }
+static void append_text(buffer *b, const char *text) { append(b, text, strlen(text)); }
 
-static size_t used(const buffer *b) { return b->end - b->start; }
+static size_t pending_bytes(const buffer *b) { return b->end - b->start; }
 
 /* -- drivers ----------------------------------------------------------------------------------------------------- */
 
 typedef enum { TEXT, BYTES, TIMER } driver_kind;
 typedef enum { OFFERED, PENDING, CLOSED } offer;
 
-/* How `bytes` sees a type; `tag` and `end_tag` are those of a union, -1 without. */
+/* The bytes of a message of driver `bytes`; `tag` and `end_tag` are those of a union, else -1. */
 typedef struct {
     bool chunk;
     uint32_t bound;
@@ -91,8 +91,8 @@ typedef struct {
     driver_kind kind;
     const char *path; /* null: standard input or output */
     byte_shape shape;
-    bool ended; /* input: read to its end; bytes: the end has been told */
-    bool end_told;
+    bool ended; /* input: read to its end */
+    bool end_passed;
     /* input */
     int fd;
     bool regular, wanted, closed;
@@ -110,54 +110,54 @@ typedef struct {
 static port *ports;
 static writer *writers;
 static size_t writer_count;
-static int bell[2];
-static volatile sig_atomic_t received;
+static int signal_pipe[2];
+static volatile sig_atomic_t received_signal;
 static bool virtual_clock;
 static int64_t virtual_now;
 static struct timespec started;
 
-/* What goes wrong in a driver, kept until the step is over. */
-static buffer trouble;
-static int trouble_status;
-/* In an input: it counts only when the program has taken the messages before. */
-static bool input_trouble;
+/* The first error of a driver, kept until the step is over. */
+static buffer error_text;
+static int error_status;
+/* Whether it is one of an input, which counts only when the program has received the messages before it. */
+static bool input_error;
 
-static void fail(int status, const char *format, ...)
+static void set_error(int status, const char *format, ...)
 {
     char text[1024];
     va_list list;
-    if (trouble_status) return;
-    trouble_status = status;
+    if (error_status) return;
+    error_status = status;
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    puts_to(&trouble, text);
+    append_text(&error_text, text);
 }
 
-static void help(const char *format, ...)
+static void add_help(const char *format, ...)
 {
     char text[1024];
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    puts_to(&trouble, "\nhelp: ");
-    puts_to(&trouble, text);
+    append_text(&error_text, "\nhelp: ");
+    append_text(&error_text, text);
 }
 
-static void tell_trouble(void)
+static void print_error(void)
 {
-    put(&trouble, "", 1);
-    fprintf(stderr, "error: %s\n", trouble.data + trouble.start);
+    append(&error_text, "", 1);
+    fprintf(stderr, "error: %s\n", error_text.data + error_text.start);
 }
 
-static void die(void)
+static void exit_with_error(void)
 {
-    tell_trouble();
-    exit(trouble_status);
+    print_error();
+    exit(error_status);
 }
 
-static const char *reason(void) { return strerror(errno); }
+static const char *system_error(void) { return strerror(errno); }
 
 static int64_t now_ns(void)
 {
@@ -169,8 +169,8 @@ static int64_t now_ns(void)
 
 static bool is_ready(int fd, short events)
 {
-    struct pollfd asked = {.fd = fd, .events = events, .revents = 0};
-    return poll(&asked, 1, 0) > 0;
+    struct pollfd polled = {.fd = fd, .events = events, .revents = 0};
+    return poll(&polled, 1, 0) > 0;
 }
 
 /* -- values as text ---------------------------------------------------------------------------------------------- */
@@ -210,7 +210,7 @@ static int64_t load_signed(const unsigned char *at, uint32_t width)
 }
 
 /* Bytes of the UTF-8 character that begins here, or 0. */
-static size_t character(const unsigned char *at, size_t left)
+static size_t utf8_length(const unsigned char *at, size_t left)
 {
     uint32_t code;
     size_t length, i;
@@ -233,30 +233,30 @@ static void print_bytes(buffer *out, const unsigned char *at, size_t length)
 {
     size_t i = 0;
     char escape[8];
-    put(out, "\"", 1);
+    append(out, "\"", 1);
     while (i < length) {
-        size_t size = character(at + i, length - i);
+        size_t size = utf8_length(at + i, length - i);
         bool control = size == 0 || at[i] < 0x20 || at[i] == 0x7f || (size == 2 && at[i] == 0xc2 && at[i + 1] < 0xa0);
         switch (at[i]) {
-        case '\n': puts_to(out, "\\n"); i++; continue;
-        case '\r': puts_to(out, "\\r"); i++; continue;
-        case '\t': puts_to(out, "\\t"); i++; continue;
-        case '\0': puts_to(out, "\\0"); i++; continue;
-        case '\\': puts_to(out, "\\\\"); i++; continue;
-        case '"': puts_to(out, "\\\""); i++; continue;
+        case '\n': append_text(out, "\\n"); i++; continue;
+        case '\r': append_text(out, "\\r"); i++; continue;
+        case '\t': append_text(out, "\\t"); i++; continue;
+        case '\0': append_text(out, "\\0"); i++; continue;
+        case '\\': append_text(out, "\\\\"); i++; continue;
+        case '"': append_text(out, "\\\""); i++; continue;
         default: break;
         }
         if (!control) {
-            put(out, (const char *)at + i, size);
+            append(out, (const char *)at + i, size);
             i += size;
             continue;
         }
         for (size = size ? size : 1; size > 0; size--, i++) {
             snprintf(escape, sizeof escape, "\\x%02x", at[i]);
-            puts_to(out, escape);
+            append_text(out, escape);
         }
     }
-    put(out, "\"", 1);
+    append(out, "\"", 1);
 }
 
 static void print_value(buffer *out, int32_t type, const unsigned char *at)
@@ -267,39 +267,39 @@ static void print_value(buffer *out, int32_t type, const unsigned char *at)
     switch (t->kind) {
     case QJ_UNSIGNED:
         snprintf(number, sizeof number, "%" PRIu64, load(at, t->width));
-        puts_to(out, number);
+        append_text(out, number);
         break;
     case QJ_SIGNED:
         snprintf(number, sizeof number, "%" PRId64, load_signed(at, t->width));
-        puts_to(out, number);
+        append_text(out, number);
         break;
-    case QJ_BOOL: puts_to(out, *at ? "true" : "false"); break;
+    case QJ_BOOL: append_text(out, *at ? "true" : "false"); break;
     case QJ_PID:
-        put(out, "@", 1);
-        puts_to(out, qj_instance_names[load(at, 4)]);
+        append(out, "@", 1);
+        append_text(out, qj_instance_names[load(at, 4)]);
         break;
     case QJ_BYTES: print_bytes(out, at + t->width, load(at, t->width)); break;
     case QJ_ARRAY:
-        put(out, "[", 1);
+        append(out, "[", 1);
         for (i = 0; i < t->count; i++) {
-            if (i) puts_to(out, ", ");
+            if (i) append_text(out, ", ");
             print_value(out, t->element, at + i * qj_types[t->element].size);
         }
-        put(out, "]", 1);
+        append(out, "]", 1);
         break;
     case QJ_RECORD:
-        put(out, "{", 1);
+        append(out, "{", 1);
         for (i = 0; i < t->count; i++) {
-            if (i) puts_to(out, ", ");
+            if (i) append_text(out, ", ");
             print_value(out, t->parts[i].type, at + t->parts[i].offset);
         }
-        put(out, "}", 1);
+        append(out, "}", 1);
         break;
     case QJ_UNION:
         i = (uint32_t)load(at, t->width);
-        puts_to(out, t->parts[i].name);
+        append_text(out, t->parts[i].name);
         if (t->parts[i].type >= 0) {
-            puts_to(out, " |> ");
+            append_text(out, " |> ");
             print_value(out, t->parts[i].type, at + t->parts[i].offset);
         }
         break;
@@ -308,8 +308,8 @@ static void print_value(buffer *out, int32_t type, const unsigned char *at)
 
 typedef struct {
     const char *text, *at, *end;
-    const char *wrong; /* where the error is, once there is one */
-    buffer expected, found; /* what is said of it; without a `found`, the word there */
+    const char *error_at; /* the position of the error, once there is one */
+    buffer expected, found; /* its text; without a `found`, the word at the position is shown */
 } parser;
 
 /* Appends what is formatted, at most 200 characters. */
@@ -317,52 +317,52 @@ static void format_to(buffer *to, const char *format, va_list list)
 {
     char text[200];
     vsnprintf(text, sizeof text, format, list);
-    puts_to(to, text);
+    append_text(to, text);
 }
 
 static bool expect(parser *p, const char *format, ...)
 {
     va_list list;
-    p->wrong = p->at;
+    p->error_at = p->at;
     va_start(list, format);
     format_to(&p->expected, format, list);
     va_end(list);
     return false;
 }
 
-/* One of the names that are expected, `first` if none was told before. */
+/* Adds one of the names that are expected; `first` if it is the first one. */
 static bool expect_name(parser *p, bool first, const char *before, const char *name, const char *after)
 {
-    p->wrong = p->at;
-    puts_to(&p->expected, first ? "`" : " or `");
-    puts_to(&p->expected, before);
-    puts_to(&p->expected, name);
-    puts_to(&p->expected, after);
-    puts_to(&p->expected, "`");
+    p->error_at = p->at;
+    append_text(&p->expected, first ? "`" : " or `");
+    append_text(&p->expected, before);
+    append_text(&p->expected, name);
+    append_text(&p->expected, after);
+    append_text(&p->expected, "`");
     return false;
 }
 
-/* Something else than a word was found, from `start` on. */
+/* Describes the input at `start` that is not a word. */
 static bool found_instead(parser *p, const char *start, const char *format, ...)
 {
     va_list list;
-    p->wrong = start;
+    p->error_at = start;
     va_start(list, format);
     format_to(&p->found, format, list);
     va_end(list);
     return false;
 }
 
-static void blanks(parser *p)
+static void skip_blanks(parser *p)
 {
     while (p->at < p->end && (*p->at == ' ' || *p->at == '\t' || *p->at == '\r')) p->at++;
 }
 
-static bool eat(parser *p, const char *sign)
+static bool accept(parser *p, const char *sign)
 {
     size_t length = strlen(sign);
     const char *before = p->at;
-    blanks(p);
+    skip_blanks(p);
     if ((size_t)(p->end - p->at) >= length && !memcmp(p->at, sign, length)) {
         p->at += length;
         return true;
@@ -371,10 +371,10 @@ static bool eat(parser *p, const char *sign)
     return false;
 }
 
-static bool need(parser *p, const char *sign)
+static bool require(parser *p, const char *sign)
 {
-    if (eat(p, sign)) return true;
-    blanks(p);
+    if (accept(p, sign)) return true;
+    skip_blanks(p);
     return expect(p, "`%s`", sign);
 }
 
@@ -383,7 +383,7 @@ static bool is_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-static size_t word(const parser *p)
+static size_t word_length(const parser *p)
 {
     size_t length = 0;
     if (p->at < p->end && *p->at >= '0' && *p->at <= '9') return 0;
@@ -391,7 +391,7 @@ static size_t word(const parser *p)
     return length;
 }
 
-static bool same(const char *name, const char *text, size_t length)
+static bool equals(const char *name, const char *text, size_t length)
 {
     return strlen(name) == length && !memcmp(name, text, length);
 }
@@ -403,8 +403,8 @@ static size_t byte_count(char first)
     return byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
 }
 
-/* Bytes of the word, number or single character that stands here. */
-static size_t token(const parser *p)
+/* Length of the word, number or single character at the position. */
+static size_t token_length(const parser *p)
 {
     size_t left = (size_t)(p->end - p->at), sign = left && *p->at == '-', length = sign;
     while (length < left && (is_word(p->at[length]) || (unsigned char)p->at[length] >= 0x80)) length++;
@@ -456,7 +456,7 @@ typedef struct {
 
 static bool parse_integer(parser *p, const char *name, integer *value)
 {
-    const char *start = p->at, *end = p->at + token(p), *at = p->at, *body;
+    const char *start = p->at, *end = p->at + token_length(p), *at = p->at, *body;
     int radix = 10;
     bool digits = true;
     char byte = 0;
@@ -470,7 +470,7 @@ static bool parse_integer(parser *p, const char *name, integer *value)
             return expect(p, "one byte between `'`");
         }
         value->magnitude = (unsigned char)byte;
-        return need(p, "'");
+        return require(p, "'");
     }
     if (at < end && *at == '-') {
         value->negative = true;
@@ -528,8 +528,8 @@ static bool parse_pid(parser *p, const qj_type *t, unsigned char *at)
     bool named = p->at < p->end && *p->at == '@';
     integer replica = {false, false, 0};
     if (named) p->at++;
-    length = word(p);
-    for (i = 0; named && i < t->count && !same(t->parts[i].name, p->at, length); i++) {}
+    length = word_length(p);
+    for (i = 0; named && i < t->count && !equals(t->parts[i].name, p->at, length); i++) {}
     if (!named || i == t->count) {
         for (i = 0; i < t->count; i++) expect_name(p, i == 0, named ? "" : "@", t->parts[i].name, "");
         return false;
@@ -537,7 +537,7 @@ static bool parse_pid(parser *p, const qj_type *t, unsigned char *at)
     p->at += length;
     if (p->at < p->end && *p->at == '[') {
         p->at++;
-        if (!parse_integer(p, "int", &replica) || !need(p, "]")) return false;
+        if (!parse_integer(p, "int", &replica) || !require(p, "]")) return false;
     }
     if (replica.huge || (replica.negative && replica.magnitude) || replica.magnitude >= (uint64_t)t->parts[i].type) {
         expect(p, "a replica number below %" PRId32, t->parts[i].type);
@@ -559,7 +559,7 @@ static bool parse_bytes(parser *p, const qj_type *t, unsigned char *at)
         if (length < t->count) at[t->width + length] = (unsigned char)byte;
         length++;
     }
-    if (!need(p, "\"")) return false;
+    if (!require(p, "\"")) return false;
     if (length > t->count) {
         expect(p, "at most %" PRIu32 " bytes", t->count);
         return found_instead(p, start, "%zu bytes", length);
@@ -574,14 +574,14 @@ static bool parse_array(parser *p, const qj_type *t, unsigned char *at)
     size_t size = qj_types[t->element].size;
     uint32_t count = 0, i;
     integer copies;
-    if (!need(p, "[")) return false;
-    while (!eat(p, "]")) {
-        if (count == t->count) return blanks(p), expect(p, "`]` after %" PRIu32 " elements", count);
+    if (!require(p, "[")) return false;
+    while (!accept(p, "]")) {
+        if (count == t->count) return skip_blanks(p), expect(p, "`]` after %" PRIu32 " elements", count);
         if (!parse_value(p, t->element, at + count * size)) return false;
         count++;
-        if (count == 1 && eat(p, ";")) {
+        if (count == 1 && accept(p, ";")) {
             const char *number;
-            blanks(p);
+            skip_blanks(p);
             number = p->at;
             if (!parse_integer(p, "int", &copies)) return false;
             if (copies.huge || copies.negative || copies.magnitude != t->count) {
@@ -589,10 +589,10 @@ static bool parse_array(parser *p, const qj_type *t, unsigned char *at)
                 return expect(p, "`%" PRIu32 "` elements", t->count);
             }
             for (i = 1; i < t->count; i++) memcpy(at + i * size, at, size);
-            return need(p, "]");
+            return require(p, "]");
         }
-        if (!eat(p, ",")) {
-            if (!need(p, "]")) return false;
+        if (!accept(p, ",")) {
+            if (!require(p, "]")) return false;
             break;
         }
     }
@@ -606,23 +606,23 @@ static bool parse_array(parser *p, const qj_type *t, unsigned char *at)
 static bool parse_record(parser *p, const qj_type *t, unsigned char *at)
 {
     const char *start = p->at, *after;
-    bool *seen = grow(NULL, t->count);
+    bool *seen = reallocate(NULL, t->count);
     uint32_t count = 0, i;
     size_t length;
-    bool good = need(p, "{");
+    bool good = require(p, "{");
     memset(seen, 0, t->count);
-    while (good && !eat(p, "}")) {
-        blanks(p);
+    while (good && !accept(p, "}")) {
+        skip_blanks(p);
         if (count == t->count) {
             good = expect(p, "`}` after %" PRIu32 " fields", count);
             break;
         }
         i = count;
-        length = word(p);
+        length = word_length(p);
         after = p->at + length;
         while (after < p->end && (*after == ' ' || *after == '\t')) after++;
         if (length && after < p->end && *after == ':') {
-            for (i = 0; i < t->count && !(same(t->parts[i].name, p->at, length) && !seen[i]); i++) {}
+            for (i = 0; i < t->count && !(equals(t->parts[i].name, p->at, length) && !seen[i]); i++) {}
             if (i == t->count) {
                 bool first = true;
                 for (i = 0; i < t->count; i++) {
@@ -640,8 +640,8 @@ static bool parse_record(parser *p, const qj_type *t, unsigned char *at)
         seen[i] = true;
         count++;
         good = parse_value(p, t->parts[i].type, at + t->parts[i].offset);
-        if (good && !eat(p, ",")) {
-            good = need(p, "}");
+        if (good && !accept(p, ",")) {
+            good = require(p, "}");
             break;
         }
     }
@@ -655,30 +655,30 @@ static bool parse_record(parser *p, const qj_type *t, unsigned char *at)
 
 static bool parse_union(parser *p, const qj_type *t, unsigned char *at)
 {
-    size_t length = word(p);
+    size_t length = word_length(p);
     uint32_t i;
-    for (i = 0; i < t->count && !same(t->parts[i].name, p->at, length); i++) {}
+    for (i = 0; i < t->count && !equals(t->parts[i].name, p->at, length); i++) {}
     if (i == t->count) {
         for (i = 0; i < t->count; i++) expect_name(p, i == 0, "", t->parts[i].name, "");
         return false;
     }
     p->at += length;
     store(at, t->width, i);
-    if (t->parts[i].type >= 0) return need(p, "|>") && parse_value(p, t->parts[i].type, at + t->parts[i].offset);
-    return !eat(p, "|>") || (need(p, "{") && need(p, "}"));
+    if (t->parts[i].type >= 0) return require(p, "|>") && parse_value(p, t->parts[i].type, at + t->parts[i].offset);
+    return !accept(p, "|>") || (require(p, "{") && require(p, "}"));
 }
 
 static bool parse_value(parser *p, int32_t type, unsigned char *at)
 {
     const qj_type *t = &qj_types[type];
     size_t length;
-    blanks(p);
+    skip_blanks(p);
     switch (t->kind) {
     case QJ_UNSIGNED:
     case QJ_SIGNED: return parse_number(p, t, at);
     case QJ_BOOL:
-        length = word(p);
-        if (!same("true", p->at, length) && !same("false", p->at, length)) return expect(p, "`true` or `false`");
+        length = word_length(p);
+        if (!equals("true", p->at, length) && !equals("false", p->at, length)) return expect(p, "`true` or `false`");
         *at = length == 4;
         p->at += length;
         return true;
@@ -699,13 +699,13 @@ static size_t columns(const char *from, const char *to)
 
 /* -- input ------------------------------------------------------------------------------------------------------- */
 
-typedef enum { MORE, NOTHING_NOW, AT_END } filled;
+typedef enum { MORE, NONE_NOW, AT_END } filled;
 
 static filled fill(port *q)
 {
     ssize_t count;
     if (q->ended) return AT_END;
-    if (!q->regular && !is_ready(q->fd, POLLIN)) return NOTHING_NOW;
+    if (!q->regular && !is_ready(q->fd, POLLIN)) return NONE_NOW;
     count = read(q->fd, reserve(&q->in, CHUNK), CHUNK);
     if (count > 0) {
         q->in.end += (size_t)count;
@@ -716,46 +716,46 @@ static filled fill(port *q)
         return AT_END;
     }
     if (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK)
-        fail(FAULT, "cannot read `%s`: %s", q->path ? q->path : "standard input", reason());
-    return NOTHING_NOW;
+        set_error(EXIT_FAULT, "cannot read `%s`: %s", q->path ? q->path : "standard input", system_error());
+    return NONE_NOW;
 }
 
-/* What is wrong with a line, where, and what it should be. */
-static void tell_wrong(port *q, parser *p, const char *name)
+/* Reports the error of a line: its position, what is expected and what was found. */
+static void report_parse_error(port *q, parser *p, const char *name)
 {
     uint32_t value;
     size_t size, letters, shown;
-    if (trouble_status) return;
-    p->at = p->wrong;
-    size = token(p);
-    put(&p->expected, "", 1);
-    fail(FAULT, "%s:%" PRIu64 ":%zu: expected ", name, q->line, columns(p->text, p->wrong));
-    puts_to(&trouble, p->expected.data);
-    puts_to(&trouble, ", found ");
+    if (error_status) return;
+    p->at = p->error_at;
+    size = token_length(p);
+    append(&p->expected, "", 1);
+    set_error(EXIT_FAULT, "%s:%" PRIu64 ":%zu: expected ", name, q->line, columns(p->text, p->error_at));
+    append_text(&error_text, p->expected.data);
+    append_text(&error_text, ", found ");
     letters = columns(p->at, p->at + size) - 1;
-    if (used(&p->found)) {
-        put(&trouble, p->found.data, used(&p->found));
+    if (pending_bytes(&p->found)) {
+        append(&error_text, p->found.data, pending_bytes(&p->found));
     } else if (size == 0) {
-        puts_to(&trouble, "the end of the line");
+        append_text(&error_text, "the end of the line");
     } else {
         for (shown = 0; letters > 24 && columns(p->at, p->at + shown) <= 20; shown += byte_count(p->at[shown])) {}
-        puts_to(&trouble, "`");
-        put(&trouble, p->at, letters > 24 ? shown : size);
-        puts_to(&trouble, letters > 24 ? "...`" : "`");
+        append_text(&error_text, "`");
+        append(&error_text, p->at, letters > 24 ? shown : size);
+        append_text(&error_text, letters > 24 ? "...`" : "`");
     }
-    help("a line is one message of channel `%s`: ", q->channel->name);
+    add_help("a line is one message of channel `%s`: ", q->channel->name);
     for (value = 0; value < q->channel->count; value++) {
-        puts_to(&trouble, value ? " `" : "`");
-        puts_to(&trouble, qj_types[q->channel->values[value].type].name);
-        puts_to(&trouble, "`");
+        append_text(&error_text, value ? " `" : "`");
+        append_text(&error_text, qj_types[q->channel->values[value].type].name);
+        append_text(&error_text, "`");
     }
-    if (q->channel->count == 0) puts_to(&trouble, "nothing");
-    puts_to(&trouble, "; values are written as in ESP, separated by blanks");
+    if (q->channel->count == 0) append_text(&error_text, "nothing");
+    append_text(&error_text, "; values are written as in ESP, separated by blanks");
     free(p->expected.data);
     free(p->found.data);
 }
 
-/* Parses a line; 1: a message, 0: nothing, -1: wrong. */
+/* Parses a line; 1: a message, 0: a comment or a blank line, -1: an error. */
 static int parse_line(port *q, const char *line, size_t length, unsigned char *at)
 {
     parser p = {.text = line, .at = line, .end = line + length};
@@ -763,31 +763,31 @@ static int parse_line(port *q, const char *line, size_t length, unsigned char *a
     size_t size, i;
     uint32_t value;
     for (i = 0; i < length; i += size) {
-        size = character((const unsigned char *)line + i, length - i);
+        size = utf8_length((const unsigned char *)line + i, length - i);
         if (size == 0) {
-            fail(FAULT, "%s:%" PRIu64 ":%zu: the text is not UTF-8", name, q->line, columns(line, line + i));
+            set_error(EXIT_FAULT, "%s:%" PRIu64 ":%zu: the text is not UTF-8", name, q->line, columns(line, line + i));
             return -1;
         }
     }
-    blanks(&p);
+    skip_blanks(&p);
     if ((p.at == p.end && q->channel->count > 0) || (p.end - p.at >= 2 && p.at[0] == '/' && p.at[1] == '/')) return 0;
     memset(at, 0, q->channel->size);
     p.at = line;
     for (value = 0; value < q->channel->count; value++) {
         before = p.at;
-        blanks(&p);
+        skip_blanks(&p);
         if (value > 0 && p.at == before && p.at < p.end) {
             expect(&p, "a blank between values");
             break;
         }
         if (!parse_value(&p, q->channel->values[value].type, at + q->channel->values[value].offset)) break;
     }
-    if (!p.wrong) {
-        blanks(&p);
+    if (!p.error_at) {
+        skip_blanks(&p);
         if (p.at == p.end) return 1;
         expect(&p, "the end of the line");
     }
-    tell_wrong(q, &p, name);
+    report_parse_error(q, &p, name);
     return -1;
 }
 
@@ -795,19 +795,19 @@ static offer next_text(port *q, unsigned char *at)
 {
     for (;;) {
         char *begin = q->in.data ? q->in.data + q->in.start : NULL;
-        size_t pending = used(&q->in), taken;
+        size_t pending = pending_bytes(&q->in), taken;
         char *end = pending > q->scanned ? memchr(begin + q->scanned, '\n', pending - q->scanned) : NULL;
         int outcome;
         if (!end) {
             q->scanned = pending;
-            if (pending > LONGEST_LINE) {
-                fail(FAULT, "%s:%" PRIu64 ":1: the line is longer than %d bytes", q->path ? q->path : "standard input",
-                     q->line + 1, LONGEST_LINE);
+            if (pending > MAX_LINE_BYTES) {
+                set_error(EXIT_FAULT, "%s:%" PRIu64 ":1: the line is longer than %d bytes", q->path ? q->path : "standard input",
+                     q->line + 1, MAX_LINE_BYTES);
                 return PENDING;
             }
             switch (fill(q)) {
             case MORE: continue;
-            case NOTHING_NOW: return PENDING;
+            case NONE_NOW: return PENDING;
             case AT_END: break;
             }
             if (pending == 0) return CLOSED;
@@ -832,12 +832,12 @@ static offer next_bytes(port *q, unsigned char *at)
     uint32_t wanted = s->chunk ? s->bound : 1, length;
     const qj_type *t = &qj_types[s->type];
     filled state = MORE;
-    while (used(&q->in) < wanted && (state = fill(q)) == MORE) {}
+    while (pending_bytes(&q->in) < wanted && (state = fill(q)) == MORE) {}
     memset(at, 0, q->channel->size);
-    if (used(&q->in) == 0) {
-        if (state == NOTHING_NOW) return PENDING;
-        if (q->end_told) return CLOSED;
-        q->end_told = true;
+    if (pending_bytes(&q->in) == 0) {
+        if (state == NONE_NOW) return PENDING;
+        if (q->end_passed) return CLOSED;
+        q->end_passed = true;
         if (s->tag >= 0 && s->end_tag >= 0) {
             store(at, qj_types[q->channel->values[0].type].width, (uint64_t)s->end_tag);
             return OFFERED;
@@ -855,7 +855,7 @@ static offer next_bytes(port *q, unsigned char *at)
         q->in.start++;
         return OFFERED;
     }
-    length = used(&q->in) < s->bound ? (uint32_t)used(&q->in) : s->bound;
+    length = pending_bytes(&q->in) < s->bound ? (uint32_t)pending_bytes(&q->in) : s->bound;
     store(at, t->width, length);
     memcpy(at + t->width, q->in.data + q->in.start, length);
     q->in.start += length;
@@ -881,10 +881,10 @@ static offer next_tick(port *q, unsigned char *at, int64_t now)
 
 static void fill_batch(port *q, int64_t now)
 {
-    /* A tick waits at the clock, not here: a program that is late gets the latest. */
+    /* Ticks are not queued: a program that is late receives the latest one. */
     size_t capacity = q->kind == TIMER ? 1 : q->capacity;
     if (q->kind == TIMER && q->count != 0 && due_ns(q) <= now) next_tick(q, q->batch, now);
-    while (!input_trouble && !q->closed && q->count < capacity) {
+    while (!input_error && !q->closed && q->count < capacity) {
         unsigned char *at = q->batch + q->count * q->channel->size;
         offer found = q->kind == TEXT ? next_text(q, at) : q->kind == BYTES ? next_bytes(q, at) : next_tick(q, at, now);
         switch (found) {
@@ -892,7 +892,7 @@ static void fill_batch(port *q, int64_t now)
         case CLOSED: q->closed = true; break;
         case PENDING:
             q->wanted = true;
-            input_trouble = trouble_status != 0;
+            input_error = error_status != 0;
             return;
         }
     }
@@ -900,25 +900,25 @@ static void fill_batch(port *q, int64_t now)
 
 /* -- output ------------------------------------------------------------------------------------------------------ */
 
-/* Writes what can be written without waiting. */
+/* Writes as much as is possible without blocking. */
 static void flush(writer *w)
 {
-    while (used(&w->out)) {
-        size_t size = used(&w->out);
+    while (pending_bytes(&w->out)) {
+        size_t size = pending_bytes(&w->out);
         ssize_t count;
         if (!w->regular) {
             if (!is_ready(w->fd, POLLOUT)) return;
-            if (size > PIECE) size = PIECE;
+            if (size > ATOMIC_WRITE) size = ATOMIC_WRITE;
         }
         count = write(w->fd, w->out.data + w->out.start, size);
         if (count >= 0) {
             w->out.start += (size_t)count;
         } else if (errno == EPIPE) {
-            exit(0); /* nobody reads any more */
+            exit(0); /* the reader has closed it */
         } else if (errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK) {
             return;
         } else {
-            fail(FAULT, "cannot write `%s`: %s", w->path ? w->path : "standard output", reason());
+            set_error(EXIT_FAULT, "cannot write `%s`: %s", w->path ? w->path : "standard output", system_error());
             w->out.start = w->out.end;
         }
     }
@@ -930,17 +930,17 @@ static void flush_all(void)
     for (i = 0; i < writer_count; i++) flush(&writers[i]);
 }
 
-/* Writes everything, waiting for whoever reads; after a signal a second at most. */
-static void finish(void)
+/* Writes everything, waiting for the readers; after a signal for at most a second. */
+static void drain_outputs(void)
 {
     size_t i;
-    int patience = 1000;
+    int remaining_ms = 1000;
     for (i = 0; i < writer_count; i++) {
-        struct pollfd asked = {.fd = writers[i].fd, .events = POLLOUT, .revents = 0};
-        while (flush(&writers[i]), used(&writers[i].out)) {
-            if (received && patience <= 0) return;
-            poll(&asked, 1, received ? 100 : -1);
-            patience -= 100;
+        struct pollfd polled = {.fd = writers[i].fd, .events = POLLOUT, .revents = 0};
+        while (flush(&writers[i]), pending_bytes(&writers[i].out)) {
+            if (received_signal && remaining_ms <= 0) return;
+            poll(&polled, 1, received_signal ? 100 : -1);
+            remaining_ms -= 100;
         }
     }
 }
@@ -950,39 +950,39 @@ static void put_bytes(port *q, const unsigned char *at)
     const byte_shape *s = &q->shape;
     const qj_type *t = &qj_types[s->type];
     const qj_type *whole = &qj_types[q->channel->values[0].type];
-    const char *cause = q->end_told ? "comes after the end of its bytes" : "is not a byte";
-    bool wrong = q->end_told;
+    const char *cause = q->end_passed ? "comes after the end of its bytes" : "is not a byte";
+    bool wrong = q->end_passed;
     const unsigned char *value = at + s->offset;
     if (!wrong && s->tag >= 0) {
         int64_t tag = (int64_t)load(at, whole->width);
         if (tag == s->end_tag) {
-            q->end_told = true;
+            q->end_passed = true;
             return;
         }
         wrong = tag != s->tag;
     }
     if (!wrong && s->chunk) {
-        put(&q->writer->out, (const char *)value + t->width, load(value, t->width));
+        append(&q->writer->out, (const char *)value + t->width, load(value, t->width));
         return;
     }
     if (!wrong) {
         int64_t number = t->kind == QJ_SIGNED ? load_signed(value, t->width) : (int64_t)load(value, t->width);
         if (s->tag < 0 && t->kind == QJ_SIGNED && number == -1) {
-            q->end_told = true;
+            q->end_passed = true;
             return;
         }
         if (number >= 0 && number <= 255) {
             char byte = (char)number;
-            put(&q->writer->out, &byte, 1);
+            append(&q->writer->out, &byte, 1);
             return;
         }
     }
     {
         buffer text = {NULL, 0, 0, 0};
         print_value(&text, q->channel->values[0].type, at);
-        put(&text, "", 1);
-        fail(FAULT, "`%s` on channel `%s` %s", text.data, q->channel->name, cause);
-        help("the `bytes` driver writes 0 to 255, then once -1 or `eos`, as it reads them; `text:` writes any message");
+        append(&text, "", 1);
+        set_error(EXIT_FAULT, "`%s` on channel `%s` %s", text.data, q->channel->name, cause);
+        add_help("the `bytes` driver writes 0 to 255, then once -1 or `eos`, as it reads them; `text:` writes any message");
         free(text.data);
     }
 }
@@ -998,10 +998,10 @@ static void drain(port *q, size_t count)
             continue;
         }
         for (value = 0; value < q->channel->count; value++) {
-            if (value) put(&q->writer->out, " ", 1);
+            if (value) append(&q->writer->out, " ", 1);
             print_value(&q->writer->out, q->channel->values[value].type, at + q->channel->values[value].offset);
         }
-        put(&q->writer->out, "\n", 1);
+        append(&q->writer->out, "\n", 1);
     }
 }
 
@@ -1036,7 +1036,7 @@ static bool find_shape(port *q)
             s->offset = t->parts[i].offset;
         }
     }
-    /* The last type that was looked at is not the one that was found. */
+    /* `is_byte_type` has overwritten the shape since the tag was found. */
     return s->tag >= 0 && is_byte_type(t->parts[s->tag].type, s);
 }
 
@@ -1063,39 +1063,39 @@ static bool parse_timer(port *q, const char *text)
     return *end == '\0';
 }
 
-/* What a driver's text says; false after a message. */
-static void choose(port *q, const char *driver)
+/* Parses a driver. */
+static void choose_driver(port *q, const char *driver)
 {
     const char *argument = strchr(driver, ':');
     size_t name = argument ? (size_t)(argument - driver) : strlen(driver);
     argument = argument ? argument + 1 : "";
-    if (same("data", driver, name)) {
+    if (equals("data", driver, name)) {
         if (q->kind == TIMER) q->kind = TEXT;
-    } else if (same("text", driver, name)) {
+    } else if (equals("text", driver, name)) {
         q->kind = TEXT;
-    } else if (same("bytes", driver, name)) {
+    } else if (equals("bytes", driver, name)) {
         q->kind = BYTES;
-    } else if (same("timer", driver, name)) {
+    } else if (equals("timer", driver, name)) {
         q->kind = TIMER;
-        if (!q->channel->from_world) {
-            fail(USAGE, "channel `%s`: a timer cannot take messages", q->channel->name);
-            die();
+        if (!q->channel->from_environment) {
+            set_error(EXIT_USAGE, "channel `%s`: a timer cannot take messages", q->channel->name);
+            exit_with_error();
         }
         if (!parse_timer(q, argument)) {
-            fail(USAGE, "`%s` is no timer", driver);
-            help("write a period and, if the channel shall close, a number of ticks: `timer:10ms` or `timer:2s,5`");
-            die();
+            set_error(EXIT_USAGE, "`%s` is no timer", driver);
+            add_help("write a period and, if the channel shall close, a number of ticks: `timer:10ms` or `timer:2s,5`");
+            exit_with_error();
         }
         return;
     } else {
-        fail(USAGE, "channel `%s`: there is no driver `%.*s`", q->channel->name, (int)name, driver);
-        help("choose another with `--bind %s=text:PATH`; an executable has `text:PATH`, `bytes:PATH` and `timer:10ms`",
+        set_error(EXIT_USAGE, "channel `%s`: there is no driver `%.*s`", q->channel->name, (int)name, driver);
+        add_help("choose another with `--bind %s=text:PATH`; an executable has `text:PATH`, `bytes:PATH` and `timer:10ms`",
              q->channel->name);
-        die();
+        exit_with_error();
     }
     if (!*argument) {
-        fail(USAGE, "driver `%s` names no file", driver);
-        die();
+        set_error(EXIT_USAGE, "driver `%s` names no file", driver);
+        exit_with_error();
     }
     q->path = strcmp(argument, "-") ? argument : NULL;
 }
@@ -1106,8 +1106,8 @@ static int open_path(const char *path, int flags, const char *doing, bool *regul
     int fd = path ? open(path, flags | O_CLOEXEC, 0666) : flags == O_RDONLY ? 0 : 1;
     if (fd < 0 || fstat(fd, &info) < 0 || S_ISDIR(info.st_mode)) {
         if (fd >= 0) errno = EISDIR;
-        fail(WRONG, "cannot %s `%s`: %s", doing, path ? path : "standard input or output", reason());
-        die();
+        set_error(EXIT_INPUT, "cannot %s `%s`: %s", doing, path ? path : "standard input or output", system_error());
+        exit_with_error();
     }
     *regular = S_ISREG(info.st_mode);
     return fd;
@@ -1118,31 +1118,31 @@ static void open_ports(void)
     const char *standard = NULL;
     uint32_t i;
     size_t w;
-    /* Ports point into it. */
-    writers = grow(NULL, sizeof *writers * qj_sinks);
+    /* Ports point into this array, so that it does not move. */
+    writers = reallocate(NULL, sizeof *writers * qj_sinks);
     for (i = 0; i < qj_sources + qj_sinks; i++) {
         port *q = &ports[i];
         q->capacity = (1 << 18) / q->channel->size;
         if (q->capacity < 1) q->capacity = 1;
-        if (q->capacity > BATCH) q->capacity = BATCH;
-        q->batch = grow(NULL, q->capacity * q->channel->size);
+        if (q->capacity > MAX_BATCH_MESSAGES) q->capacity = MAX_BATCH_MESSAGES;
+        q->batch = reallocate(NULL, q->capacity * q->channel->size);
         if (q->kind == BYTES && !find_shape(q)) {
-            fail(USAGE, "driver `bytes` cannot serve channel `%s`: its messages are not bytes", q->channel->name);
-            help("use `--bind %s=text:PATH`", q->channel->name);
-            die();
+            set_error(EXIT_USAGE, "driver `bytes` cannot serve channel `%s`: its messages are not bytes", q->channel->name);
+            add_help("use `--bind %s=text:PATH`", q->channel->name);
+            exit_with_error();
         }
         if (q->kind == TIMER) {
             const qj_type *t = q->channel->count ? &qj_types[q->channel->values[0].type] : NULL;
             if (q->channel->count > 1 || (t && t->kind != QJ_UNSIGNED && t->kind != QJ_SIGNED)) {
-                fail(USAGE, "driver `timer` cannot serve channel `%s`", q->channel->name);
-                help("a timer's channel carries nothing, `()`, or one integer, the number of the tick");
-                die();
+                set_error(EXIT_USAGE, "driver `timer` cannot serve channel `%s`", q->channel->name);
+                add_help("a timer's channel carries nothing, `()`, or one integer, the number of the tick");
+                exit_with_error();
             }
-        } else if (q->channel->from_world) {
+        } else if (q->channel->from_environment) {
             if (!q->path && standard) {
-                fail(USAGE, "channels `%s` and `%s` would both read standard input", standard, q->channel->name);
-                help("bind one of them elsewhere, as in `--bind %s=text:PATH`", q->channel->name);
-                die();
+                set_error(EXIT_USAGE, "channels `%s` and `%s` would both read standard input", standard, q->channel->name);
+                add_help("bind one of them elsewhere, as in `--bind %s=text:PATH`", q->channel->name);
+                exit_with_error();
             }
             if (!q->path) standard = q->channel->name;
             q->fd = open_path(q->path, O_RDONLY, "read", &q->regular);
@@ -1169,7 +1169,7 @@ static void usage(FILE *to)
             qj_program_name, qj_program_name);
     fprintf(to, "\nDrivers are text:PATH, bytes:PATH (`-` is standard input or output) and timer:10ms. Channels:\n");
     for (i = 0; i < qj_sources + qj_sinks; i++)
-        fprintf(to, "  %s, %s, %s\n", ports[i].channel->name, ports[i].channel->from_world ? "input" : "output",
+        fprintf(to, "  %s, %s, %s\n", ports[i].channel->name, ports[i].channel->from_environment ? "input" : "output",
                 ports[i].channel->driver);
     fprintf(to, "\nExit status: 0 done, 1 a file cannot be opened, 2 wrong usage, 3 a fault; `exit(e)` in the program ends it with status e.\n");
 }
@@ -1191,30 +1191,30 @@ static void read_arguments(int count, char **words)
         else {
             fprintf(stderr, "error: unexpected argument `%s`\n", words[i]);
             usage(stderr);
-            exit(USAGE);
+            exit(EXIT_USAGE);
         }
         if (!binding) {
             if (strcmp(value, "real") && strcmp(value, "virtual")) {
                 fprintf(stderr, "error: `--clock` is `real` or `virtual`\n");
-                exit(USAGE);
+                exit(EXIT_USAGE);
             }
             virtual_clock = !strcmp(value, "virtual");
             continue;
         }
         value = strchr(binding, '=');
-        for (c = 0; c < all && !(value && same(ports[c].channel->name, binding, (size_t)(value - binding))); c++) {}
+        for (c = 0; c < all && !(value && equals(ports[c].channel->name, binding, (size_t)(value - binding))); c++) {}
         if (c == all) {
             fprintf(stderr, "error: `%s` binds no external channel\n", binding);
             usage(stderr);
-            exit(USAGE);
+            exit(EXIT_USAGE);
         }
-        /* The default says whether `data:` is text or bytes. */
+        /* The declared driver decides whether `data:` is text or bytes. */
         ports[c].kind = !strncmp(ports[c].channel->driver, "bytes:", 6) ? BYTES : TEXT;
         ports[c].driver = value + 1;
-        choose(&ports[c], value + 1);
+        choose_driver(&ports[c], value + 1);
     }
     for (c = 0; c < all; c++) {
-        if (!ports[c].driver) choose(&ports[c], ports[c].channel->driver);
+        if (!ports[c].driver) choose_driver(&ports[c], ports[c].channel->driver);
     }
 }
 
@@ -1223,65 +1223,65 @@ static void read_arguments(int count, char **words)
 static void on_signal(int number)
 {
     int kept = errno;
-    if (received) {
+    if (received_signal) {
         signal(number, SIG_DFL);
         raise(number);
     }
-    received = number;
-    if (write(bell[1], "!", 1) < 0) {
-        /* The flag is seen all the same. */
+    received_signal = number;
+    if (write(signal_pipe[1], "!", 1) < 0) {
+        /* The flag is polled, too. */
     }
-    /* A program may compute on and on, and look at no flag. */
+    /* A step that computes without end does not poll the flag. */
     qj_leave_step();
     errno = kept;
 }
 
-static void listen_to_signals(void)
+static void install_signal_handlers(void)
 {
     struct sigaction action;
     memset(&action, 0, sizeof action);
     action.sa_handler = on_signal;
-    if (pipe(bell) < 0) bell[0] = -1;
+    if (pipe(signal_pipe) < 0) signal_pipe[0] = -1;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
 
-static void stop_by_signal(void)
+static void end_by_signal(void)
 {
-    finish();
-    signal(received, SIG_DFL);
-    raise(received);
+    drain_outputs();
+    signal(received_signal, SIG_DFL);
+    raise(received_signal);
 }
 
-static void wait_for_news(int64_t wake)
+static void wait_for_events(int64_t wake)
 {
-    struct pollfd *asked = grow(NULL, sizeof *asked * (qj_sources + qj_sinks + 1));
+    struct pollfd *polled = reallocate(NULL, sizeof *polled * (qj_sources + qj_sinks + 1));
     struct timespec left;
     nfds_t count = 0;
     uint32_t i;
     size_t w, held = 0;
     int64_t pause;
-    int news, timeout;
-    for (w = 0; w < writer_count; w++) held += used(&writers[w].out) > 0;
+    int event_count, timeout;
+    for (w = 0; w < writer_count; w++) held += pending_bytes(&writers[w].out) > 0;
     flush_all();
-    for (w = 0; w < writer_count; w++) held -= used(&writers[w].out) > 0;
+    for (w = 0; w < writer_count; w++) held -= pending_bytes(&writers[w].out) > 0;
     if (held) {
-        /* There is room again: a channel that was busy may be ready. */
-        free(asked);
+        /* A channel that was busy may be ready now. */
+        free(polled);
         return;
     }
-    asked[count++] = (struct pollfd){.fd = bell[0], .events = POLLIN, .revents = 0};
+    polled[count++] = (struct pollfd){.fd = signal_pipe[0], .events = POLLIN, .revents = 0};
     for (i = 0; i < qj_sources; i++) {
         if (!ports[i].wanted) continue;
-        if (ports[i].kind != TIMER) asked[count++] = (struct pollfd){.fd = ports[i].fd, .events = POLLIN, .revents = 0};
+        if (ports[i].kind != TIMER) polled[count++] = (struct pollfd){.fd = ports[i].fd, .events = POLLIN, .revents = 0};
         else if (due_ns(&ports[i]) < wake) wake = due_ns(&ports[i]);
     }
     for (w = 0; w < writer_count; w++) {
-        if (used(&writers[w].out)) asked[count++] = (struct pollfd){.fd = writers[w].fd, .events = POLLOUT, .revents = 0};
+        if (pending_bytes(&writers[w].out)) polled[count++] = (struct pollfd){.fd = writers[w].fd, .events = POLLOUT, .revents = 0};
     }
-    if (trouble_status || received) {
-        free(asked);
+    if (error_status || received_signal) {
+        free(polled);
         return;
     }
     if (wake == ESP_NEVER) {
@@ -1289,12 +1289,12 @@ static void wait_for_news(int64_t wake)
     } else if (virtual_clock) {
         timeout = 0;
     } else {
-        /* poll counts milliseconds: the rest of the last one is slept through when nothing else is waited for. */
+        /* poll counts milliseconds: the fraction that remains is slept after it has returned. */
         pause = wake - now_ns();
         timeout = pause <= 0 ? 0 : pause / 1000000 > 1000000000 ? 1000000000 : (int)(pause / 1000000);
     }
-    news = poll(asked, count, timeout);
-    if (news == 0 && wake != ESP_NEVER) {
+    event_count = poll(polled, count, timeout);
+    if (event_count == 0 && wake != ESP_NEVER) {
         if (virtual_clock) {
             if (wake > virtual_now) virtual_now = wake;
         } else {
@@ -1307,23 +1307,23 @@ static void wait_for_news(int64_t wake)
         }
     }
     for (i = 0; i < qj_sources; i++) ports[i].wanted = false;
-    free(asked);
+    free(polled);
 }
 
-/* The most names of one kind in a message. */
-#define NAMES 6
+/* The maximum number of names in a list. */
+#define MAX_NAMES 6
 
-/* Whom an instance waits for, of those that have not ended. */
-static void tell_partners(void *state, esp_pid instance, const qj_wait *wait)
+/* Prints the instances that an instance waits for, those excepted that have ended. */
+static void print_partners(void *state, esp_pid instance, const qj_wait *wait)
 {
-    esp_pid found[NAMES];
+    esp_pid found[MAX_NAMES];
     uint32_t k, all = 0, shown;
     if (!wait->channel) {
         fprintf(stderr, "      for a guard that stays false\n");
         return;
     }
-    if (wait->world) {
-        fprintf(stderr, "      for %s\n", wait->world);
+    if (wait->environment) {
+        fprintf(stderr, "      for %s\n", wait->environment);
         return;
     }
     for (k = 0; k < wait->partners; k++) {
@@ -1331,95 +1331,98 @@ static void tell_partners(void *state, esp_pid instance, const qj_wait *wait)
         esp_pid i;
         for (i = range->first; i < range->first + range->count; i++) {
             const esp_location place = qj_program->place(state, i);
-            if (i == instance || (place.line == 0 && wait->member == NOBODY)) continue;
-            if (all < NAMES) found[all] = i;
+            if (i == instance || (place.line == 0 && wait->member == QJ_NO_INSTANCE)) continue;
+            if (all < MAX_NAMES) found[all] = i;
             all++;
         }
     }
-    shown = all < NAMES ? all : NAMES;
+    shown = all < MAX_NAMES ? all : MAX_NAMES;
     fprintf(stderr, "      for ");
     for (k = 0; k < shown; k++) {
         if (k != 0) fputs(all > shown ? ", " : " or ", stderr);
         fprintf(stderr, "`%s`", qj_instance_names[found[k]]);
     }
-    if (all == 0) fprintf(stderr, "nobody who is left");
+    if (all == 0) {
+        fprintf(stderr, "a process to %s `%s`, and none can\n", wait->verb, wait->channel);
+        return;
+    }
     if (all > shown) fprintf(stderr, " or one of %" PRIu32 " more", all - shown);
     fprintf(stderr, " to %s `%s`\n", wait->verb, wait->channel);
 }
 
-static void tell_place(esp_pid instance, uint32_t file, uint32_t line, uint32_t column)
+static void print_location(esp_pid instance, uint32_t file, uint32_t line, uint32_t column)
 {
     fprintf(stderr, "  `%s` waits at %s:%" PRIu32 ":%" PRIu32 "\n", qj_instance_names[instance], qj_file_names[file], line,
             column);
 }
 
-/* Whether an instance is stuck at a wait: itself, or the fused process that does what it does. */
-static bool is_stuck_at(void *state, esp_pid instance, const qj_wait *wait)
+/* Whether an instance is blocked at a wait: by itself, or as a member of a fused process that is. */
+static bool is_blocked_at(void *state, esp_pid instance, const qj_wait *wait)
 {
-    const esp_pid owner = wait->member == NOBODY ? instance : wait->first;
-    if (wait->member == NOBODY ? instance - wait->first >= wait->count : wait->member != instance) return false;
+    const esp_pid owner = wait->member == QJ_NO_INSTANCE ? instance : wait->first;
+    if (wait->member == QJ_NO_INSTANCE ? instance - wait->first >= wait->count : wait->member != instance) return false;
     return qj_program->stuck(state, owner) && qj_program->open(state, owner, wait->branch);
 }
 
-/* Whether a stuck instance is a fused process, whose members are told of instead. */
+/* Whether a blocked instance is a fused process, whose members are reported instead of it. */
 static bool is_fused(void *state, esp_pid instance)
 {
     const qj_wait *wait;
     for (wait = qj_waits; wait->count != 0; wait++) {
-        if (wait->member != NOBODY && wait->first == instance && qj_program->open(state, instance, wait->branch)) {
+        if (wait->member != QJ_NO_INSTANCE && wait->first == instance && qj_program->open(state, instance, wait->branch)) {
             return true;
         }
     }
     return false;
 }
 
-/* Whether an instance is to be told of as one that waits for ever. */
-static bool is_told(void *state, esp_pid instance)
+/* Whether an instance is reported as blocked forever. */
+static bool is_reported(void *state, esp_pid instance)
 {
     const qj_wait *wait;
     if (qj_program->stuck(state, instance)) return !is_fused(state, instance);
     for (wait = qj_waits; wait->count != 0; wait++) {
-        if (wait->member == instance && is_stuck_at(state, instance, wait)) return true;
+        if (wait->member == instance && is_blocked_at(state, instance, wait)) return true;
     }
     return false;
 }
 
-/* What the first of those who wait waits for; NULL if that is a guard. */
+/* The wait of the first blocked instance; NULL if it is a guard. */
 static const qj_wait *first_wait(void *state)
 {
     const qj_wait *wait;
     esp_pid i;
-    for (i = 0; i < qj_instances && !is_told(state, i); i++) { }
+    for (i = 0; i < qj_instances && !is_reported(state, i); i++) { }
     for (wait = qj_waits; wait->count != 0; wait++) {
-        if (is_stuck_at(state, i, wait)) return wait;
+        if (is_blocked_at(state, i, wait)) return wait;
     }
     return NULL;
 }
 
-static void tell_waits(void *state)
+static void print_waits(void *state)
 {
     esp_pid i;
     for (i = 0; i < qj_instances; i++) {
         const qj_wait *wait, *last = NULL;
-        if (!is_told(state, i)) continue;
+        if (!is_reported(state, i)) continue;
         for (wait = qj_waits; wait->count != 0; wait++) {
-            if (!is_stuck_at(state, i, wait)) continue;
+            if (!is_blocked_at(state, i, wait)) continue;
             if (!last || last->file != wait->file || last->line != wait->line || last->column != wait->column) {
-                tell_place(i, wait->file, wait->line, wait->column);
+                print_location(i, wait->file, wait->line, wait->column);
             }
             last = wait;
-            tell_partners(state, i, wait);
+            print_partners(state, i, wait);
         }
         if (!last) {
             esp_location place = qj_program->place(state, i);
-            tell_place(i, place.file, place.line, place.column);
+            print_location(i, place.file, place.line, place.column);
             fprintf(stderr, "      for a guard that stays false\n");
         }
     }
 }
 
-/* In the words of `qj run`. */
-static void tell_fault(void *state)
+/* Prints the fault as `qj run` does. */
+static void print_fault(void *state)
 {
     esp_fault_report report = qj_program->fault(state);
     const qj_fault *fault = &qj_faults[report.code - 1];
@@ -1446,11 +1449,11 @@ static void tell_fault(void *state)
             channel = first->channel;
         }
         for (i = 0; i < qj_instances; i++) {
-            if (!is_told(state, i)) continue;
-            if (all < NAMES) fprintf(stderr, "%s`%s`", all == 0 ? "" : ", ", qj_instance_names[i]);
+            if (!is_reported(state, i)) continue;
+            if (all < MAX_NAMES) fprintf(stderr, "%s`%s`", all == 0 ? "" : ", ", qj_instance_names[i]);
             all++;
         }
-        if (all > NAMES) fprintf(stderr, " and %" PRIu32 " more", all - NAMES);
+        if (all > MAX_NAMES) fprintf(stderr, " and %" PRIu32 " more", all - MAX_NAMES);
         fputs(all == 1 ? " is blocked forever" : " are blocked forever", stderr);
     } else {
         fprintf(stderr, ", in process `%s`", qj_instance_names[report.instance]);
@@ -1462,16 +1465,16 @@ static void tell_fault(void *state)
         fprintf(stderr, "%*s--> %s:%" PRIu32 ":%u\n", margin, "", qj_file_names[place.file], place.line,
                 (unsigned)place.column);
     }
-    if (report.code == ESP_FAULT_DEADLOCK) tell_waits(state);
+    if (report.code == ESP_FAULT_DEADLOCK) print_waits(state);
     if (fault->help) fprintf(stderr, "help: %s\n", fault->help);
 }
 
-/* Standard streams that are closed are empty and take everything, as for `qj run`; nor may a file get their numbers. */
+/* A closed standard stream is opened as /dev/null, as `qj run` does, so that no file gets its descriptor. */
 static void open_standard_streams(void)
 {
     int fd;
     for (fd = 0; fd < 3; fd++) {
-        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) exit(WRONG);
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd) exit(EXIT_INPUT);
     }
 }
 
@@ -1488,17 +1491,17 @@ int main(int count, char **words)
     bool refill;
     open_standard_streams();
     clock_gettime(CLOCK_MONOTONIC, &started);
-    ports = grow(NULL, sizeof *ports * all);
+    ports = reallocate(NULL, sizeof *ports * all);
     memset(ports, 0, sizeof *ports * all);
     for (i = 0; i < all; i++) ports[i].channel = &qj_channels[i];
     read_arguments(count, words);
     open_ports();
-    listen_to_signals();
+    install_signal_handlers();
     /* malloc aligns for every type. */
-    state = grow(NULL, qj_program->state_size);
-    sources = grow(NULL, sizeof *sources * qj_sources);
-    taken = grow(NULL, sizeof *taken * qj_sources);
-    output = grow(NULL, sizeof *output + sizeof output->sinks[0] * qj_sinks);
+    state = reallocate(NULL, qj_program->state_size);
+    sources = reallocate(NULL, sizeof *sources * qj_sources);
+    taken = reallocate(NULL, sizeof *taken * qj_sources);
+    output = reallocate(NULL, sizeof *output + sizeof output->sinks[0] * qj_sinks);
     qj_program->init(state);
     for (;;) {
         int64_t now = now_ns();
@@ -1513,8 +1516,8 @@ int main(int count, char **words)
         output->head.limit = qj_has_effects || writer_count < qj_sinks;
         for (i = 0; i < qj_sinks; i++) {
             port *q = &ports[qj_sources + i];
-            if (used(&q->writer->out) >= CHUNK) flush(q->writer);
-            output->sinks[i] = (esp_sink){q->batch, used(&q->writer->out) >= CHUNK ? 0 : q->capacity, 0, false};
+            if (pending_bytes(&q->writer->out) >= CHUNK) flush(q->writer);
+            output->sinks[i] = (esp_sink){q->batch, pending_bytes(&q->writer->out) >= CHUNK ? 0 : q->capacity, 0, false};
         }
         status = qj_take_step(qj_program, state, sources, &output->head, now);
         refill = false;
@@ -1528,22 +1531,22 @@ int main(int count, char **words)
         for (i = 0; i < qj_sinks; i++) drain(&ports[qj_sources + i], output->sinks[i].count);
         if (qj_has_effects) flush_all();
         if (status == ESP_DONE) {
-            finish();
-            if (!trouble_status || input_trouble) return output->head.exit_status;
+            drain_outputs();
+            if (!error_status || input_error) return output->head.exit_status;
         }
         if (status == ESP_FAULT) {
-            finish();
-            tell_fault(state);
-            return FAULT;
+            drain_outputs();
+            print_fault(state);
+            return EXIT_FAULT;
         }
-        /* With room for more messages, which may be there already, it is too early to sleep. */
-        if (trouble_status && (!input_trouble || (status == ESP_SLEEP && !refill))) {
-            finish();
-            die();
+        /* There is room for more messages, which may have arrived: no sleep yet. */
+        if (error_status && (!input_error || (status == ESP_SLEEP && !refill))) {
+            drain_outputs();
+            exit_with_error();
         }
-        /* A program that only computes may do so for ever. */
+        /* The program may compute for long. */
         if (status == ESP_AGAIN && !refill) flush_all();
-        if (status == ESP_SLEEP && !refill) wait_for_news(output->head.wake);
-        if (received) stop_by_signal();
+        if (status == ESP_SLEEP && !refill) wait_for_events(output->head.wake);
+        if (received_signal) end_by_signal();
     }
 }

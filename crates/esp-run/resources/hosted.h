@@ -1,5 +1,5 @@
-/* hosted.h: what a generated program tells the hosted main about itself: its channels and the types of their messages.
- * Written by `qj build --emit exe` as tables.c. SPDX-License-Identifier: MIT OR Apache-2.0 */
+/* hosted.h: the tables by which the main function of hosted.c knows a generated program: its channels, the types of their
+ * messages, its waits and faults. `qj build --emit exe` writes them as tables.c. SPDX-License-Identifier: MIT OR Apache-2.0 */
 #ifndef QUAJECT_HOSTED_H
 #define QUAJECT_HOSTED_H
 
@@ -27,18 +27,18 @@ typedef struct qj_type {
 typedef struct qj_channel {
     const char *name;
     const char *driver; /* as declared, else text:- */
-    bool from_world;
+    bool from_environment;
     uint32_t size; /* bytes of a message */
     uint32_t count;
     const qj_part *values;
 } qj_channel;
 
-/* A fault's name, why it happens, and what can be done about it, if anything. */
+/* A fault's name, its cause, and how to avoid it, if known. */
 typedef struct qj_fault {
     const char *name, *cause, *help;
 } qj_fault;
 
-/* A better cause at one place: a pool or a function by name. */
+/* A more precise cause at one location: names a pool or a function. */
 typedef struct qj_cause {
     uint32_t code;
     uint32_t file, line, column;
@@ -51,17 +51,17 @@ typedef struct qj_instances_of {
 } qj_instances_of;
 
 /* No instance. */
-#define NOBODY UINT32_MAX
+#define QJ_NO_INSTANCE UINT32_MAX
 
-/* One thing that some instances may wait for. */
+/* An operation or guard that some instances may wait for. */
 typedef struct qj_wait {
     esp_pid first;
     uint32_t count;
     uint32_t branch; /* as `open` of esp_library counts */
-    esp_pid member;  /* of a fused process: who waits then; or NOBODY */
+    esp_pid member;  /* the member of a fused process that waits there, else QJ_NO_INSTANCE */
     uint32_t file, line, column;
-    const char *channel, *verb; /* 0 for a guard that stays false */
-    const char *world; /* at a channel to or from the world: what is waited for instead of partners; or 0 */
+    const char *channel, *verb;  /* 0 for a guard that stays false */
+    const char *environment;     /* at an external channel: what is waited for instead of partners; or 0 */
     uint32_t partner, partners; /* into qj_partners */
 } qj_wait;
 
@@ -72,10 +72,10 @@ extern const qj_instances_of qj_partners[];
 extern const qj_type qj_types[];
 extern const qj_channel qj_channels[]; /* sources in order, then sinks in order */
 extern const uint32_t qj_sources, qj_sinks, qj_instances;
-/* Whether each message has to be written before the program goes on, as extern functions may print. */
+/* Whether each message has to be written before the next step, because extern functions may print. */
 extern const bool qj_has_effects;
 extern const char *const qj_program_name, *const *const qj_file_names, *const *const qj_instance_names;
-/* Names of all channels, by the number a fault gives. */
+/* Names of all channels, by the index in a fault. */
 extern const char *const *const qj_channel_names;
 extern const esp_library *const qj_program;
 

@@ -1,14 +1,14 @@
-//! `qj run --adaptive`: a run that finds its fast paths itself, and gives them up when they do not pay any more.
+//! `qj run --adaptive`: profiles a run, forms a fast path of its most frequent iteration, continues with it by on-stack
+//! replacement, and drops it when it does not pay any more.
 //!
 //! ```text
-//!   watch ──patience──> note ──NOTED──> form ──> run with the path, judged by windows
-//!     ^                                  │ none             │ it does not pay
-//!     └──────────────────────────────────┴──────────────────┘
+//!   plain run ──delay──> profile ──PROFILED──> form ──> run with the path, judged by windows
+//!     ^                                      │ none             │ it does not pay
+//!     └──────────────────────────────────────┴──────────────────┘
 //! ```
 //!
-//! Time is counted in communications of the scheduler, which are what a path saves: a path that pays makes them rare,
-//! so nothing is looked at while it does. The run changes its form only between two steps, where every instance stands
-//! at a place that both forms have.
+//! Time is counted in communications of the scheduler, because a path saves these: while a path pays they are rare, and so are the
+//! checks. The run changes its form only between two steps, at which every instance is at a location that both forms have.
 
 use crate::error::HostError;
 use crate::machine_code::MachineCode;
@@ -25,26 +25,26 @@ use quaject_esp_exec::report::Outcome;
 use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::Program;
 
-/// Communications before those that are noted for the first path: shorter runs are left alone.
-const FIRST_PATIENCE: u64 = 4_096;
-/// How many communications are noted for a path.
-const NOTED: u64 = 4_096;
-/// How many paths that have paid are kept for the next form, beside the new one.
+/// Communications before the first profile: shorter runs are not changed.
+const FIRST_DELAY: u64 = 4_096;
+/// Communications of a profile.
+const PROFILED: u64 = 4_096;
+/// How many earlier paths that have paid the next form has in addition to the new one.
 const MAX_SAVED_SAMPLES: usize = 3;
-/// A path that has not saved so many communications is not kept.
-const MIN_SAVED: u64 = NOTED / 8;
-/// How many communications and entries one window of a path has.
+/// A path that has saved fewer communications is not kept.
+const MIN_SAVED: u64 = PROFILED / 8;
+/// Communications and entries of one window in which a path is judged.
 const WINDOW: u64 = 4_096;
-/// After a path that was in vain the next one is waited for so many times as long.
+/// The factor by which the delay grows after a path that has not paid.
 const BACK_OFF: u64 = 4;
-/// A path that has saved so many times the communications that it was waited for was not in vain.
+/// A path has paid if it has saved this many times the communications of its delay.
 const PAID_BACK: u64 = 256;
-/// A path pays if so much of its fuel is used for each communication beside it, however often it is left.
+/// A path pays if it uses this much fuel for each communication outside of it, however often it is left.
 const LONG_RUN: u64 = 16;
-/// Fuel between two looks at the counts: some thousand communications.
+/// Fuel between two checks of the counts: some thousand communications.
 const STRIDE: u64 = 8_192;
-/// Fuel between two tries to change the form grows from one to this, again and again, so that no rhythm of the program
-/// keeps all of them within local code; and how many tries there are.
+/// Fuel between two attempts to change the form grows from one to this, repeatedly, so that no period of the program makes all of
+/// them fail; and the number of attempts.
 const MAX_NUDGE: u64 = 64;
 const MAX_NUDGES: u64 = 100_000;
 
@@ -53,15 +53,15 @@ struct Run<'r, 'w> {
     settings: &'r Settings,
     ports: &'r mut Ports<'w>,
     signals: &'r Signals,
-    tell: &'r mut dyn FnMut(&str),
-    /// Fuel since output that waits was last written.
+    report: &'r mut dyn FnMut(&str),
+    /// Fuel since pending output was last written.
     unflushed: u64,
-    /// Communications of the scheduler in forms that were left.
-    passed: u64,
+    /// Communications of the scheduler in earlier forms.
+    earlier_communications: u64,
 }
 
-/// Runs a program and forms fast paths of what it does meanwhile. `program` is the source, compiled without fast paths;
-/// `tell` is told what is formed and dropped, a line at a time.
+/// Runs a program and forms fast paths meanwhile. `program` is the source, compiled without fast paths; `report` receives a line for
+/// each path that is formed or dropped.
 ///
 /// # Errors
 /// Why the run could not begin.
@@ -70,74 +70,76 @@ pub fn adapt(
     settings: &Settings,
     source: &Source,
     loader: &mut dyn Loader,
-    tell: &mut dyn FnMut(&str),
+    report: &mut dyn FnMut(&str),
 ) -> Result<RunReport, HostError> {
     reserve(program, settings)?;
     let mut plain = Interpreter::new(program, settings.checks).map_err(too_large)?;
-    give_code(&mut plain, program, settings)?;
+    use_machine_code(&mut plain, program, settings)?;
     let mut ports = open(program, settings)?;
     let signals = Signals::listen()?;
-    let mut run = Run { settings, ports: &mut ports, signals: &signals, tell, unflushed: 0, passed: 0 };
-    let ending = run.whole(program, plain, source, loader);
-    Ok(close(ports, ending))
+    let mut run =
+        Run { settings, ports: &mut ports, signals: &signals, report, unflushed: 0, earlier_communications: 0 };
+    let outcome = run.alternate(program, plain, source, loader);
+    Ok(close(ports, outcome))
 }
 
 impl Run<'_, '_> {
-    fn whole<'p>(
+    /// Runs without a path and with one, in turn, to the end.
+    fn alternate<'p>(
         &mut self,
         program: &'p Program,
         mut plain: Interpreter<'p>,
         source: &Source,
         loader: &mut dyn Loader,
     ) -> RunOutcome {
-        let mut patience = FIRST_PATIENCE;
+        let mut delay = FIRST_DELAY;
         let mut kept: Vec<String> = Vec::new();
         loop {
-            let until = plain.tally().communications.saturating_add(patience);
+            let until = plain.tally().communications.saturating_add(delay);
             if let Some(ending) = self.drive(&mut plain, |tally| tally.communications >= until) {
                 return ending;
             }
             plain.profile();
-            let until = plain.tally().communications + NOTED;
+            let until = plain.tally().communications + PROFILED;
             if let Some(ending) = self.drive(&mut plain, |tally| tally.communications >= until) {
                 return ending;
             }
-            let noted = plain.take_profile().expect("it was asked for");
-            let count = noted.order().len();
-            let noted = Profile::new(program, &noted);
-            let begun = self.passed + plain.tally().communications;
-            let formed = match self.formed(program, source, loader, &noted, &kept) {
+            let profile = plain.take_profile().expect("it was asked for");
+            let count = profile.order().len();
+            let profile = Profile::new(program, &profile);
+            let begun = self.earlier_communications + plain.tally().communications;
+            let formed = match self.formed(program, source, loader, &profile, &kept) {
                 Ok(formed) => formed,
                 Err(reason) => {
                     self.say(begun, &format!("no fast path: {reason}"));
-                    patience = patience.saturating_mul(BACK_OFF);
+                    delay = delay.saturating_mul(BACK_OFF);
                     continue;
                 }
             };
-            let (fast, ending) = self.change(&mut plain, &formed.program, &formed, OsrDirection::ToFast);
+            let (fast, ending) = self.change_form(&mut plain, &formed.program, &formed, OsrDirection::ToFast);
             let Some(mut fast) = fast else {
                 match ending {
                     Some(ending) => return ending,
                     None => {
                         self.say(
                             begun,
-                            &format!("no fast path: the program never stands where `{}` does", formed.name),
+                            &format!("no fast path: the program is never at a location that `{}` has", formed.name),
                         );
-                        patience = patience.saturating_mul(BACK_OFF);
+                        delay = delay.saturating_mul(BACK_OFF);
                         continue;
                     }
                 }
             };
             self.say(begun, &format!("formed `{}`: {}", formed.name, formed.members.join(", ")));
-            self.passed += plain.tally().communications;
-            let mut judge = Judge::new(&noted, count);
+            self.earlier_communications += plain.tally().communications;
+            let mut judge = Judge::new(&profile, count);
             let dropped = self.judged(&mut fast, &mut judge);
             let tally = fast.tally();
             let counts = counts(tally);
             let ending = match dropped {
                 Some(ending) => Some(ending),
                 None => {
-                    let (back, ending) = self.change(&mut fast, program, &formed, OsrDirection::ToPlain);
+                    let (back, ending) = self.change_form(&mut fast, program, &formed, OsrDirection::ToPlain);
                     if let Some(back) = back {
                         plain = back;
                     } else if ending.is_none() {
@@ -147,36 +149,36 @@ impl Run<'_, '_> {
                     ending
                 }
             };
-            self.passed += fast.tally().communications;
+            self.earlier_communications += fast.tally().communications;
             if let Some(ending) = ending {
-                self.say(self.passed, &format!("`{}` was kept: {counts}", formed.name));
+                self.say(self.earlier_communications, &format!("`{}` was kept: {counts}", formed.name));
                 return ending;
             }
-            self.say(self.passed, &format!("dropped `{}`: {counts}", formed.name));
+            self.say(self.earlier_communications, &format!("dropped `{}`: {counts}", formed.name));
             let saved = judge.saved(tally);
             kept = formed.paths;
             if saved < MIN_SAVED {
                 kept.pop();
             }
             kept.drain(..kept.len().saturating_sub(MAX_SAVED_SAMPLES));
-            let is_paid = saved >= patience.saturating_mul(PAID_BACK);
-            patience = if is_paid { FIRST_PATIENCE } else { patience.saturating_mul(BACK_OFF) };
+            let is_paid = saved >= delay.saturating_mul(PAID_BACK);
+            delay = if is_paid { FIRST_DELAY } else { delay.saturating_mul(BACK_OFF) };
         }
     }
 
-    /// A path of what was noted, beside those that have paid before if all can be made.
+    /// Forms the path of a profile, with the earlier ones that have paid if all can be made.
     fn formed(
         &mut self,
         program: &Program,
         source: &Source,
         loader: &mut dyn Loader,
-        noted: &Profile,
+        profile: &Profile,
         kept: &[String],
     ) -> Result<AdaptedProgram, String> {
         let is_checked = self.settings.checks == Checks::On;
-        let beside = form_hot_path(source, loader, program, is_checked, noted, kept);
-        let formed = match beside {
-            Err(_) if !kept.is_empty() => form_hot_path(source, loader, program, is_checked, noted, &[]),
+        let with_earlier = form_hot_path(source, loader, program, is_checked, profile, kept);
+        let formed = match with_earlier {
+            Err(_) if !kept.is_empty() => form_hot_path(source, loader, program, is_checked, profile, &[]),
             formed => formed,
         };
         let formed = formed.map_err(|reason| no_path(&reason))?;
@@ -203,18 +205,19 @@ impl Run<'_, '_> {
         }
     }
 
-    /// The run as the other form of its program, or how it report before it could change; neither, if it never could.
-    fn change<'q>(
+    /// Continues the run with the other form of its program. Returns the outcome instead if the run ends before that, and neither if no
+    /// attempt succeeds.
+    fn change_form<'q>(
         &mut self,
         from: &mut Interpreter<'_>,
         to: &'q Program,
         formed: &AdaptedProgram,
-        way: OsrDirection,
+        direction: OsrDirection,
     ) -> (Option<Interpreter<'q>>, Option<RunOutcome>) {
         for nudge in 0..MAX_NUDGES {
-            match from.replace_on_stack(to, self.settings.checks, &formed.seams, way) {
+            match from.replace_on_stack(to, self.settings.checks, &formed.seams, direction) {
                 Ok(Some(mut moved)) => {
-                    return match give_code(&mut moved, to, self.settings) {
+                    return match use_machine_code(&mut moved, to, self.settings) {
                         Ok(()) => (Some(moved), None),
                         Err(_) => (None, None),
                     };
@@ -222,7 +225,7 @@ impl Run<'_, '_> {
                 Ok(None) => {}
                 Err(_) => return (None, None),
             }
-            if let Some(ending) = self.go_on(from, 1 + nudge % MAX_NUDGE) {
+            if let Some(ending) = self.run_for(from, 1 + nudge % MAX_NUDGE) {
                 return (None, Some(ending));
             }
         }
@@ -232,14 +235,14 @@ impl Run<'_, '_> {
     /// Runs until the counts say so, or until the end.
     fn drive(&mut self, interpreter: &mut Interpreter<'_>, is_over: impl Fn(Tally) -> bool) -> Option<RunOutcome> {
         while !is_over(interpreter.tally()) {
-            if let Some(ending) = self.go_on(interpreter, STRIDE) {
+            if let Some(ending) = self.run_for(interpreter, STRIDE) {
                 return Some(ending);
             }
         }
         None
     }
 
-    fn go_on(&mut self, interpreter: &mut Interpreter<'_>, fuel: u64) -> Option<RunOutcome> {
+    fn run_for(&mut self, interpreter: &mut Interpreter<'_>, fuel: u64) -> Option<RunOutcome> {
         match interpreter.run(self.ports, fuel) {
             Outcome::Budget if self.unflushed < BUDGET => {
                 self.unflushed += fuel;
@@ -253,7 +256,7 @@ impl Run<'_, '_> {
     }
 
     fn say(&mut self, communications: u64, what: &str) {
-        (self.tell)(&format!("adaptive: after {communications} communications: {what}"));
+        (self.report)(&format!("adaptive: after {communications} communications: {what}"));
     }
 }
 
@@ -261,25 +264,26 @@ impl Run<'_, '_> {
 struct Judge {
     /// Communications of a round without a path.
     round: f64,
-    /// The most communications beside the path for each entry; known after the first window.
-    most_beside: Option<f64>,
+    /// The limit on communications outside of the path for each entry; set after the first window.
+    max_outside: Option<f64>,
 }
 
 impl Judge {
-    fn new(noted: &Profile, communications: usize) -> Judge {
-        Judge { round: communications as f64 / noted.round_count().max(1) as f64, most_beside: None }
+    fn new(profile: &Profile, communications: usize) -> Judge {
+        Judge { round: communications as f64 / profile.round_count().max(1) as f64, max_outside: None }
     }
 
-    /// Whether the path has paid in this window: it has to save something at first, and later half of what it could.
+    /// Whether the path has paid in this window: the first one must have a tenth fewer communications for each entry than
+    /// a round without the path, a later one at most half of a round's, or 1.25 times those of the first window.
     fn pays(&mut self, window: Tally) -> bool {
-        let beside = window.communications as f64 / window.entries as f64;
+        let outside = window.communications as f64 / window.entries as f64;
         let is_long = window.fuel_on_paths >= LONG_RUN * window.communications;
-        let pays = is_long || beside <= self.most_beside.unwrap_or(0.9 * self.round);
-        self.most_beside.get_or_insert((self.round / 2.0).max(1.25 * beside));
+        let pays = is_long || outside <= self.max_outside.unwrap_or(0.9 * self.round);
+        self.max_outside.get_or_insert((self.round / 2.0).max(1.25 * outside));
         pays
     }
 
-    /// About how many communications it has saved.
+    /// An estimate of the communications it has saved.
     fn saved(&self, tally: Tally) -> u64 {
         let without = tally.entries as f64 * self.round + tally.fuel_on_paths as f64;
         (without as u64).saturating_sub(tally.communications)
@@ -298,13 +302,17 @@ fn since(now: Tally, before: Tally) -> Tally {
 fn counts(tally: Tally) -> String {
     let per_entry = tally.communications as f64 / tally.entries.max(1) as f64;
     format!(
-        "{} entries, {} communications beside it, {per_entry:.2} for each entry",
+        "{} entries, {} communications outside of it, {per_entry:.2} for each entry",
         tally.entries, tally.communications
     )
 }
 
-/// Has machine code run local code, if that is the engine.
-fn give_code(interpreter: &mut Interpreter<'_>, program: &Program, settings: &Settings) -> Result<(), HostError> {
+/// Uses machine code for local code, if the engine has it.
+fn use_machine_code(
+    interpreter: &mut Interpreter<'_>,
+    program: &Program,
+    settings: &Settings,
+) -> Result<(), HostError> {
     if let Some(code) = MachineCode::of_engine(program, settings)? {
         interpreter.use_native(Box::new(code));
     }
@@ -317,7 +325,7 @@ fn no_path(reason: &NoSuggestion) -> String {
         NoSuggestion::Program(_) => "the program is too large with one".to_string(),
         NoSuggestion::Silence => "nothing was communicated".to_string(),
         NoSuggestion::Foreign(operation) => format!("`{}` has no `{}`", operation.process, operation.statement),
-        NoSuggestion::Alone(process) => format!("`{process}` does most, and talks to nobody often"),
+        NoSuggestion::Alone(process) => format!("`{process}` does most, and communicates with no process often"),
         NoSuggestion::Refused(report) => report.lines().next().unwrap_or("it cannot be made").to_string(),
     }
 }

@@ -1,10 +1,10 @@
-//! Tells debuggers and profilers what machine code of processes is: each process's code is a function of its name, with the
-//! lines of the program's files. Whoever does not ask pays nothing.
+//! Debug information of machine code, for debuggers and profilers: the code of each process is a function of its name, with lines of
+//! the program's files. Without a debugger it costs nothing.
 
-/// Who is told of machine code.
+/// The debugger or profiler that machine code is registered with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum DebugInfo {
-    /// Nobody.
+    /// None.
     #[default]
     None,
     /// GDB, by its interface for code made at run time. It may set breakpoints, so code is in pages of its own.
@@ -41,12 +41,11 @@ mod here {
             }
         }
 
-        /// Tells of the code of a process, which `buffer` holds, installed at `entry`. What is returned is kept as long as the
-        /// code.
+        /// Registers the code of a process, which `buffer` holds, installed at `entry`. The registration must live as long as the code.
         ///
         /// # Errors
         /// A file for `perf` cannot be written.
-        pub(crate) fn tell(
+        pub(crate) fn register(
             self,
             (program, process): (&Program, &Process),
             entry: usize,
@@ -83,7 +82,7 @@ mod here {
             match self {
                 DebugInfo::None => Ok(None),
                 DebugInfo::Gdb => Ok(Some(gdb::register(&described))),
-                DebugInfo::Perf => tell_perf(&described).map(|()| None).map_err(|error| {
+                DebugInfo::Perf => write_perf(&described).map(|()| None).map_err(|error| {
                     HostError::new(format!("cannot write what `perf` reads: {error}")).help(format!(
                         "it is written to `{}`; `TMPDIR` says where else",
                         std::env::temp_dir().display()
@@ -93,7 +92,7 @@ mod here {
         }
     }
 
-    fn tell_perf(described: &Described<'_>) -> io::Result<()> {
+    fn write_perf(described: &Described<'_>) -> io::Result<()> {
         let mut dump = DUMP.lock().unwrap_or_else(PoisonError::into_inner);
         let dump = match &mut *dump {
             Some(dump) => dump,

@@ -1,5 +1,5 @@
-//! Executables: a program's C with a hosted main (`resources/hosted.c`) and tables that tell it the program's channels
-//! and types. What the result does is what `run` does here, in C and without us.
+//! Executables: the C of a program, the main function of `resources/hosted.c`, and tables of the program's channels and types. The
+//! executable behaves as [`run`](crate::run()) does, without this crate.
 
 use crate::compiled::{GUARDED, HEADER_NAME, guard};
 use crate::compiler::{Product, Workshop};
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 const HOSTED_HEADER: &str = include_str!("../resources/hosted.h");
 const HOSTED_MAIN: &str = include_str!("../resources/hosted.c");
 
-/// Builds an executable of a program at `path`; tells its memory and bounds.
+/// Builds an executable of a program at `path`; returns its memory and bounds.
 pub fn build_executable(
     program: &Program,
     checks: Checks,
@@ -66,8 +66,8 @@ fn tables(program: &Program, generated: &c::Output, name: &str) -> String {
     let abi = &generated.abi;
     let external = abi.sources.iter().map(|source| (source, true)).chain(abi.sinks.iter().map(|sink| (sink, false)));
     let mut channels = String::new();
-    for (channel, from_world) in external {
-        declare(program, channel, from_world, &mut text, &mut channels);
+    for (channel, from_environment) in external {
+        declare(program, channel, from_environment, &mut text, &mut channels);
     }
     fault_tables::write(program, &quoted, &mut text);
     let has_effects = program.externs.iter().any(|function| match function.purity {
@@ -75,7 +75,7 @@ fn tables(program: &Program, generated: &c::Output, name: &str) -> String {
         Purity::Pure => false,
     });
     let prefix = abi.symbol.strip_suffix("_program").unwrap_or("esp");
-    // An array without elements is not C: one that nobody looks at ends it.
+    // An array without elements is not C: an unused one ends it.
     let _ = write!(
         text,
         "const qj_channel qj_channels[] = {{\n{channels}    {{\"\", \"\", false, 1, 0, 0}}\n}};\n\
@@ -97,7 +97,7 @@ fn tables(program: &Program, generated: &c::Output, name: &str) -> String {
 /// One line of `qj_types`, and before it the parts it refers to.
 fn describe(program: &Program, layouts: &Layouts, ty: TypeId, parts_text: &mut String, text: &mut String) {
     let types = &program.types;
-    // For the world a boxed type is its content.
+    // The environment sees the content of a boxed type.
     let seen = match types.get(ty) {
         Type::Boxed(pool) => types.pool(*pool).content,
         Type::Error
@@ -151,7 +151,7 @@ fn describe(program: &Program, layouts: &Layouts, ty: TypeId, parts_text: &mut S
 fn declare(
     program: &Program,
     external: &ExternalChannel,
-    from_world: bool,
+    from_environment: bool,
     parts_text: &mut String,
     text: &mut String,
 ) {
@@ -166,7 +166,7 @@ fn declare(
     let driver = channel.driver.as_deref().unwrap_or("text:-");
     let _ = writeln!(
         text,
-        "    {{{}, {}, {from_world}, {}, {}, {array}}},",
+        "    {{{}, {}, {from_environment}, {}, {}, {array}}},",
         quoted(&channel.name),
         quoted(driver),
         external.extent.size,

@@ -1,5 +1,5 @@
-//! What is said of a program that stopped at a fault: which process, where, why, and for a deadlock who waits for whom.
-//! Knows the program, not how it ran.
+//! The report of a fault: the process, the location, the cause, and for a deadlock the wait-for graph. Knows the program, not the
+//! engine that ran it.
 
 use quaject_esp_exec::report::FaultReport;
 use quaject_esp_exec::report::edges_by_member;
@@ -13,6 +13,9 @@ use quaject_esp_ir::text::{fault_name, location_text};
 use smol_str::SmolStr;
 use std::fmt::Write;
 use std::ops::Range;
+
+/// The maximum number of names in a list.
+const MAX_NAMES: usize = 6;
 
 /// A fault as a message. `line_of` gives a line of a source file, to be shown with a caret; `error` is how the word
 /// `fault` looks.
@@ -45,7 +48,7 @@ pub fn render(
     text
 }
 
-/// Why it stopped.
+/// The cause of a fault.
 pub(crate) fn cause(fault: Fault, name: Option<&str>) -> String {
     match (fault, name) {
         (Fault::Extern, Some(name)) => format!("nothing supplies the extern function `{name}`"),
@@ -64,7 +67,7 @@ pub(crate) fn cause(fault: Fault, name: Option<&str>) -> String {
     }
 }
 
-/// What can be done about it.
+/// How to avoid a fault.
 pub(crate) fn help(fault: Fault) -> Option<&'static str> {
     match fault {
         Fault::Extern => Some("give its C source or library: `--extern FILE.c`"),
@@ -83,7 +86,7 @@ fn blocked_text(program: &Program, report: &FaultReport) -> String {
         instances.push(report.instance);
     }
     let shown: Vec<String> =
-        instances.iter().take(6).map(|instance| format!("`{}`", program.instance_name(*instance))).collect();
+        instances.iter().take(MAX_NAMES).map(|instance| format!("`{}`", program.instance_name(*instance))).collect();
     let names = match instances.len() - shown.len() {
         0 => shown.join(", "),
         more => format!("{} and {more} more", shown.join(", ")),
@@ -108,7 +111,7 @@ fn place(text: &mut String, program: &Program, location: Location, line_of: &dyn
     let _ = writeln!(text, "{margin} |\n{number} | {line}\n{margin} | {indent}^");
 }
 
-/// Who waits where for whom.
+/// The wait-for graph: each blocked instance, the location of its wait, and its partners.
 fn waits(text: &mut String, program: &Program, waits: &[WaitForEdge]) {
     let mut last = None;
     for wait in waits {
@@ -121,28 +124,36 @@ fn waits(text: &mut String, program: &Program, waits: &[WaitForEdge]) {
             let _ = writeln!(text, "      for a guard that stays false");
             continue;
         };
-        if let Some(words) = waits_for_world(program, channel, direction) {
+        if let Some(words) = waits_for_environment(program, channel, direction) {
             let _ = writeln!(text, "      for {words}");
             continue;
         }
-        let partners: Vec<String> =
-            wait.partners.iter().take(6).map(|partner| format!("`{}`", program.instance_name(*partner))).collect();
-        let partners = match (partners.as_slice(), wait.partners.len() - partners.len()) {
-            ([], _) => "nobody who is left".to_string(),
-            (names, 0) => names.join(" or "),
-            (names, more) => format!("{} or one of {more} more", names.join(", ")),
-        };
         let verb = match direction {
             Direction::In => "write",
             Direction::Out => "read",
         };
-        let _ = writeln!(text, "      for {partners} to {verb} `{}`", program.channels[channel.0 as usize].name);
+        let channel = &program.channels[channel.0 as usize].name;
+        let partners: Vec<String> = wait
+            .partners
+            .iter()
+            .take(MAX_NAMES)
+            .map(|partner| format!("`{}`", program.instance_name(*partner)))
+            .collect();
+        let partners = match (partners.as_slice(), wait.partners.len() - partners.len()) {
+            ([], _) => {
+                let _ = writeln!(text, "      for a process to {verb} `{channel}`, and none can");
+                continue;
+            }
+            (names, 0) => names.join(" or "),
+            (names, more) => format!("{} or one of {more} more", names.join(", ")),
+        };
+        let _ = writeln!(text, "      for {partners} to {verb} `{channel}`");
     }
 }
 
-/// What is waited for in vain at a channel to or from the world: an open one leaves hope, and is no deadlock, unless
-/// nothing is left to hold what it brings.
-pub(crate) fn waits_for_world(program: &Program, channel: ChannelId, direction: Direction) -> Option<String> {
+/// What an instance that is blocked at an external channel waits for. An open one is part of a deadlock only if no object is free to
+/// hold its messages.
+pub(crate) fn waits_for_environment(program: &Program, channel: ChannelId, direction: Direction) -> Option<String> {
     let channel = &program.channels[channel.0 as usize];
     match channel.boundary {
         Boundary::Internal => None,
@@ -151,9 +162,9 @@ pub(crate) fn waits_for_world(program: &Program, channel: ChannelId, direction: 
             let name = &channel.name;
             Some(match (direction, needs_object) {
                 (Direction::In, true) => {
-                    format!("`{name}`, which the world has closed, or for a free object to hold what it brings")
+                    format!("`{name}`, which the environment has closed, or for a free object to hold its messages")
                 }
-                (Direction::In, false) | (Direction::Out, _) => format!("`{name}`, which the world has closed"),
+                (Direction::In, false) | (Direction::Out, _) => format!("`{name}`, which the environment has closed"),
             })
         }
     }
@@ -172,9 +183,9 @@ fn needs_object(types: &TypeTable, ty: TypeId) -> bool {
     }
 }
 
-/// What stuck instances wait for, and for whom. `open` says whether an instance waits at a branch that is open, by the
-/// numbers of [`branches`]; `ended` which instances are no partners any more. Where none is open, no guard is true, and
-/// the place given is that of the whole wait.
+/// The edges of the wait-for graph of blocked instances. `open` says whether an instance waits at an open branch, by the numbers of
+/// [`branches`]; `ended` whether an instance has terminated and is no partner. An instance without an open branch waits for a guard,
+/// at the location of its wait.
 pub(crate) fn waits_of(
     program: &Program,
     stuck: &[(u32, Location)],
@@ -203,7 +214,7 @@ pub(crate) fn waits_of(
     edges_by_member(waits, &fused)
 }
 
-/// What members of a fused process wait for, each with the number of the branch at which the process waits then.
+/// The waits of the members of a fused process, each with the number of the branch at which the process waits then.
 pub(crate) fn members(process: &Process) -> impl Iterator<Item = (u32, &WaitForEdge)> {
     let mut next = 0;
     process.body.blocks.iter().flat_map(move |block| {
@@ -217,7 +228,7 @@ pub(crate) fn members(process: &Process) -> impl Iterator<Item = (u32, &WaitForE
     })
 }
 
-/// The operations a process can wait at: the number of the branch, where it stands, on what channel.
+/// The operations at which a process can wait: the number of the branch, its location, channel and direction.
 pub(crate) fn operations(process: &Process) -> impl Iterator<Item = (u32, Location, ChannelId, Direction)> {
     let branches = branches(process).into_iter().zip(0..);
     branches.filter_map(|((_, branch), number)| match &branch.operation {
@@ -227,7 +238,7 @@ pub(crate) fn operations(process: &Process) -> impl Iterator<Item = (u32, Locati
     })
 }
 
-/// The instances with an operation of the other direction in their text, process by process.
+/// The instances whose text has an operation of the other direction, process by process.
 pub(crate) fn possible_partners(program: &Program, channel: ChannelId, direction: Direction) -> Vec<Range<u32>> {
     let other = match direction {
         Direction::In => Direction::Out,
@@ -244,12 +255,12 @@ pub(crate) fn possible_partners(program: &Program, channel: ChannelId, direction
         .collect()
 }
 
-/// The extern function that is called, or the pool that is asked, at a place.
+/// The extern function that is called, or the pool that is allocated from, at a location.
 pub(crate) fn name_at(program: &Program, fault: Fault, location: Location) -> Option<SmolStr> {
     names(program).find(|(other, place, _)| (*other, place.in_text()) == (fault, location)).map(|(_, _, name)| name)
 }
 
-/// Every fault that is about something with a name, where, and the name.
+/// Every possible fault of an extern function or pool, its location and the name.
 pub(crate) fn names(program: &Program) -> impl Iterator<Item = (Fault, Location, SmolStr)> {
     let processes = program.processes.iter().map(|process| &process.body);
     let bodies = processes.chain(program.functions.iter().map(|function| &function.body));

@@ -1,14 +1,14 @@
-//! FaultPlan of a medium, made on purpose: messages of a channel are lost, doubled, delayed, overtaken or damaged, the same
-//! ones in every run with the same seed. Stands between a driver and the program and knows neither.
+//! Fault injection: loses, duplicates, delays, reorders or damages messages of a channel, the same ones in every run with the same
+//! seed. Lies between a driver and the program and knows neither.
 
 use crate::error::HostError;
 use quaject_esp_exec::datum::Datum;
 use std::collections::BTreeMap;
 
-/// Which messages suffer what.
+/// The faults of the messages of some channels.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FaultPlan {
-    /// A driver, whose channels all suffer, or a channel.
+    /// A driver, for all its channels, or a channel.
     pub(crate) selector: String,
     rates: Rates,
 }
@@ -29,7 +29,7 @@ struct Rates {
 
 /// The probability 1.
 const CERTAIN: u64 = 1 << 32;
-/// How long a message that others shall overtake is held back.
+/// How long a message that is reordered is delayed.
 const REORDER_DELAY_NS: i64 = 10_000_000;
 /// Messages held at once.
 pub(crate) const MAX_DELAYED: usize = 1024;
@@ -61,8 +61,8 @@ impl Rates {
             "reorder" => self.reorder = share(value)?,
             "flip" => self.flip = share(value)?,
             "delay" => {
-                let (least, most) = value.split_once("..").unwrap_or((value, value));
-                self.delay_ns = (time_ns(least)?, time_ns(most)?);
+                let (min, max) = value.split_once("..").unwrap_or((value, value));
+                self.delay_ns = (time_ns(min)?, time_ns(max)?);
                 if self.delay_ns.0 > self.delay_ns.1 {
                     return None;
                 }
@@ -100,7 +100,7 @@ pub(crate) fn time_ns(text: &str) -> Option<i64> {
     amount.checked_mul(unit_ns)
 }
 
-/// The faulty medium of one channel; or, for who simulates a network around programs, of one direction of a link.
+/// The faulty medium of one channel, or in a simulation of one direction of a link.
 pub struct FaultInjector {
     rates: Rates,
     random: u64,
@@ -109,12 +109,12 @@ pub struct FaultInjector {
     number: u64,
     /// The one on offer to the program.
     pub(crate) offered: Option<Vec<Datum>>,
-    /// Whether no more come from beyond it.
+    /// Whether its input is closed.
     pub(crate) closed: bool,
     counts: FaultCounts,
 }
 
-/// What messages have suffered in a [`FaultInjector`].
+/// The faults that a [`FaultInjector`] has injected.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FaultCounts {
     /// Those that never arrive, also because of a cut.
@@ -128,7 +128,7 @@ pub struct FaultCounts {
 }
 
 impl FaultInjector {
-    /// The medium of a channel: those of different channels fail at different times. What the faults are for does not matter.
+    /// The medium of a channel. Different channels with one seed have different faults; the selector is not compared.
     pub fn new(faults: &FaultPlan, channel: &str) -> FaultInjector {
         let salt = channel
             .bytes()
@@ -207,9 +207,9 @@ impl FaultInjector {
     }
 
     fn delay_ns(&mut self) -> i64 {
-        let (least, most) = self.rates.delay_ns;
-        let spread = (most - least) as u64 + 1;
-        least + ((u128::from(self.next()) * u128::from(spread)) >> 64) as i64
+        let (min, max) = self.rates.delay_ns;
+        let spread = (max - min) as u64 + 1;
+        min + ((u128::from(self.next()) * u128::from(spread)) >> 64) as i64
     }
 
     /// A number below `CERTAIN`.

@@ -1,7 +1,7 @@
-//! What an executable says of a fault: tables of the words that `fault` uses here, of who waits where for whom, and of
-//! what has a name, in C. The hosted main puts them together (`tell_fault`).
+//! The tables in C from which an executable prints a fault (`print_fault` of `resources/hosted.c`): the words of [`crate::fault`],
+//! the waits of all processes with their partners, the names at locations.
 
-use crate::fault::{cause, help, members, names, operations, possible_partners, waits_for_world};
+use crate::fault::{cause, help, members, names, operations, possible_partners, waits_for_environment};
 use quaject_esp_ir::ir::{ChannelId, Direction, Fault, Location, ProcessId, Program};
 use quaject_esp_ir::text::fault_name;
 use std::fmt::Write;
@@ -35,23 +35,23 @@ pub(crate) fn write(program: &Program, quoted: &dyn Fn(&str) -> String, text: &m
         let cause = quoted(&cause(fault, Some(&name)));
         let _ = writeln!(text, "    {{{code}, {}, {}, {}, {cause}}},", place.file, place.line, place.column);
     }
-    // Arrays without elements are not C: one that nobody looks at ends each.
+    // Arrays without elements are not C: an unused one ends each.
     let _ = writeln!(text, "    {{0, 0, 0, 0, 0}}\n}};\n\nconst qj_wait qj_waits[] = {{");
     let (mut partners, mut count) = (String::new(), 0);
     let mut row = |at: String, operation: Option<(ChannelId, Direction)>, ranges: Vec<Range<u32>>| {
-        let (channel, verb, world) = match operation {
+        let (channel, verb, environment) = match operation {
             None => ("0".to_string(), "0".to_string(), "0".to_string()),
             Some((channel, direction)) => {
                 let verb = match direction {
                     Direction::In => "write",
                     Direction::Out => "read",
                 };
-                let world = waits_for_world(program, channel, direction);
+                let environment = waits_for_environment(program, channel, direction);
                 let name = quoted(&program.channels[channel.0 as usize].name);
-                (name, quoted(verb), world.map_or("0".to_string(), |words| quoted(&words)))
+                (name, quoted(verb), environment.map_or("0".to_string(), |words| quoted(&words)))
             }
         };
-        let _ = writeln!(text, "    {{{at}, {channel}, {verb}, {world}, {count}, {}}},", ranges.len());
+        let _ = writeln!(text, "    {{{at}, {channel}, {verb}, {environment}, {count}, {}}},", ranges.len());
         for range in ranges {
             let _ = write!(partners, "{{{}, {}}}, ", range.start, range.len());
             count += 1;
@@ -63,7 +63,7 @@ pub(crate) fn write(program: &Program, quoted: &dyn Fn(&str) -> String, text: &m
         let instances = format!("{}, {}", program.first_instance(id), process.replicas);
         for (number, at, channel, direction) in operations(process) {
             let ranges = possible_partners(program, channel, direction);
-            row(format!("{instances}, {number}, NOBODY, {}", place(at)), Some((channel, direction)), ranges);
+            row(format!("{instances}, {number}, QJ_NO_INSTANCE, {}", place(at)), Some((channel, direction)), ranges);
         }
         for (number, wait) in members(process) {
             let ranges = wait.partners.iter().map(|partner| *partner..*partner + 1).collect();

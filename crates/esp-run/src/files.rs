@@ -1,4 +1,4 @@
-//! Whole files: read with a limit and a reason, written completely or not at all.
+//! Complete files: read with a limit on their length, written atomically.
 
 use crate::error::{HostError, reason};
 use crate::system::{self, FileMode, file_identity};
@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Longest text that is read: places in it are 32-bit numbers.
+/// The maximum length of a text: its positions are 32-bit numbers.
 pub const MAX_TEXT_BYTES: u64 = 1 << 30;
 
 /// Reads a whole file; `-` is standard input.
@@ -48,15 +48,15 @@ pub fn read_text(path: &Path) -> Result<String, HostError> {
     })
 }
 
-/// A file that appears under its name when it is complete, and not before. Dropped before that, it leaves nothing.
+/// A file that appears under its name when it is complete. Dropped before that, it leaves nothing.
 pub struct NewFile {
     path: PathBuf,
     target: Target,
 }
 
 enum Target {
-    /// Beside the place where it will stand.
-    Beside(io::BufWriter<tempfile::NamedTempFile>),
+    /// In the folder of its final path.
+    Temporary(io::BufWriter<tempfile::NamedTempFile>),
     /// A device or pipe, which cannot be replaced.
     Direct(io::BufWriter<File>),
 }
@@ -68,7 +68,7 @@ impl NewFile {
             .map_err(|error| HostError::new(format!("cannot write `{}`: {}", path.display(), reason(&error))))
     }
 
-    /// Begins a program: whoever may read it may run it. One that runs keeps its file.
+    /// Begins an executable file: users who may read it may run it. A running program keeps its old file.
     pub(crate) fn create_program(path: &Path) -> io::Result<NewFile> {
         NewFile::begin(path, FileMode::Program)
     }
@@ -89,7 +89,7 @@ impl NewFile {
                 if let Some(permissions) = system::permissions(mode, old.as_ref().ok()) {
                     builder.permissions(permissions);
                 }
-                Target::Beside(io::BufWriter::new(builder.tempfile_in(folder)?))
+                Target::Temporary(io::BufWriter::new(builder.tempfile_in(folder)?))
             }
         };
         Ok(NewFile { path, target })
@@ -105,14 +105,14 @@ impl NewFile {
         let NewFile { path, target } = self;
         match target {
             Target::Direct(mut file) => file.flush(),
-            Target::Beside(file) => file
+            Target::Temporary(file) => file
                 .into_inner()
                 .map_err(io::IntoInnerError::into_error)
                 .and_then(|file| file.persist(&path).map(|_| ()).map_err(|error| error.error)),
         }
     }
 
-    /// Where the file will stand.
+    /// The final path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -121,14 +121,14 @@ impl NewFile {
 impl Write for NewFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.target {
-            Target::Beside(file) => file.write(bytes),
+            Target::Temporary(file) => file.write(bytes),
             Target::Direct(file) => file.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.target {
-            Target::Beside(file) => file.flush(),
+            Target::Temporary(file) => file.flush(),
             Target::Direct(file) => file.flush(),
         }
     }

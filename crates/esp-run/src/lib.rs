@@ -33,7 +33,9 @@ pub mod spin;
 mod system;
 
 pub use adaptive::adapt;
-pub use binding::{Binding, Choice, Device, Driver, Interface, Ring, SocketEndpoint, StreamEndpoint};
+pub use binding::{
+    Binding, CanEndpoint, Choice, DeviceEndpoint, Driver, Interface, Ring, SocketEndpoint, StreamEndpoint,
+};
 pub use clock::{Time, monotonic_time};
 pub use code_size::{CodeSizes, SIZE_FLAGS, measure, measure_code};
 pub use debug_info::DebugInfo;

@@ -1,5 +1,5 @@
-//! The engine `jit`: machine code in memory for what processes do by themselves, called where the interpreter stands at
-//! one of its entries. What the code cannot do it leaves to the interpreter.
+//! The engine `jit`: machine code for the local code of processes, which the interpreter calls at its entries. The code returns to the
+//! interpreter before an operation that it does not have.
 
 use crate::debug_info::DebugInfo;
 use crate::error::HostError;
@@ -20,14 +20,14 @@ mod here {
     const MAX_BYTES: usize = 1 << 20;
     /// The longest code of a program.
     const MAX_PROGRAM_BYTES: usize = 1 << 28;
-    /// The most turns of loops between two looks at fuel that the code counts.
+    /// The maximum of loop iterations between two checks of the fuel.
     const MAX_TURNS: u64 = 1 << 30;
 
     /// Machine code for the processes of a program.
     #[derive(Debug)]
     pub struct MachineCode {
         processes: Vec<Unit>,
-        /// What GDB knows of it, for as long as it is there.
+        /// Its registrations with GDB, which end with it.
         _registered: Vec<Registered>,
         /// Holds the code that `processes` point to.
         _memory: Memory,
@@ -50,7 +50,7 @@ mod here {
         /// Compiles the processes of a verified program. One that is too large is left to the interpreter.
         ///
         /// # Errors
-        /// There is no memory for code, or whoever wants debug information cannot be told.
+        /// There is no memory for code, or the debug information cannot be written.
         pub fn compile(program: &Program, checks: Checks, debug_info: DebugInfo) -> Result<MachineCode, HostError> {
             let no_memory = |error: quaject_vcode::Error| {
                 HostError::new(format!("there is no room for machine code: {error}")).help("use `--engine interp`")
@@ -74,7 +74,7 @@ mod here {
                     continue;
                 };
                 let installed = memory.install(&buffer, &code.code).map_err(no_memory)?;
-                registered.extend(debug_info.tell((program, process), installed.entry, (&code, &buffer))?);
+                registered.extend(debug_info.register((program, process), installed.entry, (&code, &buffer))?);
                 processes.push(Unit::new(installed.entry, &code, process.body.values.len()));
             }
             Ok(MachineCode { processes, _registered: registered, _memory: memory })

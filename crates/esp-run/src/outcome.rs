@@ -1,4 +1,4 @@
-//! How runs end, what wakes them, and how their drivers are closed. Data only, shared by the engines and the drivers.
+//! Outcomes of runs and of sleeps, and how drivers are closed. Data only, shared by the engines and the drivers.
 
 use crate::error::HostError;
 use quaject_esp_exec::profile::PathCounters;
@@ -7,24 +7,24 @@ use quaject_esp_exec::report::FaultReport;
 /// How a run ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RunOutcome {
-    /// At rest (0), or by `exit`.
+    /// Quiescent (0), or by `exit`.
     Exit(u8),
     /// At a fault.
     Fault(Box<FaultReport>),
-    /// A driver could not go on.
+    /// A driver failed.
     Failed(HostError),
-    /// A signal asked it to stop; its output has been written.
+    /// A signal stopped it; its output has been written.
     Signal(i32),
     /// The reader of its output has closed it.
     OutputClosed,
 }
 
-/// How a run ended, and what happened besides.
+/// The outcome of a run, notes and counters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RunReport {
     /// How it ended.
     pub outcome: RunOutcome,
-    /// Messages that were lost at a driver, commands that failed.
+    /// Messages that a driver has lost, and commands that have failed.
     pub notes: Vec<String>,
     /// Counters of each fast path of the program; empty for compiled C, which does not count.
     pub paths: Vec<PathCounters>,
@@ -46,6 +46,6 @@ pub(crate) enum WakeReason {
 pub(crate) enum Shutdown {
     /// Until all output is written.
     Drain,
-    /// At most [`crate::ports::SHUTDOWN_TIMEOUT`]: a signal stopped the run.
+    /// For a second at most: a signal stopped the run.
     Interrupted,
 }

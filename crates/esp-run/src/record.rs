@@ -1,23 +1,22 @@
-//! Recordings: everything a run learnt from the world, and everything it told the world. A run of the interpreter is
-//! a function of what the world answers, so the answers, each with the number of the question, are enough to run it
-//! again without files, clock or C code; what it says is compared.
+//! Recordings of runs: the answers of the environment to all queries, each with the number of the query, and the messages sent. A run
+//! of the interpreter is a function of the answers, so that a replay needs no files, clock or C code; it compares the messages.
 //!
 //! ```text
 //!   quaject recording 1
 //!   file "count.esp" "channel c: int external in; .."    the program, file by file, the first one being the root
 //!   option seed 7
 //!   run
-//!   4 in numbersC 3                 question 4 found this message on offer
-//!   9 close numbersC                and question 9 that there are no more
-//!   12 out sumC 3                   question 12 was the program sending this
-//!   15 busy sumC                    the world would not take a message; `ready`: it would again
+//!   4 in numbersC 3                 query 4 found this message on offer
+//!   9 close numbersC                query 9 found the channel closed
+//!   12 out sumC 3                   query 12 was the program sending this
+//!   15 busy sumC                    the environment does not take a message; `ready`: it does again
 //!   17 time 1200345                 nanoseconds
 //!   18 call translate 0             result and changed arguments of an extern function; `!unresolved` if there is none,
 //!                                   `!malformed` if what it left is no value of its type
 //!   20 end rest                     how it ended
 //! ```
 //!
-//! Knows the questions, not who asks them.
+//! Knows the queries, not the engine that makes them.
 
 use crate::error::HostError;
 use quaject_esp_exec::datum::{self, Datum};
@@ -30,7 +29,7 @@ use std::io::Write;
 
 const FIRST_LINE: &str = "quaject recording 1";
 
-// What an extern function may do in place of returning values. No value begins with a `!`.
+// The outcomes of an extern function other than values. No value begins with a `!`.
 const UNRESOLVED: &str = "!unresolved";
 const MALFORMED: &str = "!malformed";
 
@@ -45,7 +44,7 @@ pub struct Header {
     pub checks: Checks,
 }
 
-/// What each channel last answered.
+/// The last answer of a channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Answer {
     Pending,
@@ -55,12 +54,12 @@ enum Answer {
     Busy,
 }
 
-/// A world that writes down what another world answers.
+/// An environment that records the answers of another one.
 pub(crate) struct Recorder<'a, W> {
-    world: &'a mut W,
+    inner: &'a mut W,
     program: &'a Program,
     to: &'a mut dyn Write,
-    question: u64,
+    query: u64,
     answers: Vec<Option<Answer>>,
     time_ns: Option<i64>,
     failed: Option<std::io::Error>,
@@ -68,12 +67,12 @@ pub(crate) struct Recorder<'a, W> {
 
 impl<'a, W: Environment> Recorder<'a, W> {
     /// Begins a recording.
-    pub(crate) fn begin(world: &'a mut W, program: &'a Program, header: &Header, to: &'a mut dyn Write) -> Self {
+    pub(crate) fn begin(inner: &'a mut W, program: &'a Program, header: &Header, to: &'a mut dyn Write) -> Self {
         let mut recorder = Recorder {
-            world,
+            inner,
             program,
             to,
-            question: 0,
+            query: 0,
             answers: vec![None; program.channels.len()],
             time_ns: None,
             failed: None,
@@ -97,9 +96,9 @@ impl<'a, W: Environment> Recorder<'a, W> {
         recorder
     }
 
-    /// The world that is recorded.
-    pub(crate) fn world(&mut self) -> &mut W {
-        self.world
+    /// The environment that is recorded.
+    pub(crate) fn inner(&mut self) -> &mut W {
+        self.inner
     }
 
     /// Ends the recording with how the run ended.
@@ -120,7 +119,7 @@ impl<'a, W: Environment> Recorder<'a, W> {
     }
 
     fn event(&mut self, event: &str) {
-        self.line(&format!("{} {event}", self.question));
+        self.line(&format!("{} {event}", self.query));
     }
 
     fn name(&self, channel: ChannelId) -> &'a str {
@@ -134,8 +133,8 @@ impl<'a, W: Environment> Recorder<'a, W> {
 
 impl<W: Environment> Environment for Recorder<'_, W> {
     fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
-        self.question += 1;
-        let (answer, event) = match self.world.peek(channel) {
+        self.query += 1;
+        let (answer, event) = match self.inner.peek(channel) {
             Offer::Message(message) => {
                 let new = self.answers[channel.0 as usize] != Some(Answer::Offered);
                 let program = self.program;
@@ -154,18 +153,18 @@ impl<W: Environment> Environment for Recorder<'_, W> {
         if let Some(event) = event {
             self.event(&event);
         }
-        self.world.peek(channel)
+        self.inner.peek(channel)
     }
 
     fn take(&mut self, channel: ChannelId) {
-        self.question += 1;
+        self.query += 1;
         self.answers[channel.0 as usize] = Some(Answer::Pending);
-        self.world.take(channel);
+        self.inner.take(channel);
     }
 
     fn readiness(&mut self, channel: ChannelId) -> Readiness {
-        self.question += 1;
-        let readiness = self.world.readiness(channel);
+        self.query += 1;
+        let readiness = self.inner.readiness(channel);
         let (answer, word) = match readiness {
             Readiness::Ready => (Answer::Ready, "ready"),
             Readiness::Busy => (Answer::Busy, "busy"),
@@ -180,14 +179,14 @@ impl<W: Environment> Environment for Recorder<'_, W> {
     }
 
     fn put(&mut self, channel: ChannelId, message: &[Datum]) {
-        self.question += 1;
+        self.query += 1;
         self.event(&format!("out {} {}", self.name(channel), self.message(channel, message)));
-        self.world.put(channel, message);
+        self.inner.put(channel, message);
     }
 
     fn now_ns(&mut self) -> i64 {
-        self.question += 1;
-        let now_ns = self.world.now_ns();
+        self.query += 1;
+        let now_ns = self.inner.now_ns();
         if self.time_ns != Some(now_ns) {
             self.event(&format!("time {now_ns}"));
             self.time_ns = Some(now_ns);
@@ -196,8 +195,8 @@ impl<W: Environment> Environment for Recorder<'_, W> {
     }
 
     fn call(&mut self, function: ExternId, arguments: &mut [Datum]) -> Reply {
-        self.question += 1;
-        let reply = self.world.call(function, arguments);
+        self.query += 1;
+        let reply = self.inner.call(function, arguments);
         let name = &self.program.externs[function.0 as usize].name;
         match &reply {
             Reply::Unresolved => self.event(&format!("call {name} {UNRESOLVED}")),
@@ -219,7 +218,7 @@ impl<W: Environment> Environment for Recorder<'_, W> {
     }
 }
 
-/// Types of what an extern function gives back: its result, then its mutable parameters.
+/// Types of the values that an extern function returns: its result, then its mutable parameters.
 fn reply_types(program: &Program, function: ExternId) -> Vec<TypeId> {
     let extern_ = &program.externs[function.0 as usize];
     let changed = extern_.parameters.iter().filter_map(|(ty, mutability)| match mutability {
@@ -241,12 +240,12 @@ pub struct Recording {
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Event {
     line: usize,
-    question: u64,
+    query: u64,
     text: String,
 }
 
 impl Recording {
-    /// Reads a recording; `name` is what messages call it.
+    /// Reads a recording; `name` is its name in messages.
     pub fn parse(name: &str, text: &str) -> Result<Recording, HostError> {
         let wrong = |line: usize, cause: &str| {
             HostError::new(format!("{name}:{line}: {cause}"))
@@ -283,9 +282,9 @@ impl Recording {
         }
         let mut events = Vec::new();
         for (number, line) in lines {
-            let event = line.split_once(' ').and_then(|(question, text)| {
-                let question = question.parse().ok().filter(|question| *question <= MAX_QUESTIONS)?;
-                Some(Event { line: number, question, text: text.to_string() })
+            let event = line.split_once(' ').and_then(|(query, text)| {
+                let query = query.parse().ok().filter(|query| *query <= MAX_QUERIES)?;
+                Some(Event { line: number, query, text: text.to_string() })
             });
             events.push(event.ok_or_else(|| wrong(number, "an event is a number and what happened"))?);
             last = number;
@@ -304,34 +303,34 @@ fn parse_file(text: &str) -> Option<(String, String)> {
     rest.is_empty().then_some((name, text))
 }
 
-/// No run asks more questions: at a billion in a second it would take a century.
-const MAX_QUESTIONS: u64 = 1 << 62;
+/// No run makes more queries: at a billion in a second it would take a century.
+const MAX_QUERIES: u64 = 1 << 62;
 
-/// A world that answers as another one did when it was recorded.
+/// An environment that answers as the recorded one did.
 pub(crate) struct Replayer<'a> {
     program: &'a Program,
     events: VecDeque<Event>,
-    question: u64,
+    query: u64,
     answers: Vec<Option<Answer>>,
     messages: Vec<Vec<Datum>>,
     time_ns: i64,
-    /// Who watches: receives every message sent, as a line `channel message`.
-    said: &'a mut dyn Write,
-    /// The numbers of questions, and of events to come, at the last sleep.
+    /// Receives every message sent, as a line `channel message`.
+    observer: &'a mut dyn Write,
+    /// The numbers of queries, and of remaining events, at the last sleep.
     asleep_at: Option<(u64, usize)>,
     difference: Option<HostError>,
 }
 
 impl<'a> Replayer<'a> {
-    pub(crate) fn new(program: &'a Program, recording: Recording, said: &'a mut dyn Write) -> Replayer<'a> {
+    pub(crate) fn new(program: &'a Program, recording: Recording, observer: &'a mut dyn Write) -> Replayer<'a> {
         Replayer {
             program,
             events: recording.events.into(),
-            question: 0,
+            query: 0,
             answers: vec![None; program.channels.len()],
             messages: vec![Vec::new(); program.channels.len()],
             time_ns: 0,
-            said,
+            observer,
             asleep_at: None,
             difference: None,
         }
@@ -344,22 +343,22 @@ impl<'a> Replayer<'a> {
 
     /// Whether the recorded run was stopped from outside by now.
     pub(crate) fn was_stopped(&self) -> bool {
-        self.events.front().is_some_and(|event| event.question <= self.question && event.text == "end stopped")
+        self.events.front().is_some_and(|event| event.query <= self.query && event.text == "end stopped")
     }
 
-    /// The program sleeps. If nothing has happened since it last did, the recorded one woke up in vain, to ask the same
-    /// questions again and again until something did: that is passed over. If it asked nothing, it will never wake.
+    /// The program sleeps. If no event was replayed since its last sleep, the recorded run had spurious wake-ups, after each of which it
+    /// made the same queries: these are skipped. A run that made no queries would sleep forever, which is a difference.
     pub(crate) fn note_sleep(&mut self) {
-        if let (Some((question, events)), Some(next)) = (self.asleep_at, self.events.front())
+        if let (Some((query, events)), Some(next)) = (self.asleep_at, self.events.front())
             && events == self.events.len()
         {
-            let gap = next.question.saturating_sub(self.question);
-            match self.question - question {
+            let gap = next.query.saturating_sub(self.query);
+            match self.query - query {
                 0 => self.differ(&format!("`{}` did not happen", next.text.clone()), next.line),
-                asked => self.question += gap / asked * asked,
+                asked => self.query += gap / asked * asked,
             }
         }
-        self.asleep_at = Some((self.question, self.events.len()));
+        self.asleep_at = Some((self.query, self.events.len()));
     }
 
     /// The recorded end; a difference if there are other events before it.
@@ -381,21 +380,21 @@ impl<'a> Replayer<'a> {
         });
     }
 
-    /// The next event if it is the answer to the present question.
+    /// The next event if it answers the current query.
     fn event(&mut self) -> Option<Event> {
         let event = self.events.front()?;
-        if event.question < self.question {
+        if event.query < self.query {
             let (text, line) = (event.text.clone(), event.line);
             self.differ(&format!("`{text}` did not happen"), line);
             return None;
         }
-        if event.question > self.question || event.text.starts_with("end ") {
+        if event.query > self.query || event.text.starts_with("end ") {
             return None;
         }
         self.events.pop_front()
     }
 
-    /// The rest of an event about a channel, or a difference.
+    /// The parts of an event of a channel; any other event is a difference.
     fn about<'t>(&mut self, event: &'t Event, words: &[&str], name: &str) -> Option<(&'t str, &'t str)> {
         let (word, rest) = event.text.split_once(' ').unwrap_or((&event.text, ""));
         let (subject, rest) = rest.split_once(' ').unwrap_or((rest, ""));
@@ -409,7 +408,7 @@ impl<'a> Replayer<'a> {
 
 impl Environment for Replayer<'_> {
     fn peek(&mut self, channel: ChannelId) -> Offer<'_> {
-        self.question += 1;
+        self.query += 1;
         let index = channel.0 as usize;
         let program = self.program;
         if let Some(event) = self.event() {
@@ -434,12 +433,12 @@ impl Environment for Replayer<'_> {
     }
 
     fn take(&mut self, channel: ChannelId) {
-        self.question += 1;
+        self.query += 1;
         self.answers[channel.0 as usize] = Some(Answer::Pending);
     }
 
     fn readiness(&mut self, channel: ChannelId) -> Readiness {
-        self.question += 1;
+        self.query += 1;
         let index = channel.0 as usize;
         if let Some(event) = self.event() {
             let answer = match self.about(&event, &["ready", "busy", "close"], &self.program.channels[index].name) {
@@ -458,7 +457,7 @@ impl Environment for Replayer<'_> {
     }
 
     fn put(&mut self, channel: ChannelId, message: &[Datum]) {
-        self.question += 1;
+        self.query += 1;
         let declared = &self.program.channels[channel.0 as usize];
         let text = datum::print_message(self.program, &declared.payload, message);
         match self.event() {
@@ -475,12 +474,12 @@ impl Environment for Replayer<'_> {
                 self.differ(&format!("`{}` sends `{text}`, which was not recorded", declared.name), line);
             }
         }
-        // Whoever watches may look away; the comparison goes on.
-        let _ = writeln!(self.said, "{} {text}", declared.name);
+        // An error of the observer does not end the comparison.
+        let _ = writeln!(self.observer, "{} {text}", declared.name);
     }
 
     fn now_ns(&mut self) -> i64 {
-        self.question += 1;
+        self.query += 1;
         if let Some(event) = self.event() {
             match event.text.strip_prefix("time ").and_then(|time| time.parse().ok()) {
                 Some(time_ns) => self.time_ns = time_ns,
@@ -493,7 +492,7 @@ impl Environment for Replayer<'_> {
     }
 
     fn call(&mut self, function: ExternId, arguments: &mut [Datum]) -> Reply {
-        self.question += 1;
+        self.query += 1;
         let program = self.program;
         let extern_ = &program.externs[function.0 as usize];
         let Some(event) = self.event() else {

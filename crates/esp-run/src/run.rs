@@ -25,7 +25,10 @@ use std::io::Write;
 /// IR steps of the interpreter between two polls of signals and pending output: some ten milliseconds.
 pub(crate) const BUDGET: u64 = 200_000;
 
-/// Runs a program. An error says why it could not begin.
+/// Runs a program.
+///
+/// # Errors
+/// The reason why the run could not begin.
 pub fn run(program: &Program, settings: &Settings) -> Result<RunReport, HostError> {
     reserve(program, settings)?;
     match settings.engine {
@@ -86,15 +89,15 @@ pub fn record(
     recorded.map(|()| ended)
 }
 
-/// Runs a recorded run again; `said` receives every message the program sends, as lines `channel message`.
+/// Replays a recorded run; `observer` receives every message the program sends, as lines `channel message`.
 pub fn replay(
     program: &Program,
     settings: &Settings,
     recording: Recording,
-    said: &mut dyn Write,
+    observer: &mut dyn Write,
 ) -> Result<RunOutcome, HostError> {
     let signals = Signals::listen()?;
-    let mut replayer = Replayer::new(program, recording, said);
+    let mut replayer = Replayer::new(program, recording, observer);
     let (outcome, _) = interpret(program, settings, &mut replayer, &signals);
     let recorded = replayer.expect_end();
     match (replayer.take_difference(), outcome) {
@@ -125,7 +128,7 @@ pub(crate) fn open<'p>(program: &'p Program, settings: &Settings) -> Result<Port
     Ports::open(program, &settings.bindings, &settings.faults, externs, settings.time)
 }
 
-/// How C is generated for running here.
+/// The options of C that is generated for a run.
 pub fn c_options(checks: Checks) -> c::Options {
     c::Options {
         header_name: HEADER_NAME.to_string(),
@@ -161,7 +164,7 @@ pub(crate) fn close(mut ports: Ports<'_>, outcome: RunOutcome) -> RunReport {
 pub(crate) trait HostEnvironment: Environment {
     /// Waits for an event or a deadline.
     fn sleep(&mut self, deadline_ns: Option<i64>, signals: &Signals) -> WakeReason;
-    /// What ends the run from outside, if anything does.
+    /// The outcome if the environment ends the run.
     fn interruption(&mut self) -> Option<RunOutcome>;
     /// Writes pending output.
     fn flush(&mut self);
@@ -186,21 +189,21 @@ impl HostEnvironment for Ports<'_> {
 
 impl<'p> HostEnvironment for Recorder<'_, Ports<'p>> {
     fn sleep(&mut self, deadline_ns: Option<i64>, signals: &Signals) -> WakeReason {
-        self.world().sleep(deadline_ns, signals)
+        self.inner().sleep(deadline_ns, signals)
     }
 
     fn interruption(&mut self) -> Option<RunOutcome> {
-        self.world().interruption()
+        self.inner().interruption()
     }
 
     fn flush(&mut self) {
-        self.world().flush();
+        self.inner().flush();
     }
 }
 
 impl HostEnvironment for Replayer<'_> {
     fn sleep(&mut self, _deadline_ns: Option<i64>, signals: &Signals) -> WakeReason {
-        // What the recorded run waited for is what it asks about next.
+        // The next queries find what the recorded run waited for.
         self.note_sleep();
         signals.pending().map_or(WakeReason::Event, WakeReason::Signal)
     }
@@ -209,7 +212,7 @@ impl HostEnvironment for Replayer<'_> {
         if let Some(difference) = self.take_difference() {
             return Some(RunOutcome::Failed(difference));
         }
-        // The recorded run did not end by itself here, but was ended.
+        // The recorded run was stopped here.
         self.was_stopped().then_some(RunOutcome::Exit(0))
     }
 
@@ -222,7 +225,7 @@ enum Scheduler<'p> {
     Random(Box<RandomScheduler<'p>>),
 }
 
-/// Runs a program on the interpreter until it ends or something ends it; what it did with its fast paths.
+/// Runs a program on the interpreter to its end. Returns the outcome and the counters of its fast paths.
 fn interpret(
     program: &Program,
     settings: &Settings,
@@ -298,7 +301,7 @@ pub(crate) fn after(pause: Outcome, environment: &mut impl HostEnvironment, sign
     }
 }
 
-/// An ending in the words of a recording.
+/// The outcome of a run as a recording has it.
 fn outcome_text(program: &Program, outcome: &RunOutcome) -> String {
     match outcome {
         RunOutcome::Exit(status) => format!("exit {status}"),

@@ -1,5 +1,5 @@
-//! Being asked to stop: SIGINT and SIGTERM become something a program's sleep and its engine can look at, or a flag for
-//! work that does not sleep. A second signal kills at once, as if nobody had listened.
+//! Requests to stop: SIGINT and SIGTERM make a descriptor readable for a program's sleep, or set a flag for work that does not sleep.
+//! A second signal has its default action, which ends the process.
 
 use crate::error::HostError;
 use crate::system::SignalBell;
@@ -15,13 +15,13 @@ pub struct Signals {
 }
 
 impl Signals {
-    /// Listens from now on. Files are opened before: a named pipe without a partner must still be interruptible.
+    /// Handles signals from now on. Files are opened before: opening a named pipe without a partner must be interruptible.
     ///
     /// # Errors
     /// What the system refuses.
     pub fn listen() -> Result<Signals, HostError> {
         Signals::register()
-            .map_err(|error| HostError::new(format!("cannot listen to signals: {}", crate::error::reason(&error))))
+            .map_err(|error| HostError::new(format!("cannot handle signals: {}", crate::error::reason(&error))))
     }
 
     fn register() -> std::io::Result<Signals> {
@@ -53,7 +53,7 @@ impl Signals {
     }
 }
 
-/// The signals that have arrived, for work that looks at a flag now and then.
+/// The signals that have arrived, for work that polls a flag.
 #[derive(Clone, Debug)]
 pub struct Interrupts {
     asked: Arc<AtomicBool>,
@@ -61,7 +61,7 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    /// Listens from now on. Files are opened before: a named pipe without a partner must still be interruptible.
+    /// Handles signals from now on. Files are opened before: opening a named pipe without a partner must be interruptible.
     pub fn listen() -> Result<Interrupts, HostError> {
         let interrupts = Interrupts { asked: Arc::default(), received: Arc::default() };
         for signal in [SIGINT, SIGTERM] {
@@ -72,9 +72,7 @@ impl Interrupts {
                     signal_hook::flag::register_usize(signal, received, signal as usize)
                 })
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupts.asked)))
-                .map_err(|error| {
-                    HostError::new(format!("cannot listen to signals: {}", crate::error::reason(&error)))
-                })?;
+                .map_err(|error| HostError::new(format!("cannot handle signals: {}", crate::error::reason(&error))))?;
         }
         Ok(interrupts)
     }
@@ -94,9 +92,9 @@ impl Interrupts {
     }
 }
 
-/// Ends this process as the signal would have, had nobody listened.
+/// Ends this process by the default action of a signal.
 pub fn die_of(signal: i32) -> ! {
-    // The default action of both signals ends the process; if that fails, the shell's number for it must do.
+    // The default action of both signals ends the process; if that fails, the exit status is the one that a shell reports.
     let _ = signal_hook::low_level::emulate_default_handler(signal);
     std::process::exit(128 + signal)
 }

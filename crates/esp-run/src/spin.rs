@@ -51,8 +51,8 @@ const MAX_STATE_BYTES: u32 = 1 << 16;
 pub enum Question<'a> {
     /// Faults and deadlocks.
     Safety,
-    /// Whether the model does something that the program beside it cannot, wherever it may end.
-    Beside,
+    /// Whether the model has a behaviour that the observer of its specification cannot follow. A run may end in any state.
+    Refinement,
     /// Whether a property holds when no instance that can go on for ever is left out.
     Property(&'a Property),
 }
@@ -64,7 +64,7 @@ pub enum Found {
     Nothing,
     /// Nothing, but the search was cut short.
     NothingSoFar(Short),
-    /// A state in which nothing can happen and somebody is not at rest.
+    /// A state without a transition in which a process is not at rest.
     Deadlock(Trail),
     /// A fault.
     Fault(Trail),
@@ -75,13 +75,13 @@ pub enum Found {
 /// What cut a search short.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Short {
-    /// The time was up.
+    /// The time limit was reached.
     Time,
-    /// The memory was used up.
+    /// The memory limit was reached.
     Memory,
-    /// Some runs are longer than the search follows.
+    /// Some runs are longer than the depth limit.
     Depth,
-    /// Somebody wished it to end.
+    /// The user interrupted it.
     Interrupted,
     /// The program can end as a whole: under fairness Spin passes over runs on which a `provided` clause blocks a process
     /// that it looks at after the one that moves.
@@ -120,7 +120,7 @@ pub struct Search {
     pub depth: u32,
     /// Bytes of one state.
     pub state_bytes: u64,
-    /// Fast paths that are entered in some run, if it was asked for what the program beside it does.
+    /// Fast paths that are entered in some run; for [`Question::Refinement`].
     pub entered: Vec<u32>,
     /// Time to make and compile the verifier.
     pub compiling: Duration,
@@ -166,7 +166,7 @@ enum PanExit {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Stop {
     Time,
-    Wish,
+    Interrupt,
 }
 
 impl Spin {
@@ -179,7 +179,7 @@ impl Spin {
             .translate(&workshop, question)
             .and_then(|()| self.compile(&workshop, model, instances, question, Order::Depth));
         let compiling = start.elapsed();
-        // Who is interrupted need not have made it, and is not to kind.
+        // The interrupt may have ended the compiler, which is no error.
         if self.is_interrupted() {
             return Ok(Search::interrupted(compiling));
         }
@@ -193,7 +193,7 @@ impl Spin {
             transitions: number_before(&said.text, " transitions"),
             depth: number_after(&said.text, "depth reached ") as u32,
             state_bytes: number_before(&said.text, " byte, depth"),
-            entered: if question == Question::Beside { entered(model, &said.text) } else { Vec::new() },
+            entered: if question == Question::Refinement { entered(model, &said.text) } else { Vec::new() },
             compiling,
             searching,
         };
@@ -241,13 +241,13 @@ impl Spin {
 
     fn is_interrupted(&self) -> bool {
         // Relaxed: nothing is handed over with the flag.
-        self.interrupt.as_ref().is_some_and(|wish| wish.load(Ordering::Relaxed))
+        self.interrupt.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
     fn translate(&self, workshop: &Workshop, question: Question<'_>) -> Result<(), HostError> {
         let mut command = Command::new("spin");
         match question {
-            Question::Safety | Question::Beside => {}
+            Question::Safety | Question::Refinement => {}
             Question::Property(_) => {
                 command.arg(format!("-D{RESTS}"));
             }
@@ -290,7 +290,7 @@ impl Spin {
         command.args(words).args(["-w", "-fwrapv", "-o", "pan", "pan.c"]).current_dir(workshop.path(""));
         command.arg(format!("-DMEMLIM={}", self.memory_mib)).arg(format!("-DVECTORSZ={MAX_STATE_BYTES}"));
         match question {
-            Question::Safety | Question::Beside => command.args(["-DSAFETY", "-DNOCLAIM", "-DNOFAIR"]),
+            Question::Safety | Question::Refinement => command.args(["-DSAFETY", "-DNOCLAIM", "-DNOFAIR"]),
             // Fairness with rendezvous is not compatible with reduction.
             Question::Property(_) => command.arg("-DNOREDUCE").arg(format!("-DNFAIR={}", fairness_bytes(instances))),
         };
@@ -312,8 +312,8 @@ impl Spin {
         if said.ending == PanExit::Success {
             return Ok(());
         }
-        let told = said.errors.trim_end();
-        Err(HostError::new(format!("the C compiler `{}` failed on Spin's verifier:\n{told}", program.display())))
+        let errors = said.errors.trim_end();
+        Err(HostError::new(format!("the C compiler `{}` failed on Spin's verifier:\n{errors}", program.display())))
     }
 
     fn pan(&self, workshop: &Workshop, question: Question<'_>) -> Result<PanOutput, HostError> {
@@ -321,15 +321,15 @@ impl Spin {
         command.current_dir(workshop.path("")).arg(format!("-m{}", self.depth)).arg("-w20");
         match question {
             Question::Safety => command.arg("-n"),
-            // What is never reached is listed, and it may end anywhere where the other one may.
-            Question::Beside => command.arg("-E"),
+            // Lists unreached states; a run may end in any state.
+            Question::Refinement => command.arg("-E"),
             Question::Property(property) => command.args(["-n", "-a", "-f", "-N", &property.name]),
         };
         self.run(&mut command, self.time)
             .map_err(|error| HostError::new(format!("cannot run Spin's verifier: {}", reason(&error))))
     }
 
-    /// Runs a program to its end, or stops it when the time is up or somebody wishes.
+    /// Runs a program to its end, or stops it after the time limit or an interrupt.
     fn run(&self, command: &mut Command, time: Duration) -> std::io::Result<PanOutput> {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         let (mut output, mut errors) = (child.stdout.take(), child.stderr.take());
@@ -359,14 +359,14 @@ impl Spin {
             if let Some(status) = child.try_wait()? {
                 let by_itself = if status.success() { PanExit::Success } else { PanExit::Failure };
                 // A terminal's Ctrl-C reaches the child as well.
-                let wish = self.is_interrupted().then_some(Stop::Wish);
+                let wish = self.is_interrupted().then_some(Stop::Interrupt);
                 return Ok(stopped.or(wish).map_or(by_itself, PanExit::Stopped));
             }
             let is_late = deadline.is_some_and(|deadline| Instant::now() >= deadline);
             match stopped {
                 Some(_) if is_late => child.kill()?,
                 None if is_late || self.is_interrupted() => {
-                    stopped = Some(if is_late { Stop::Time } else { Stop::Wish });
+                    stopped = Some(if is_late { Stop::Time } else { Stop::Interrupt });
                     // Spin's verifier then prints how far it was.
                     system::interrupt(child);
                     deadline = Instant::now().checked_add(LAST_WORDS);
@@ -432,15 +432,15 @@ enum Violation {
 }
 
 fn violation(text: &str) -> Option<Violation> {
-    let told = text.lines().find(|line| line.starts_with("pan:1:"))?;
-    if told.contains("VECTORSZ") {
+    let error = text.lines().find(|line| line.starts_with("pan:1:"))?;
+    if error.contains("VECTORSZ") {
         return None;
     }
-    Some(if told.contains("invalid end state") {
+    Some(if error.contains("invalid end state") {
         Violation::EndState
-    } else if told.contains("assertion violated") {
+    } else if error.contains("assertion violated") {
         Violation::Assertion
-    } else if told.contains("cycle") {
+    } else if error.contains("cycle") {
         Violation::Cycle
     } else {
         Violation::Claim
@@ -451,7 +451,7 @@ fn violation(text: &str) -> Option<Violation> {
 fn incomplete(said: &PanOutput) -> Option<Short> {
     match said.ending {
         PanExit::Stopped(Stop::Time) => return Some(Short::Time),
-        PanExit::Stopped(Stop::Wish) => return Some(Short::Interrupted),
+        PanExit::Stopped(Stop::Interrupt) => return Some(Short::Interrupted),
         PanExit::Success | PanExit::Failure => {}
     }
     if said.text.contains("max search depth too small") {

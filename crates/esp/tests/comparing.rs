@@ -335,7 +335,7 @@ fn search_with_observer(plain: &ModelProgram, split: &Program, fast: &Program) -
     let with = ModelProgram { program: fast.clone(), properties: Vec::new(), ..plain.clone() };
     let model = promela::generate(&with, Checks::On, Some(&observer)).expect("Promela can say it");
     let spin = Spin { compiler: Some(vec!["tcc".into()]), ..Spin::default() };
-    let search = spin.search(&model, fast.instance_count(), Question::Beside).expect("Spin runs");
+    let search = spin.search(&model, fast.instance_count(), Question::Refinement).expect("Spin runs");
     if search.found == Found::Nothing {
         assert_eq!(search.entered, [0], "the path is entered");
     }

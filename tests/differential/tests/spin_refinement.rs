@@ -63,7 +63,7 @@ fn check_with_spin(input: RefinementInput<'_>) -> Option<(Found, bool)> {
         reduction: Reduction::Unsound,
         interrupt: None,
     };
-    match spin.search(&model, input.implementation.instance_count(), Question::Beside) {
+    match spin.search(&model, input.implementation.instance_count(), Question::Refinement) {
         Ok(search) => Some((search.found, !search.entered.is_empty())),
         // A mutant can loop without a statement, which Spin rejects.
         Err(trouble) if trouble.to_string().contains("infinite goto loop") => None,

@@ -10,7 +10,7 @@ channel outC(u32, bytes[<=8]) external in;
 process echo { while { in(inC, $id, $data); out(outC, id + 1, data); } }
 ";
 
-/// Asks with an identifier of each size until there are answers, which are the first frames that it hears: not its own.
+/// Sends a frame with an identifier of each size until answers arrive, which must be the first frames received: not its own.
 const ASKER: &str = "
 channel inC(u32, bytes[<=8]) external out;
 channel outC(u32, bytes[<=8]) external in;
@@ -51,7 +51,7 @@ fn frames_cross_a_bus_of_this_machine() {
         let expected = format!("{} \"\"\n{} \"12345678\"\n{} \"\\0\\0\\0\"\n", 0x7ff, 0x9fff_ffff_u32, 0x4000_0101);
         assert_eq!(text(&output.stdout), expected, "{engine}: {}", text(&output.stderr));
         assert!(text(&output.stderr).contains("1 message"), "{engine}: {}", text(&output.stderr));
-        // What is no frame is counted.
+        // Invalid datagrams are counted.
         let group = ("239.74.163.2", port);
         for garbage in [&b""[..], b"\x80", b"\x81\xaearbitration_id\x01", b"\xdf\xff\xff\xff\xff\x01"] {
             socket.send_to(garbage, group).expect("loopback takes it");
@@ -66,7 +66,7 @@ fn frames_cross_a_bus_of_this_machine() {
 }
 
 #[test]
-fn an_interface_that_is_not_there_is_named() {
+fn a_missing_interface_is_named() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let output = qj(folder.path(), "interp", ECHO, &["--bind", "inC=can:nocan0", "--bind", "outC=can:nocan0"]);
     let output = { output }.output().expect("cargo built qj");

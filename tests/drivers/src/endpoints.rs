@@ -30,7 +30,7 @@ fn a_command_reads_one_channel_and_writes_another() {
 }
 
 #[test]
-fn a_command_that_ends_closes_its_channel_and_a_failure_is_told() {
+fn a_command_that_ends_closes_its_channel_and_its_failure_is_reported() {
     let program = "channel c(int) external out; channel d(int) external in = \"bytes:-\";\n\
                    process p { var x = 0; while (x >= 0) { in(c, x); out(d, x); } }";
     for engine in engines() {
@@ -42,7 +42,7 @@ fn a_command_that_ends_closes_its_channel_and_a_failure_is_told() {
     }
 }
 
-/// Nobody waits for a command that was only read.
+/// A command that was only read is not waited for.
 #[test]
 fn a_program_that_exits_ends_its_commands() {
     let program = "channel c: bytes[<=8] external out; channel t() external out;\n\
@@ -58,7 +58,7 @@ fn a_program_that_exits_ends_its_commands() {
 }
 
 #[test]
-fn a_terminal_of_ones_own_is_a_line_without_echo() {
+fn a_pseudo_terminal_is_a_line_without_echo() {
     let program = "channel c(u8) external out; channel d(u8) external in;\n\
                    process p { while { in(c, $x); out(d, x + 1); } }";
     for engine in engines() {
@@ -70,7 +70,7 @@ fn a_terminal_of_ones_own_is_a_line_without_echo() {
         let mut terminal = eventually("the terminal", || {
             OpenOptions::new().read(true).write(true).custom_flags(NOCTTY).open(&line).ok()
         });
-        // Bytes that a terminal with line editing would swallow, echo or change.
+        // Bytes that a terminal with line editing would drop, echo or change.
         let sent = [b'\r', b'\n', 3, 4, 17, 19, 127, 0, 255];
         terminal.write_all(&sent).expect("it is open");
         let mut answer = [0; 9];
@@ -84,7 +84,7 @@ fn a_terminal_of_ones_own_is_a_line_without_echo() {
 #[test]
 fn a_serial_line_is_opened_raw() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    // One program has the terminal, another takes its other end for a serial line.
+    // One program opens the terminal, another one opens its other end as a serial line.
     let echo = "channel c(u8) external out; channel d(u8) external in; process p { while { in(c, $x); out(d, x); } }";
     let far = Running::start(&mut qj(folder.path(), "interp", echo, &["--bind", "c=pty:line", "--bind", "d=pty:line"]));
     eventually("the terminal", || folder.path().join("line").symlink_metadata().ok());
@@ -99,7 +99,7 @@ fn a_serial_line_is_opened_raw() {
 }
 
 impl Running {
-    /// Its output as soon as there is so much of it; then it is stopped.
+    /// Stops it after this much output, and returns the output.
     fn stop_after_output(mut self, length: usize) -> String {
         let mut child = self.0.take().expect("it is stopped once");
         let mut output = vec![0; length];

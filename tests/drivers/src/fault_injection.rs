@@ -20,7 +20,7 @@ fn passed(engine: &str, fault: &str) -> (Vec<u32>, String) {
 }
 
 #[test]
-fn every_engine_suffers_the_same() {
+fn every_engine_has_the_same_faults() {
     for fault in ["inC:loss=5%,dup=5%,seed=7", "outC:loss=5%,dup=5%,reorder=10%,delay=1ms..20ms,seed=7"] {
         let (expected, note) = passed("interp", fault);
         assert!(note.starts_with("note: faults on channel `"), "{note}");
@@ -36,7 +36,7 @@ fn every_engine_suffers_the_same() {
 }
 
 #[test]
-fn a_fault_of_nothing_is_wrong_usage() {
+fn a_fault_without_a_target_is_wrong_usage() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (fault, cause) in [
         ("udp:loss=5%", "no channel is called `udp` or bound to a driver `udp`"),

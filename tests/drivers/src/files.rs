@@ -4,7 +4,7 @@ use super::{Running, engines, qj, text};
 use std::fs;
 use std::path::Path;
 
-/// Passes requests in text on to the files and the answers back.
+/// Passes requests from text to the files, and the answers back.
 const SCRIPT: &str = "
 type requestT = union { open: bytes[<=64], edit: bytes[<=64], create: bytes[<=64], replace: bytes[<=64],
   read: record { at: u32, count: u16 }, write: record { at: u32, content: bytes[<=16] }, size, close, discard };
@@ -39,7 +39,7 @@ fn folder_of_files() -> tempfile::TempDir {
 }
 
 #[test]
-fn files_are_read_and_written_at_places() {
+fn files_are_read_and_written_at_offsets() {
     for engine in engines() {
         let folder = folder_of_files();
         let files = folder.path().join("files");
@@ -96,7 +96,7 @@ fn files_are_read_and_written_at_places() {
 }
 
 #[test]
-fn a_new_file_appears_whole_or_not_at_all() {
+fn a_new_file_appears_atomically() {
     for engine in engines() {
         let folder = folder_of_files();
         let files = folder.path().join("files");
@@ -166,7 +166,7 @@ fn no_name_leads_out_of_the_folder() {
 }
 
 #[test]
-fn without_a_case_for_it_a_failure_stops_the_program_by_name() {
+fn without_a_case_for_it_a_failure_ends_the_program() {
     let program = "
 channel askC(u8, union { open: bytes[<=64] }) external in = \"file:.\";
 channel answerC(u8, union { done }) external out = \"file:.\";

@@ -1,18 +1,18 @@
-//! `tap:` and `packet:`, at the two sides of one interface in a network of their own.
+//! `tap:` and `packet:`, at the two sides of one interface in a network namespace of their own.
 
 use super::{engines, text};
 use quaject_test_support::qj::qj_binary;
 use quaject_test_support::tool;
 use std::process::{Command, Output};
 
-/// Sends every frame back, its two addresses exchanged.
+/// Sends every frame back with its two addresses exchanged.
 const MIRROR: &str = "
 channel inC: bytes[<=1514] external out = \"tap:t0\";
 channel outC: bytes[<=1514] external in = \"tap:t0\";
 process mirror { while { in(inC, $frame); if (frame.len >= 14) out(outC, frame[6..12] + frame[..6] + frame[12..]); } }
 ";
 
-/// Sends frames of a protocol that nobody else speaks and expects them back.
+/// Sends frames of a protocol that no other program uses and expects them back.
 const ASKER: &str = "
 channel inC: bytes[<=200] external out = \"packet:t0\";
 channel outC: bytes[<=200] external in = \"packet:t0\";
@@ -42,7 +42,7 @@ fn a_frame_crosses_the_interface_both_ways() {
     }
 }
 
-/// Sends numbered frames whenever it is asked: every seventh has a VLAN tag, every hundredth is long.
+/// Sends numbered frames on request: every seventh has a VLAN tag, every hundredth is long.
 const SENDER: &str = "
 channel askC: bytes[<=64] external out = \"tap:t0\";
 channel frameC: bytes[<=4000] external in = \"tap:t0\";
@@ -64,7 +64,7 @@ process sender {
 }
 ";
 
-/// Asks for them, and finds each as it was sent.
+/// Requests them, and compares each with what was sent.
 const RECEIVER: &str = "
 channel inC: bytes[<=4000] external out = \"packet:t0\";
 channel outC: bytes[<=64] external in = \"packet:t0\";
@@ -87,9 +87,9 @@ process receiver {
 }
 ";
 
-/// Three times round the ring of 1024 slots.
+/// Wraps around the ring of 1024 slots three times.
 #[test]
-fn frames_come_whole_and_in_order_whatever_their_length() {
+fn frames_of_any_length_arrive_complete_and_in_order() {
     if tool(&["ip"]).is_none() {
         return;
     }
@@ -99,7 +99,7 @@ fn frames_come_whole_and_in_order_whatever_their_length() {
     }
 }
 
-/// Sends long frames, all at once, and a short one at the end again and again.
+/// Sends long frames at once, then a short one repeatedly.
 const FLOOD: &str = "
 channel outC: bytes[<=4000] external in = \"tap:t0\";
 channel upC: bytes[<=64] external out = \"tap:t0\";
@@ -113,7 +113,7 @@ process flood {
 }
 ";
 
-/// Takes nothing for a while: no frame may come that is neither as long as it was nor lost.
+/// Receives nothing for a while: each frame must arrive complete or be lost.
 const LATE: &str = "
 channel inC: bytes[<=4000] external out = \"packet:t0\";
 channel outC: bytes[<=64] external in = \"packet:t0\";
@@ -136,7 +136,7 @@ process late {
 ";
 
 #[test]
-fn frames_for_which_there_is_no_room_are_lost_and_counted_never_cut() {
+fn frames_without_room_are_lost_and_counted_and_never_truncated() {
     if tool(&["ip"]).is_none() {
         return;
     }
@@ -148,7 +148,7 @@ fn frames_for_which_there_is_no_room_are_lost_and_counted_never_cut() {
     }
 }
 
-/// Runs a program that makes the interface, and another one at its other side until that ends, beside some files.
+/// Runs a program that makes the interface, and another one at its other side to its end, in a folder with some files.
 fn between(maker: &str, user: &str, files: &[(&str, &str)], engine: &str) -> Output {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for (name, content) in files.iter().chain(&[("maker.esp", maker), ("user.esp", user)]) {
@@ -170,14 +170,14 @@ fn between(maker: &str, user: &str, files: &[(&str, &str)], engine: &str) -> Out
         .expect("every Linux has `unshare`")
 }
 
-/// Waits for frames for ever.
+/// Waits for frames forever.
 const WAITER: &str = "
 channel inC: bytes[<=1514] external out = \"DRIVER:t0\";
 channel sayC(int) external in = \"text:-\";
 process waiter { out(sayC, 1); while { in(inC, $_f); } }
 ";
 
-/// Sends frames for ever.
+/// Sends frames forever.
 const TALKER: &str = "
 channel outC: bytes[<=1514] external in = \"DRIVER:t0\";
 channel sayC(int) external in = \"text:-\";
@@ -187,7 +187,7 @@ process talker {
 }
 ";
 
-/// What a program says and how it ends, whose interface goes down, comes up again, and is removed.
+/// The output and exit status of a program whose interface goes down, comes up again, and is removed.
 fn removed(program: &str, engine: &str) -> String {
     let folder = tempfile::tempdir().expect("a temporary folder");
     std::fs::write(folder.path().join("p.esp"), program).expect("the folder is writable");
@@ -219,14 +219,14 @@ fn an_interface_that_is_removed_ends_the_program_with_an_error() {
             for program in [WAITER, TALKER] {
                 let said = removed(&program.replace("DRIVER", driver), engine);
                 assert!(said.starts_with("goes on\nstatus 3\n1\n"), "{engine}, {driver}: {said}");
-                let cause = "error: the interface `t0` is gone\nhelp: somebody has removed it";
+                let cause = "error: the interface `t0` was removed\nhelp: it was deleted";
                 assert!(said.contains(cause), "{engine}, {driver}: {said}");
             }
         }
     }
 }
 
-/// Tells what arrives as which case.
+/// Prints the case of each frame.
 const SORTER: &str = "
 channel inC: union { low: bytes[<=64], high: bytes[<=20], other: bytes[<=64] } external out = \"packet:t0,rules=sort.rules\";
 channel outC: bytes[<=64] external in = \"packet:t0\";
@@ -239,11 +239,11 @@ process other {
 }
 ";
 
-/// `low` has what `high` would have too; a frame of `high` is too long for its type; `other` has the rest.
+/// `low` matches the frames that `high` would match, too; a frame of `high` exceeds its type; the other frames are `other`.
 const SORTED: &str = "1 \"0\"\n1 \"1.\"\n1 \"2..\"\n2 \"3...\"\n2 \"4....\"\n2 \"5.....\"\n\
                       3 \"8........\"\n3 \"9.........\"\n3 \"a..........\"\n3 \"b...........\"\n";
 
-/// The file of rules, the type of the channel that reads, and what `qj run` says.
+/// The file of rules, the type of the channel that reads, and the output of `qj run`.
 const REFUSED: &[(&str, &str, &str)] = &[
     (
         "low: ether proto\n",
@@ -284,7 +284,7 @@ fn frames_arrive_sorted_by_rules() {
         let output = between(MIRROR, SORTER, &[("sort.rules", rules)], engine);
         let said = text(&output.stderr);
         let mut lines: Vec<String> = text(&output.stdout).lines().map(str::to_owned).collect();
-        // Each process tells of its frames in order; between processes there is none.
+        // Each process prints its frames in order; the order of processes is not defined.
         lines.sort();
         assert_eq!(lines.join("\n") + "\n", SORTED, "{engine}: {said}");
         assert!(said.contains("longer than the channel's type holds"), "{engine}: {said}");
@@ -292,7 +292,7 @@ fn frames_arrive_sorted_by_rules() {
 }
 
 #[test]
-fn wrong_rules_are_shown() {
+fn invalid_rules_are_shown() {
     if quaject_filter::pcap::Pcap::load().is_err() {
         assert!(tool(&["tcpdump"]).is_none(), "tcpdump comes with libpcap");
         return;

@@ -1,5 +1,4 @@
-//! The drivers of `qj run` that reach the outside world, on every engine: sockets, files, commands, terminals,
-//! interfaces, against the system's own.
+//! The drivers of `qj run`, on every engine, against sockets, files, commands, terminals and interfaces of the system.
 
 mod can;
 mod endpoints;
@@ -44,7 +43,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).to_string()
 }
 
-/// A program that runs until it is told to stop.
+/// A program that runs until it is stopped.
 struct Running(Option<Child>);
 
 impl Running {
@@ -56,7 +55,7 @@ impl Running {
         self.0.as_ref().expect("it runs until it is stopped").id()
     }
 
-    /// Stops it as a user would, and tells what it said.
+    /// Stops it by a signal, and returns its output.
     fn stop(mut self) -> Output {
         let child = self.0.take().expect("it is stopped once");
         let signalled = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
@@ -64,7 +63,7 @@ impl Running {
         child.wait_with_output().expect("it is our child")
     }
 
-    /// What it has said when it has ended by itself.
+    /// Its output after it has ended by itself.
     fn end(mut self) -> Output {
         let child = self.0.take().expect("it is waited for once");
         wait_for(child, Duration::from_secs(60))
@@ -74,7 +73,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if let Some(child) = &mut self.0 {
-            // A test has failed, and says why.
+            // A test has failed and reports it.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -95,14 +94,14 @@ fn wait_for(mut child: Child, limit: Duration) -> Output {
     child.wait_with_output().expect("it is our child")
 }
 
-/// A socket of the test's own, and a port that nobody has.
+/// A socket of the test, and a port that is free.
 fn socket_and_port() -> (UdpSocket, u16) {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
     socket.set_read_timeout(Some(Duration::from_millis(200))).expect("the time is not zero");
     (socket, free_ports(1))
 }
 
-/// Tries until it succeeds: the program takes its time to begin.
+/// Repeats an attempt until it succeeds, because the program needs time to start.
 fn eventually<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     let started = Instant::now();
     loop {

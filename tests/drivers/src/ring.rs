@@ -1,4 +1,4 @@
-//! `ring:`, between programs, and between programs and C with `quaject/ring_stream.h`, honest and not.
+//! `ring:`, between programs, and between programs and C with `quaject/ring_stream.h`, including peers that violate the protocol.
 
 use super::udp::ticks;
 use super::{Running, engines, eventually, qj, text};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-/// Numbers and lengths of messages, to messages whose bytes tell each from all others, as `peer.c` writes them.
+/// Converts numbers and lengths of messages to messages of distinct bytes, as `peer.c` writes them.
 const WRITER: &str = "
 channel lengthC: u32 external out = \"text:-\";
 channel ringC: bytes[<=70000] external in = \"ring:ring\";
@@ -26,7 +26,7 @@ process writer {
 }
 ";
 
-/// Counts and sums what comes, as `peer.c` does.
+/// Counts and sums messages, as `peer.c` does.
 const READER: &str = "
 channel ringC: union { data: bytes[<=70000], eos } external out = \"ring:ring\";
 channel sayC(u32, u32, u64) external in = \"text:-\";
@@ -50,7 +50,7 @@ process reader {
 }
 ";
 
-/// What a reader says of such messages.
+/// The output of a reader of such messages.
 fn summary(lengths: &[usize]) -> (usize, usize, u64) {
     let mut sum = 0_u64;
     for (number, length) in lengths.iter().enumerate() {
@@ -109,18 +109,18 @@ fn kill(running: &Running) {
     assert!(status.is_ok_and(|status| status.success()));
 }
 
-/// The name is there while one side waits for the other.
-fn someone_waits(path: &str) {
+/// Waits for the name, which exists while one side waits for the other.
+fn await_first_side(path: &str) {
     eventually("a name", || fs::symlink_metadata(path).ok());
 }
 
-/// The name is gone, and the first messages have gone their way.
-fn both_are_there(path: &str) {
+/// Waits until the name is removed, and the first messages have been sent.
+fn await_connection(path: &str) {
     eventually("a meeting", || fs::symlink_metadata(path).err());
     std::thread::sleep(Duration::from_millis(300));
 }
 
-fn assert_said(output: &Output, stdout: &str, what: &str) {
+fn assert_output(output: &Output, stdout: &str, what: &str) {
     assert_eq!(text(&output.stdout), stdout, "{what}: {}", text(&output.stderr));
     assert_eq!(output.status.code(), Some(0), "{what}: {}", text(&output.stderr));
 }
@@ -132,7 +132,7 @@ fn assert_stopped(output: &Output, cause: &str, what: &str) {
 }
 
 #[test]
-fn messages_of_any_length_arrive_whole_whoever_comes_first() {
+fn messages_of_any_length_arrive_complete_in_any_order_of_connection() {
     let lengths = [0, 1, 2, 47, 48, 49, 103, 104, 105, 0, 1_472, 1_784, 1_785, 70_000];
     for engine in engines() {
         for (first, size) in [("writer", "64"), ("reader", "128"), ("writer", "1K"), ("reader", "64K")] {
@@ -142,15 +142,15 @@ fn messages_of_any_length_arrive_whole_whoever_comes_first() {
             let read = || Running::start(&mut qj(other.path(), engine, READER, &bind));
             let (written, reading) = if first == "writer" {
                 let written = writer(one.path(), engine, &lengths, &bind);
-                someone_waits(&path);
+                await_first_side(&path);
                 (written, read())
             } else {
                 let reading = read();
-                someone_waits(&path);
+                await_first_side(&path);
                 (writer(one.path(), engine, &lengths, &bind), reading)
             };
-            assert_said(&reading.end(), &expected(&lengths), &what);
-            assert_said(&written.end(), "", &what);
+            assert_output(&reading.end(), &expected(&lengths), &what);
+            assert_output(&written.end(), "", &what);
             assert!(fs::symlink_metadata(&path).is_err(), "{what}: the name is left");
         }
     }
@@ -163,8 +163,8 @@ fn a_stream_without_messages_ends() {
         let bind = ["--bind", &format!("ringC=ring:{path}")];
         let written = writer(one.path(), engine, lengths, &bind);
         let reading = Running::start(&mut qj(other.path(), engine, READER, &bind));
-        assert_said(&reading.end(), &expected(lengths), engine);
-        assert_said(&written.end(), "", engine);
+        assert_output(&reading.end(), &expected(lengths), engine);
+        assert_output(&written.end(), "", engine);
     }
 }
 
@@ -173,14 +173,14 @@ fn a_long_stream_has_equal_bytes() {
     let count = Effort::wanted().pick(20_000, 100_000, 1_000_000);
     let lengths: Vec<usize> = (0..count).map(|number| number % 61).collect();
     for engine in engines() {
-        // A ring that is full nearly always, and one that is not.
+        // A ring that is nearly always full, and one that is not.
         for size in ["1K", "64K"] {
             let (one, other, path) = folders();
             let bind = ["--bind", &format!("ringC=ring:{path},size={size}")];
             let written = writer(one.path(), engine, &lengths, &bind);
             let reading = Running::start(&mut qj(other.path(), engine, READER, &bind));
-            assert_said(&reading.end(), &expected(&lengths), &format!("{engine}, {size}"));
-            assert_said(&written.end(), "", engine);
+            assert_output(&reading.end(), &expected(&lengths), &format!("{engine}, {size}"));
+            assert_output(&written.end(), "", engine);
         }
     }
 }
@@ -197,18 +197,18 @@ fn c_reads_and_writes_the_same_streams() {
             let lengths = vec![length; count];
             let writing = started(&peer, &["write", &path, &count.to_string(), &length.to_string()]);
             let reading = Running::start(&mut qj(other.path(), engine, READER, &bind));
-            assert_said(&reading.end(), &expected(&lengths), &what);
-            assert_said(&writing.end(), "", &what);
+            assert_output(&reading.end(), &expected(&lengths), &what);
+            assert_output(&writing.end(), "", &what);
             let written = writer(other.path(), engine, &lengths, &bind);
             let reading = started(&peer, &["read", &path]);
             let (count, all, sum) = summary(&lengths);
-            assert_said(&reading.end(), &format!("{count} {all} {sum:x}\n"), &what);
-            assert_said(&written.end(), "", &what);
+            assert_output(&reading.end(), &format!("{count} {all} {sum:x}\n"), &what);
+            assert_output(&written.end(), "", &what);
         }
     }
 }
 
-/// Takes one message, then nothing until the clock of the program says so.
+/// Receives one message, then none until a timer expires.
 const SLOW: &str = "
 channel ringC: bytes[<=70000] external out = \"ring:ring\";
 channel sayC: u32 external in = \"text:-\";
@@ -227,17 +227,17 @@ fn a_full_ring_is_waited_for_without_the_processor() {
         let (one, other, path) = folders();
         let bind = ["--bind", &format!("ringC=ring:{path},size=256")];
         let written = writer(one.path(), engine, &[1; 40], &bind);
-        someone_waits(&path);
+        await_first_side(&path);
         let reading = Running::start(&mut qj(other.path(), engine, SLOW, &bind));
-        // Both sleep: one for room, one for the time.
-        both_are_there(&path);
+        // Both sleep: one for room, one for the timer.
+        await_connection(&path);
         let before = (ticks(written.id()), ticks(reading.id()));
         std::thread::sleep(Duration::from_millis(700));
         let used = (ticks(written.id()) - before.0, ticks(reading.id()) - before.1);
         assert!(used.0 <= 1 && used.1 <= 1, "{engine}: {used:?} ticks of waiting");
         let said: String = [1].into_iter().chain(1..40).map(|number| format!("{number}\n")).collect();
-        assert_said(&reading.end(), &said, engine);
-        assert_said(&written.end(), "", engine);
+        assert_output(&reading.end(), &said, engine);
+        assert_output(&written.end(), "", engine);
     }
 }
 
@@ -247,82 +247,82 @@ fn an_idle_reader_uses_no_processor() {
         let (one, other, path) = folders();
         let Some(peer) = peer(one.path()) else { return };
         let bind = ["--bind", &format!("ringC=ring:{path}")];
-        // Alone, then with a writer that says nothing.
+        // Without a writer, then with one that sends nothing.
         let reading = Running::start(&mut qj(other.path(), engine, READER, &bind));
-        someone_waits(&path);
-        for who in ["nobody", "somebody"] {
-            let _writer = (who == "somebody").then(|| started(&peer, &["silent", &path]));
+        await_first_side(&path);
+        for peers in ["no writer", "a silent writer"] {
+            let _writer = (peers == "a silent writer").then(|| started(&peer, &["silent", &path]));
             std::thread::sleep(Duration::from_millis(200));
             let before = ticks(reading.id());
             std::thread::sleep(Duration::from_millis(700));
-            assert!(ticks(reading.id()) - before <= 1, "{engine}: an idle program computes while {who} is there");
+            assert!(ticks(reading.id()) - before <= 1, "{engine}: an idle program with {peers} computes");
         }
-        // The writer was killed: that is the end.
-        assert_said(&reading.end(), &expected(&[]), engine);
+        // The writer was killed, which ends the stream.
+        assert_output(&reading.end(), &expected(&[]), engine);
     }
 }
 
 #[test]
-fn a_killed_writer_is_the_end_and_a_killed_reader_is_named() {
+fn a_killed_writer_ends_the_stream_and_a_killed_reader_is_an_error() {
     for engine in engines() {
         let (one, other, path) = folders();
         let Some(peer) = peer(one.path()) else { return };
         let bind = ["--bind", &format!("ringC=ring:{path}")];
         let reading = Running::start(&mut qj(other.path(), engine, READER, &bind));
-        someone_waits(&path);
+        await_first_side(&path);
         let writing = started(&peer, &["stuck", &path]);
-        both_are_there(&path);
+        await_connection(&path);
         kill(&writing);
         let output = reading.end();
         let said = text(&output.stdout);
         let numbers: Vec<usize> = said.split_whitespace().filter_map(|number| number.parse().ok()).collect();
         assert!(numbers[0] > 0 && numbers[1] == numbers[0] * 100, "{engine}: {said} {}", text(&output.stderr));
-        // The other way round: of a reader that a message has reached.
+        // The other direction: a reader that has received a message is killed.
         let writing = writer(one.path(), engine, &vec![60_000; 20_000], &bind);
-        someone_waits(&path);
+        await_first_side(&path);
         let reading = Running::start(&mut qj(other.path(), engine, SLOW, &bind));
-        both_are_there(&path);
+        await_connection(&path);
         kill(&reading);
         let output = writing.end();
-        assert_stopped(&output, &format!("the reader of ring `{path}` has gone"), engine);
+        assert_stopped(&output, &format!("the reader of ring `{path}` has disconnected"), engine);
     }
 }
 
-/// Says something, and once more when the reader has long gone.
+/// Sends a message, and another one after the reader has exited.
 const PAUSING: &str = "channel ringC: bytes[<=8] external in = \"ring:r\";
 process pausing { out(ringC, \"a\"); alt { after (1 s) { } } out(ringC, \"b\"); }";
 const TAKING_ONE: &str = "channel ringC: bytes[<=8] external out = \"ring:r\";
 process taking { in(ringC, $m); assert(m == \"a\"); exit(0); }";
 
 #[test]
-fn who_writes_to_a_reader_that_has_gone_is_told() {
+fn writing_to_a_disconnected_reader_is_an_error() {
     for engine in engines() {
         let (one, other, path) = folders();
         let bind = ["--bind", &format!("ringC=ring:{path}")];
         let writing = Running::start(&mut qj(one.path(), engine, PAUSING, &bind));
-        someone_waits(&path);
-        assert_said(&Running::start(&mut qj(other.path(), engine, TAKING_ONE, &bind)).end(), "", engine);
-        assert_stopped(&writing.end(), &format!("the reader of ring `{path}` has gone"), engine);
+        await_first_side(&path);
+        assert_output(&Running::start(&mut qj(other.path(), engine, TAKING_ONE, &bind)).end(), "", engine);
+        assert_stopped(&writing.end(), &format!("the reader of ring `{path}` has disconnected"), engine);
     }
 }
 
 #[test]
-fn what_a_killed_process_leaves_is_taken_over() {
+fn the_socket_of_a_killed_process_is_replaced() {
     let (one, other, path) = folders();
     let bind = ["--bind", &format!("ringC=ring:{path}")];
     let first = Running::start(&mut qj(other.path(), "interp", READER, &bind));
-    someone_waits(&path);
+    await_first_side(&path);
     kill(&first);
     drop(first);
-    assert!(fs::symlink_metadata(&path).is_ok(), "nobody has removed the name");
+    assert!(fs::symlink_metadata(&path).is_ok(), "the name remains");
     let written = writer(one.path(), "interp", &[3, 2, 1], &bind);
     let reading = Running::start(&mut qj(other.path(), "interp", READER, &bind));
-    assert_said(&reading.end(), &expected(&[3, 2, 1]), "after a dead reader");
-    assert_said(&written.end(), "", "after a dead reader");
+    assert_output(&reading.end(), &expected(&[3, 2, 1]), "after a dead reader");
+    assert_output(&written.end(), "", "after a dead reader");
 }
 
 #[test]
-fn what_is_no_ring_is_refused_and_left_alone() {
+fn a_file_that_is_no_ring_is_refused_and_kept() {
     let (_one, other, path) = folders();
     let bind = ["--bind", &format!("ringC=ring:{path}")];
     let refused = |what: &str| {
@@ -342,7 +342,7 @@ fn what_is_no_ring_is_refused_and_left_alone() {
     let _ = fs::remove_file(&path);
     for what in ["small", "unsealed", "empty", "huge", "none", "noise"] {
         let liar = started(&peer, &[what, &path]);
-        someone_waits(&path);
+        await_first_side(&path);
         refused(what);
         kill(&liar);
         let _ = fs::remove_file(&path);
@@ -350,7 +350,7 @@ fn what_is_no_ring_is_refused_and_left_alone() {
 }
 
 #[test]
-fn who_lies_in_the_ring_is_refused() {
+fn a_peer_that_violates_the_protocol_is_refused() {
     for engine in engines() {
         let (one, other, path) = folders();
         let Some(peer) = peer(one.path()) else { return };
@@ -359,7 +359,7 @@ fn who_lies_in_the_ring_is_refused() {
             ("long", "holds a message of 4294967295 bytes, and channel `ringC` takes at most 70000"),
             ("kind", "holds what no peer writes"),
             ("state", "holds what no peer writes"),
-            ("half", "has gone in the middle of a message"),
+            ("half", "has disconnected in the middle of a message"),
         ] {
             let liar = started(&peer, &[what, &path]);
             let output = Running::start(&mut qj(other.path(), engine, READER, &bind)).end();
@@ -374,13 +374,13 @@ fn a_ring_has_one_writer_and_one_reader() {
     let (one, other, path) = folders();
     let bind = ["--bind", &format!("ringC=ring:{path}")];
     let first = Running::start(&mut qj(other.path(), "interp", READER, &bind));
-    someone_waits(&path);
+    await_first_side(&path);
     let second = Running::start(&mut qj(one.path(), "interp", READER, &bind)).end();
     assert_stopped(&second, &format!("ring `{path}` has a reader already"), "two readers");
-    // The first one waits on, and is served.
+    // The first one still waits, and is served.
     let written = writer(one.path(), "interp", &[5], &bind);
-    assert_said(&first.end(), &expected(&[5]), "the first reader");
-    assert_said(&written.end(), "", "its writer");
+    assert_output(&first.end(), &expected(&[5]), "the first reader");
+    assert_output(&written.end(), "", "its writer");
     let both = "
         channel inC: bytes[<=8] external out; channel outC: bytes[<=8] external in;
         process p { while { in(inC, $m); out(outC, m); } }";
@@ -389,7 +389,7 @@ fn a_ring_has_one_writer_and_one_reader() {
     assert_stopped(&output, "channels `inC` and `outC` share one ring, which has one direction", "both ends");
 }
 
-/// Single bytes, and an end that is said while the writer lives on.
+/// Single bytes, and an end that is sent while the writer runs on.
 #[test]
 fn bytes_and_an_end_may_be_messages() {
     let sender = "
@@ -410,8 +410,12 @@ fn bytes_and_an_end_may_be_messages() {
         let sending =
             Running::start(&mut qj(one.path(), engine, sender, &["--bind", &format!("outC=ring:{path},size=64")]));
         let bind = ["--bind", &format!("inC=ring:{path}")];
-        assert_said(&Running::start(&mut qj(other.path(), engine, receiver, &bind)).end(), "0\n100\n200\n-1\n", engine);
-        assert_said(&sending.end(), "1\n", engine);
+        assert_output(
+            &Running::start(&mut qj(other.path(), engine, receiver, &bind)).end(),
+            "0\n100\n200\n-1\n",
+            engine,
+        );
+        assert_output(&sending.end(), "1\n", engine);
         let Some(peer) = peer(one.path()) else { return };
         for (length, cause) in [("0", "0 bytes, and those of channel `inC` are one byte each"), ("2", "2 bytes, and")] {
             let _writing = started(&peer, &["write", &path, "1", length]);
@@ -422,11 +426,11 @@ fn bytes_and_an_end_may_be_messages() {
 }
 
 #[test]
-fn rings_that_cannot_be_are_refused_by_name() {
+fn invalid_rings_are_refused_by_name() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let long = "x".repeat(120);
     for (driver, cause) in [
-        ("ring:missing/ring".to_string(), "cannot meet at `missing/ring`: no such file or directory"),
+        ("ring:missing/ring".to_string(), "cannot connect at `missing/ring`: no such file or directory"),
         (format!("ring:{long}"), "the name is too long"),
         ("ring:ring,size=17M".to_string(), "that is no size of a ring"),
     ] {
@@ -440,11 +444,11 @@ fn rings_that_cannot_be_are_refused_by_name() {
 }
 
 #[test]
-fn faults_on_purpose_are_those_of_any_driver() {
+fn faults_are_injected_as_for_any_driver() {
     let (one, other, path) = folders();
     let bind = ["--bind", &format!("ringC=ring:{path}"), "--fault", "ring:loss=100%"];
     let written = writer(one.path(), "interp", &[1, 2, 3], &bind);
     let reading = Running::start(&mut qj(other.path(), "interp", READER, &bind[..2]));
-    assert_said(&reading.end(), &expected(&[]), "all are lost");
+    assert_output(&reading.end(), &expected(&[]), "all are lost");
     assert!(text(&written.end().stderr).contains("faults on channel `ringC`: 3 lost messages"));
 }

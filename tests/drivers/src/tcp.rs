@@ -89,14 +89,14 @@ process caller {
 ";
 
 #[test]
-fn a_program_calls_and_hears_what_becomes_of_it() {
+fn a_program_connects_and_receives_the_result() {
     for engine in engines() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has ports");
         let port = listener.local_addr().expect("it is bound").port();
         std::fs::write(folder.path().join("ports"), format!("{port}\n1\n")).expect("the folder is writable");
         let running = Running::start(&mut qj(folder.path(), engine, CALLER, &["--bind", "portC=text:ports"]));
-        let (mut stream, _) = listener.accept().expect("somebody calls");
+        let (mut stream, _) = listener.accept().expect("the program connects");
         let mut asked = [0; 4];
         stream.read_exact(&mut asked).expect("it says something");
         assert_eq!(&asked, b"ping");
@@ -112,7 +112,7 @@ fn a_program_calls_and_hears_what_becomes_of_it() {
     }
 }
 
-/// Sends without end to whoever says `flood`, but no more than 50,000 bytes before the last have gone out.
+/// Sends without end to a peer that sends `flood`, but at most 50,000 bytes before the event `sent`.
 const FLOOD: &str = "
 channel eventC(pid(talker), union { opened, data: bytes[<=100], sent, closed }) external out;
 channel requestC(pid(talker), union { data: bytes[<=1000], close }) external in;
@@ -136,7 +136,7 @@ process talker[2] {
 ";
 
 #[test]
-fn a_program_that_waits_for_sent_is_not_held_up_by_who_reads_nothing() {
+fn a_peer_that_does_not_read_does_not_block_a_program_that_waits_for_sent() {
     for engine in engines() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (_, port) = socket_and_port();

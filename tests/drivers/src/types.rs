@@ -1,9 +1,9 @@
-//! A channel whose type does not carry a driver's messages is refused, with one that does.
+//! A channel whose type does not match a driver's messages is refused, with a type that does.
 
 use super::{qj, text};
 
 #[test]
-fn a_type_that_does_not_fit_is_refused_with_one_that_does() {
+fn a_type_that_does_not_match_is_refused_with_one_that_does() {
     let p = "process p { }";
     for (declared, driver, cause, help) in [
         (

@@ -69,7 +69,7 @@ process echo[3] { while { in(inC, @, $peer, _); out(outC, @, peer, \"replica \" 
 }
 
 #[test]
-fn a_port_that_is_taken_stops_the_program_by_name() {
+fn a_port_in_use_is_an_error_that_names_it() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (socket, _) = socket_and_port();
     let port = socket.local_addr().expect("it is bound").port();
@@ -117,17 +117,17 @@ fn an_idle_program_uses_no_processor_and_wakes_at_once() {
 }
 
 #[test]
-fn what_comes_faster_than_it_is_taken_is_counted() {
+fn datagrams_beyond_the_buffer_are_counted() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (socket, port) = socket_and_port();
-    // Takes one message and then none for two seconds.
+    // Receives one message and then none for two seconds.
     let program = "
 channel inC(u32, u16, bytes[<=1472]) external out;
 process slow { while { in(inC, _, _, _); alt { after (2 s) { } } } }
 ";
     let input = format!("inC=udp:{port}");
     let running = Running::start(&mut qj(folder.path(), "interp", program, &["--bind", &input]));
-    // The program listens when its port is taken.
+    // The program listens when its port is in use.
     eventually("the port is open", || is_udp_port_taken(port).then_some(()));
     for _ in 0..5_000 {
         socket.send_to(&[0; 1400], ("127.0.0.1", port)).expect("loopback takes it");

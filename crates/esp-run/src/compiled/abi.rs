@@ -84,7 +84,7 @@ pub(super) type LeaveStep = unsafe extern "C" fn();
 /// The head of an `esp_output` and its sinks, one block of memory: both halves of the union are 32 bytes, so that the
 /// array is the structure C declares.
 #[repr(C)]
-pub(super) union Output {
+pub(super) union OutputBlock {
     pub(super) head: Head,
     pub(super) sink: Sink,
 }

@@ -1,8 +1,8 @@
 //! A compiled program that has been loaded: its steps, and the report of its fault.
 
 use super::abi::{
-    ABI, ESP_AGAIN, ESP_DONE, ESP_FAULT, ESP_SLEEP, Exported, Head, LeaveStep, Output, QJ_LEFT, Sink, Source, TakeStep,
-    channel, fault_of, location,
+    ABI, ESP_AGAIN, ESP_DONE, ESP_FAULT, ESP_SLEEP, Exported, Head, LeaveStep, OutputBlock, QJ_LEFT, Sink, Source,
+    TakeStep, channel, fault_of, location,
 };
 use super::batch::Batch;
 use super::watchdog::StepCounter;
@@ -130,8 +130,8 @@ impl Library {
         let offered: Vec<Source> = sources.iter().map(Batch::source).collect();
         let mut output = Vec::with_capacity(sinks.len() + 1);
         taken.fill(0);
-        output.push(Output { head: Head { taken: taken.as_mut_ptr(), limit: *limit, wake: 0, exit_status: 0 } });
-        output.extend(sinks.iter_mut().map(|batch| Output { sink: batch.sink(ports) }));
+        output.push(OutputBlock { head: Head { taken: taken.as_mut_ptr(), limit: *limit, wake: 0, exit_status: 0 } });
+        output.extend(sinks.iter_mut().map(|batch| OutputBlock { sink: batch.sink(ports) }));
         let now_ns = ports.now_ns();
         // SAFETY: 1. The arrays have one element per source and sink, in the order of `Abi`, whose number was
         // compared with the library's. 2. Each points to memory for `count` or `capacity` messages of the extent

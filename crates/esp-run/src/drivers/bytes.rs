@@ -1,12 +1,12 @@
-//! How the `bytes` driver, and `ring`, sees a channel's type: which part of a message is the byte, and which message says that
-//! there are no more.
+//! The byte shape of a channel's type, for the drivers `bytes` and `ring`: the part of a message that holds the bytes, and the message
+//! that ends the stream.
 
 use crate::drivers::type_name;
 use crate::error::HostError;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, IntType, Program, Type, TypeId};
 
-/// The name of the case of a union that says that there are no more bytes.
+/// The name of the case of a union that ends the stream.
 const END_CASE: &str = "eos";
 
 /// A type whose values are bytes.
@@ -51,7 +51,7 @@ impl Shape {
         })
     }
 
-    /// The message that stands at the beginning of `pending`, which is not empty, and its length in bytes.
+    /// Reads the message at the beginning of `pending`, which is not empty. Returns its length in bytes.
     pub(crate) fn message(self, pending: &[u8], message: &mut Vec<Datum>) -> usize {
         let chunk = |bound: usize| Datum::Bytes(pending[..pending.len().min(bound)].to_vec());
         let (value, length) = match self {
@@ -67,7 +67,7 @@ impl Shape {
         length
     }
 
-    /// The message that says that there are no more bytes.
+    /// The message that ends the stream.
     pub(crate) fn end(self) -> Option<Datum> {
         match self {
             Shape::Int(int) => int.is_signed().then_some(Datum::Int(-1)),
@@ -76,7 +76,7 @@ impl Shape {
         }
     }
 
-    /// How many bytes are worth having before a message is made.
+    /// The maximum of bytes in a message.
     pub(crate) fn wanted(self) -> usize {
         match self {
             Shape::Int(_) | Shape::Case { payload: Payload::Int, .. } => 1,

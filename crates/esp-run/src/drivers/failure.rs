@@ -1,16 +1,15 @@
-//! Failures of the outside world as programs see them: a code that is the same everywhere, chips included, and a reason
-//! for people.
+//! Failures of the environment as messages to a program: a code that is the same on every system, and a text.
 
 use super::form::Value;
 use crate::error::reason;
 use std::io::{Error, ErrorKind};
 
-/// Why something could not be done.
+/// The reason why a request failed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Failure {
-    /// What a program tells failures apart by: see [`Failure::of`].
+    /// The code by which a program distinguishes failures: see [`Failure::of`].
     pub(crate) code: u8,
-    /// What people read.
+    /// The text.
     pub(crate) reason: String,
 }
 
@@ -27,11 +26,11 @@ const UNREACHABLE: u8 = 9;
 const BROKEN: u8 = 10;
 
 impl Failure {
-    /// What an error of the system is to a program.
+    /// The failure for an error of the system.
     pub(crate) fn of(error: &Error) -> Failure {
         let code = match error.kind() {
             ErrorKind::NotFound => NOT_THERE,
-            // `EXDEV` is what the system says of a name that leads out of the folder.
+            // `EXDEV`: the name leads out of the folder.
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem | ErrorKind::CrossesDevices => NOT_ALLOWED,
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => NO_ROOM,
             ErrorKind::InvalidInput
@@ -52,7 +51,7 @@ impl Failure {
         Failure { code, reason }
     }
 
-    /// What was asked for cannot be.
+    /// An invalid request.
     pub(crate) fn wrong(reason: &str) -> Failure {
         Failure { code: WRONG, reason: reason.to_string() }
     }
@@ -67,12 +66,12 @@ impl Failure {
         Failure { code: EXISTS, reason: "file exists".to_string() }
     }
 
-    /// The answer is larger than the channel's type holds.
+    /// The answer exceeds the channel's type.
     pub(crate) fn too_large() -> Failure {
         Failure { code: TOO_LARGE, reason: "it is larger than the channel's type holds".to_string() }
     }
 
-    /// What the case `failed` holds; its text, if it has one, has at most `room` bytes.
+    /// The values of the case `failed`; its text has at most `room` bytes.
     pub(crate) fn values(self, room: usize) -> Vec<Value> {
         let mut reason = self.reason;
         while reason.len() > room {

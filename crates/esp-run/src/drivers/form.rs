@@ -1,16 +1,16 @@
-//! How the type of a channel carries the messages of a device: a device says what its messages hold, a channel's type
-//! fits if it holds the same, in order, with records opened. So `(u32, u16, bytes[<=512])`, `(peerT, bytes[<=512])` and
-//! one record of all three are the same to a device, and a program groups them as it likes. Knows no device.
+//! Conversion between the messages of a channel and those of a device. A device declares the values of its messages; a channel's type
+//! matches if it has the same values in order, those of records included. So `(u32, u16, bytes[<=512])`, `(peerT, bytes[<=512])` and
+//! one record of all three are equal to a device. Knows no device.
 
 use super::type_name;
 use crate::error::HostError;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, IntType, Program, Type, TypeId};
 
-/// One thing a device's message holds.
+/// One value of a device's message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Want<'c> {
-    /// Whose it is: a `pid`, or an integer.
+    /// An identity: a `pid`, or an integer.
     Id,
     /// A number from 0 to at least this.
     Number(u64),
@@ -23,9 +23,9 @@ pub(crate) enum Want<'c> {
 /// One case of a union.
 #[derive(Debug)]
 pub(crate) struct Case<'c> {
-    /// What the program calls it.
+    /// Its name in the program.
     pub(crate) name: &'c str,
-    /// What it holds; a program may leave out the last ones, down to `least`.
+    /// Its values; a program may omit the last ones, down to `least`.
     pub(crate) holds: &'c [Want<'c>],
     /// How many of them it must hold.
     pub(crate) least: usize,
@@ -38,7 +38,7 @@ impl<'c> Case<'c> {
     }
 }
 
-/// One value of a message, as a device sees it.
+/// One value of a message, as a device has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Value {
     /// A number, or a place in the list of instances that a `pid` may name.
@@ -50,7 +50,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// The number; 0 for anything else, which [`Form::fit`] has ruled out.
+    /// The number; 0 for anything else, which [`Form::of_channel`] has excluded.
     pub(crate) fn number(&self) -> i128 {
         match self {
             Value::Number(number) => *number,
@@ -67,11 +67,11 @@ impl Value {
     }
 }
 
-/// A number or a length that the channel's type does not hold.
+/// A number or a length that exceeds the channel's type.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TooLarge;
 
-/// The way between a channel's messages and the values of a device.
+/// The conversion of one channel.
 #[derive(Debug)]
 pub(crate) struct Form {
     parts: Vec<Part>,
@@ -88,12 +88,12 @@ enum Part {
     Union(Vec<(usize, Option<Box<Part>>)>),
 }
 
-/// Why a type does not fit, for the cause of an error.
-type Misfit = String;
+/// The reason why a type does not match, for the cause of an error.
+type Mismatch = String;
 
 impl Form {
-    /// How a channel carries messages that hold `wants`. `example` is the type a program could declare instead.
-    pub(crate) fn fit(
+    /// The conversion of messages with the values `wants`. `example` is a type that the program could declare instead.
+    pub(crate) fn of_channel(
         program: &Program,
         channel: &Channel,
         driver: &str,
@@ -101,7 +101,7 @@ impl Form {
         example: &str,
     ) -> Result<Form, HostError> {
         let mut wanted = wants;
-        let parts: Result<Vec<Part>, Misfit> =
+        let parts: Result<Vec<Part>, Mismatch> =
             channel.payload.iter().map(|ty| part(program, *ty, &mut wanted)).collect();
         let parts = parts.and_then(|parts| match wanted {
             [] => Ok(parts),
@@ -109,10 +109,10 @@ impl Form {
         });
         match parts {
             Ok(parts) => Ok(Form { parts }),
-            Err(misfit) => {
+            Err(mismatch) => {
                 let types: Vec<String> = channel.payload.iter().map(|ty| type_name(program, *ty)).collect();
                 Err(HostError::usage(format!(
-                    "driver `{driver}` cannot serve channel `{}`, whose messages are `({})`: {misfit}",
+                    "driver `{driver}` cannot serve channel `{}`, whose messages are `({})`: {mismatch}",
                     channel.name,
                     types.join(", ")
                 ))
@@ -144,7 +144,7 @@ impl Form {
         })
     }
 
-    /// The most that its first bytes hold; 0 without any.
+    /// The bound of its first bytes; 0 without any.
     pub(crate) fn bytes_bound(&self) -> usize {
         let bound = find(&self.parts, &|part| match part {
             Part::Bytes(bound) => Some(*bound),
@@ -164,7 +164,7 @@ impl Form {
         largest.unwrap_or(0)
     }
 
-    /// The most that the bytes of a case of its union hold; 0 without any.
+    /// The bound of the bytes of a case of its union; 0 without any.
     pub(crate) fn bytes_bound_in(&self, case: usize) -> usize {
         let bound = find(&self.parts, &|part| match part {
             Part::Union(cases) => {
@@ -225,8 +225,8 @@ impl Part {
         }
         match (self, values.next()) {
             (Part::Number(int), Some(Value::Number(number))) => {
-                let fits = IntType::min(*int) <= number && number <= IntType::max(*int);
-                if fits { Ok(Datum::Int(number)) } else { Err(TooLarge) }
+                let is_in_range = IntType::min(*int) <= number && number <= IntType::max(*int);
+                if is_in_range { Ok(Datum::Int(number)) } else { Err(TooLarge) }
             }
             (Part::Instance(instances), Some(Value::Number(number))) => {
                 instances.get(number as usize).map(|instance| Datum::Pid(*instance)).ok_or(TooLarge)
@@ -277,7 +277,7 @@ impl Part {
 }
 
 /// Matches one type with the next wants, which it takes.
-fn part(program: &Program, ty: TypeId, wants: &mut &[Want<'_>]) -> Result<Part, Misfit> {
+fn part(program: &Program, ty: TypeId, wants: &mut &[Want<'_>]) -> Result<Part, Mismatch> {
     let name = || format!("`{}`", type_name(program, ty));
     let content = match program.types.get(ty) {
         Type::Boxed(pool) => program.types.get(program.types.pool(*pool).content),
@@ -299,8 +299,8 @@ fn part(program: &Program, ty: TypeId, wants: &mut &[Want<'_>]) -> Result<Part, 
             Ok(Part::Instance(instances.collect()))
         }
         (Want::Id, Type::Int(int)) => Ok(Part::Number(*int)),
-        (Want::Number(most), Type::Int(int)) if IntType::max(*int) >= i128::from(*most) => Ok(Part::Number(*int)),
-        (Want::Number(most), Type::Int(_)) => Err(format!("{} does not hold {most}", name())),
+        (Want::Number(max), Type::Int(int)) if IntType::max(*int) >= i128::from(*max) => Ok(Part::Number(*int)),
+        (Want::Number(max), Type::Int(_)) => Err(format!("{} does not hold {max}", name())),
         (Want::Bytes, Type::Bytes { bound }) if *bound > 0 => Ok(Part::Bytes(*bound as usize)),
         (Want::Cases(cases), Type::Union(id)) => union(program, &program.types.aggregate(*id).parts, cases),
         (Want::Id, _) => Err(format!("{} is neither a `pid` nor an integer", name())),
@@ -314,7 +314,7 @@ fn union(
     program: &Program,
     declared: &[(smol_str::SmolStr, Option<TypeId>)],
     cases: &[Case<'_>],
-) -> Result<Part, Misfit> {
+) -> Result<Part, Mismatch> {
     let mut by_tag = Vec::with_capacity(declared.len());
     for (name, payload) in declared {
         let Some(number) = cases.iter().position(|case| case.name == name) else {
@@ -324,7 +324,7 @@ fn union(
         let case = &cases[number];
         let mut wants = case.holds;
         let part = payload.map(|ty| part(program, ty, &mut wants)).transpose();
-        let part = part.map_err(|misfit| format!("in case `{name}`, {misfit}"))?;
+        let part = part.map_err(|mismatch| format!("in case `{name}`, {mismatch}"))?;
         if case.holds.len() - wants.len() < case.least {
             return Err(format!("case `{name}` holds too little"));
         }

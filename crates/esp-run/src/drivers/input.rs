@@ -1,4 +1,4 @@
-//! Drivers of channels that the world writes: each has at most one message on offer.
+//! Drivers of channels that the environment writes: each has at most one message on offer.
 
 use super::bytes::Shape;
 use super::endpoints::{Directions, OpenEndpoints};
@@ -10,21 +10,21 @@ use quaject_esp_exec::datum::{self, Datum};
 use quaject_esp_ir::ir::{Channel, Program, Type};
 use rustix::fd::BorrowedFd;
 
-/// Longest line of a `text` input. Without a limit, a file without line ends would be read into memory whole.
+/// The maximum length of a line of a `text` input: a file without line ends is not read into memory completely.
 const MAX_LINE_BYTES: usize = 16 << 20;
 
 /// The driver of one channel.
 pub(crate) struct Input {
-    source: Source,
+    source: MessageSource,
     message: Vec<Datum>,
-    state: State,
-    /// Whether somebody asked in vain since the last sleep, so that it is worth waking up for.
+    state: InputState,
+    /// Whether the engine found no message since the last sleep, so that one is worth waking up for.
     pub(crate) wanted: bool,
 }
 
-/// What a channel offers.
+/// The state of an input channel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum State {
+pub(crate) enum InputState {
     /// A message.
     Offered,
     /// None now.
@@ -33,19 +33,19 @@ pub(crate) enum State {
     Closed,
 }
 
-enum Source {
+enum MessageSource {
     Text(Text),
-    Bytes { reader: Reader, shape: Shape, end_told: bool },
+    Bytes { reader: Reader, shape: Shape, end_sent: bool },
     Timer(Timer),
 }
 
 struct Text {
     reader: Reader,
-    /// Lines taken so far.
+    /// Lines read so far.
     line: u64,
     /// Pending bytes known to hold no line end.
     scanned: usize,
-    /// What a line is made of, for messages: `` `int` `bool` ``.
+    /// The types of a line's values, for messages: `` `int` `bool` ``.
     expected: String,
 }
 
@@ -54,7 +54,7 @@ struct Timer {
     /// Number of the last tick that was offered.
     tick: i64,
     limit: i64,
-    /// What a tick's number is kept in.
+    /// The type of a tick's number.
     counter: Option<quaject_esp_ir::ir::IntType>,
 }
 
@@ -72,7 +72,7 @@ impl Input {
                 let types: Vec<String> =
                     channel.payload.iter().map(|ty| format!("`{}`", type_name(program, *ty))).collect();
                 let expected = types.join(" ");
-                Source::Text(Text {
+                MessageSource::Text(Text {
                     reader: Reader::open(endpoint, directions, endpoints)?,
                     line: 0,
                     scanned: 0,
@@ -81,9 +81,9 @@ impl Input {
             }
             Driver::Bytes(endpoint) => {
                 let shape = Shape::of(program, channel, "bytes")?;
-                Source::Bytes { reader: Reader::open(endpoint, directions, endpoints)?, shape, end_told: false }
+                MessageSource::Bytes { reader: Reader::open(endpoint, directions, endpoints)?, shape, end_sent: false }
             }
-            Driver::Timer { period, limit } => Source::Timer(Timer {
+            Driver::Timer { period, limit } => MessageSource::Timer(Timer {
                 period_ns: period.as_nanos().min(i64::MAX as u128) as i64,
                 tick: 0,
                 limit: limit.map_or(i64::MAX, |limit| limit.min(i64::MAX as u64) as i64),
@@ -91,22 +91,24 @@ impl Input {
             }),
             Driver::Device(_) => unreachable!("`Ports::open` opens devices"),
         };
-        Ok(Input { source, message: Vec::new(), state: State::Pending, wanted: false })
+        Ok(Input { source, message: Vec::new(), state: InputState::Pending, wanted: false })
     }
 
-    /// Looks for a message, without waiting.
-    pub(crate) fn peek(&mut self, program: &Program, channel: &Channel, now_ns: i64) -> Result<State, HostError> {
-        if self.state == State::Pending {
+    /// Polls for a message.
+    pub(crate) fn peek(&mut self, program: &Program, channel: &Channel, now_ns: i64) -> Result<InputState, HostError> {
+        if self.state == InputState::Pending {
             self.state = match &mut self.source {
-                Source::Text(text) => text.next(program, channel, &mut self.message)?,
-                Source::Bytes { reader, shape, end_told } => next_bytes(reader, *shape, end_told, &mut self.message)?,
-                Source::Timer(timer) => timer.next(now_ns, &mut self.message),
+                MessageSource::Text(text) => text.next(program, channel, &mut self.message)?,
+                MessageSource::Bytes { reader, shape, end_sent } => {
+                    next_bytes(reader, *shape, end_sent, &mut self.message)?
+                }
+                MessageSource::Timer(timer) => timer.next(now_ns, &mut self.message),
             };
-            self.wanted |= self.state == State::Pending;
-        } else if let (State::Offered, Source::Timer(timer)) = (self.state, &mut self.source)
+            self.wanted |= self.state == InputState::Pending;
+        } else if let (InputState::Offered, MessageSource::Timer(timer)) = (self.state, &mut self.source)
             && timer.due_ns().is_some_and(|due| due <= now_ns)
         {
-            // Nobody has received the last tick yet: they get this one.
+            // The last tick was not received: this one replaces it.
             timer.next(now_ns, &mut self.message);
         }
         Ok(self.state)
@@ -114,7 +116,7 @@ impl Input {
 
     /// Whether a message is on offer.
     pub(crate) fn is_offered(&self) -> bool {
-        self.state == State::Offered
+        self.state == InputState::Offered
     }
 
     /// The message on offer.
@@ -124,39 +126,44 @@ impl Input {
 
     /// The message on offer has been received.
     pub(crate) fn take(&mut self) {
-        if self.state == State::Offered {
-            self.state = State::Pending;
+        if self.state == InputState::Offered {
+            self.state = InputState::Pending;
         }
     }
 
     /// The descriptor that tells when there may be a message, for those that have one.
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match &self.source {
-            Source::Text(text) => text.reader.descriptor(),
-            Source::Bytes { reader, .. } => reader.descriptor(),
-            Source::Timer(_) => None,
+            MessageSource::Text(text) => text.reader.descriptor(),
+            MessageSource::Bytes { reader, .. } => reader.descriptor(),
+            MessageSource::Timer(_) => None,
         }
     }
 
     /// Whether it is a timer, whose message on offer is replaced by a later one.
     pub(crate) fn is_timer(&self) -> bool {
         match &self.source {
-            Source::Text(_) | Source::Bytes { .. } => false,
-            Source::Timer(_) => true,
+            MessageSource::Text(_) | MessageSource::Bytes { .. } => false,
+            MessageSource::Timer(_) => true,
         }
     }
 
     /// The time of the next message, for those that know it.
     pub(crate) fn due_ns(&self) -> Option<i64> {
         match &self.source {
-            Source::Text(_) | Source::Bytes { .. } => None,
-            Source::Timer(timer) => timer.due_ns(),
+            MessageSource::Text(_) | MessageSource::Bytes { .. } => None,
+            MessageSource::Timer(timer) => timer.due_ns(),
         }
     }
 }
 
 impl Text {
-    fn next(&mut self, program: &Program, channel: &Channel, message: &mut Vec<Datum>) -> Result<State, HostError> {
+    fn next(
+        &mut self,
+        program: &Program,
+        channel: &Channel,
+        message: &mut Vec<Datum>,
+    ) -> Result<InputState, HostError> {
         loop {
             let pending = self.reader.pending();
             let end = pending[self.scanned..].iter().position(|byte| *byte == b'\n').map(|at| self.scanned + at);
@@ -171,13 +178,13 @@ impl Text {
                     }
                     match self.reader.fill()? {
                         Filled::More => continue,
-                        Filled::Pending => return Ok(State::Pending),
+                        Filled::Pending => return Ok(InputState::Pending),
                         Filled::Ended => {}
                     }
                     // The last line may lack its end.
                     let pending = self.reader.pending();
                     if pending.is_empty() {
-                        return Ok(State::Closed);
+                        return Ok(InputState::Closed);
                     }
                     (pending, pending.len())
                 }
@@ -191,7 +198,7 @@ impl Text {
                     self.scanned = 0;
                     if let Some(found) = found {
                         *message = found;
-                        return Ok(State::Offered);
+                        return Ok(InputState::Offered);
                     }
                 }
                 Err((column, cause)) => {
@@ -211,8 +218,8 @@ impl Text {
     }
 }
 
-/// The message of a line, if it has one: blank lines and comments are passed over, but a blank line is a message of a
-/// channel that carries nothing. Else the column and what is wrong there.
+/// The message of a line, if it has one: blank lines and comments are skipped, but a blank line is a message of a channel without
+/// values. An error is its column and cause.
 fn read_line(program: &Program, channel: &Channel, line: &[u8]) -> Result<Option<Vec<Datum>>, (u32, String)> {
     let line = match std::str::from_utf8(line) {
         Ok(line) => line,
@@ -234,29 +241,29 @@ fn read_line(program: &Program, channel: &Channel, line: &[u8]) -> Result<Option
 fn next_bytes(
     reader: &mut Reader,
     shape: Shape,
-    end_told: &mut bool,
+    end_sent: &mut bool,
     message: &mut Vec<Datum>,
-) -> Result<State, HostError> {
+) -> Result<InputState, HostError> {
     loop {
         let pending = reader.pending().len();
-        // What is there is joined to one chunk; nobody waits for the rest of it.
+        // The bytes that have arrived become one chunk, even if it is not full.
         let filled = if pending < shape.wanted() { reader.fill()? } else { Filled::More };
         match filled {
             Filled::More if reader.pending().len() < shape.wanted() => continue,
-            Filled::Pending if pending == 0 => return Ok(State::Pending),
+            Filled::Pending if pending == 0 => return Ok(InputState::Pending),
             Filled::Ended if pending == 0 => {
                 return Ok(match shape.end() {
-                    Some(end) if !std::mem::replace(end_told, true) => {
+                    Some(end) if !std::mem::replace(end_sent, true) => {
                         *message = vec![end];
-                        State::Offered
+                        InputState::Offered
                     }
-                    Some(_) | None => State::Closed,
+                    Some(_) | None => InputState::Closed,
                 });
             }
             Filled::More | Filled::Pending | Filled::Ended => {
                 let taken = shape.message(reader.pending(), message);
                 reader.consume(taken);
-                return Ok(State::Offered);
+                return Ok(InputState::Offered);
             }
         }
     }
@@ -267,15 +274,15 @@ impl Timer {
         (self.tick < self.limit).then(|| (self.tick + 1).saturating_mul(self.period_ns))
     }
 
-    /// A program that is late sees one tick for all it missed; the number tells how many.
-    fn next(&mut self, now_ns: i64, message: &mut Vec<Datum>) -> State {
+    /// A program that is late receives one tick for all that it missed; the number is that of the last one.
+    fn next(&mut self, now_ns: i64, message: &mut Vec<Datum>) -> InputState {
         match self.due_ns() {
-            None => State::Closed,
-            Some(due) if now_ns < due => State::Pending,
+            None => InputState::Closed,
+            Some(due) if now_ns < due => InputState::Pending,
             Some(_) => {
                 self.tick = (now_ns / self.period_ns).min(self.limit);
                 *message = self.counter.iter().map(|int| Datum::Int(int.wrap(i128::from(self.tick)))).collect();
-                State::Offered
+                InputState::Offered
             }
         }
     }

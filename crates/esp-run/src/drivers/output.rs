@@ -1,4 +1,4 @@
-//! Drivers of channels that the world reads: messages become text or bytes in a writer, which channels may share.
+//! Drivers of channels that the environment reads: messages become text or bytes in a writer, which channels may share.
 
 use super::bytes::{Outcome, Shape};
 use super::endpoints::{Directions, OpenEndpoints};
@@ -59,7 +59,6 @@ impl Output {
     ) -> Result<(), HostError> {
         match &mut self.format {
             Format::Text => {
-                // The buffer is bytes that are all text.
                 let mut line = String::new();
                 for (index, (ty, value)) in channel.payload.iter().zip(message).enumerate() {
                     if index > 0 {

@@ -1,9 +1,9 @@
-//! Waiting for many descriptors. A list of descriptors that stay open and are asked about time after time becomes a set
-//! that the kernel keeps (epoll): then a wait costs as much as has happened, not as much as is watched. Any other list
-//! goes to `poll`. Knows no driver.
+//! Waits for events on many descriptors. A list of descriptors that stay open becomes, after several equal waits, a set that the
+//! kernel keeps (epoll): a wait then costs as much as has happened, not as much as is watched. Any other list is given to `poll`.
+//! Knows no driver.
 //!
-//! To put a thread to sleep and wake it costs both sides more than a short answer takes. Where the last waits were short,
-//! the next one looks again and again for a moment before it sleeps; a program that waits for long never does.
+//! To put a thread to sleep and to wake it costs both sides more than a short answer takes. After several short waits the next one
+//! polls for [`SPIN_TIME`] before it sleeps (adaptive spinning); a program that waits for long never does.
 
 #[cfg(target_os = "linux")]
 mod epoll;
@@ -21,14 +21,14 @@ use rustix::io::Errno;
 use std::time::{Duration, Instant};
 
 /// Equal lists in a row after which a set is made: to make one costs a system call for each descriptor.
-const HABIT: u32 = 8;
+const EQUAL_WAITS: u32 = 8;
 
-/// How long a wait looks before it sleeps: about what it costs to sleep and be woken.
-const MOMENT: Duration = Duration::from_micros(50);
+/// How long a wait polls before it sleeps: about the time to sleep and wake up.
+const SPIN_TIME: Duration = Duration::from_micros(50);
 /// Short waits in a row after which the next one is expected to be short, too.
-const SHORT_IN_A_ROW: u32 = 4;
+const MIN_SHORT_WAITS: u32 = 4;
 
-/// A descriptor and what to wait for.
+/// A descriptor and the events to wait for.
 pub(crate) type Interest<'d> = (BorrowedFd<'d>, PollFlags);
 
 /// Whether the descriptors of a list may be closed before the run ends.
@@ -36,51 +36,50 @@ pub(crate) type Interest<'d> = (BorrowedFd<'d>, PollFlags);
 pub(crate) enum Lifetime {
     /// All are open to the end.
     Run,
-    /// Some may be closed, and their numbers given to others: the kernel would forget them in a set, unseen.
+    /// Some may be closed and their numbers reused: the kernel removes them from a set without notice.
     Passing,
 }
 
-/// The way to wait, and what is known of earlier waits.
+/// The state of waiting: the last list, its set, and the expected length of a wait.
 #[derive(Default)]
 pub(crate) struct Poller {
-    /// What was asked for last, and how often in a row.
+    /// The list of the last wait, and how often it was waited for in a row.
     last: Vec<(RawFd, PollFlags)>,
-    times: u32,
-    /// A set of what is in `last`.
+    equal_waits: u32,
+    /// The set of the descriptors in `last`.
     set: Option<DescriptorSet>,
     expectation: Expectation,
 }
 
-/// How long the next wait will be, by those before it.
+/// The expected length of the next wait.
 struct Expectation {
     /// Short waits in a row.
     short: u32,
-    /// Whether whoever answers can run while we look.
-    company: bool,
+    /// Whether another thread can run while this one polls.
+    has_other_processors: bool,
 }
 
 impl Default for Expectation {
     fn default() -> Expectation {
         let processors = std::thread::available_parallelism();
-        Expectation { short: 0, company: processors.is_ok_and(|count| count.get() > 1) }
+        Expectation { short: 0, has_other_processors: processors.is_ok_and(|count| count.get() > 1) }
     }
 }
 
 impl Expectation {
     fn is_short(&self) -> bool {
-        self.company && self.short >= SHORT_IN_A_ROW
+        self.has_other_processors && self.short >= MIN_SHORT_WAITS
     }
 
-    /// Learns of a wait. One that slept took longer than what it waited for, by the time it takes to wake up.
+    /// Updates the expectation after a wait. One that slept includes the time to wake up.
     fn learn(&mut self, ended: &Result<usize, Errno>, took: Duration) {
-        let short = ended.is_ok_and(|count| count > 0) && took < 2 * MOMENT;
+        let short = ended.is_ok_and(|count| count > 0) && took < 2 * SPIN_TIME;
         self.short = if short { self.short.saturating_add(1) } else { 0 };
     }
 }
 
 impl Poller {
-    /// Waits until something happens or the time is over. Tells how much has happened, and writes down for each of the
-    /// descriptors whether it was there.
+    /// Waits for an event or the timeout. Returns the number of descriptors with events, and sets `happened` for each of them.
     pub(crate) fn wait(
         &mut self,
         watched: &[Interest<'_>],
@@ -97,22 +96,22 @@ impl Poller {
         let mut ended = Ok(0);
         let mut took = Duration::ZERO;
         if self.expectation.is_short() {
-            while ended == Ok(0) && took < MOMENT && timeout.is_none_or(|timeout| took < timeout) {
-                ended = self.look(watched, Some(Duration::ZERO), happened);
+            while ended == Ok(0) && took < SPIN_TIME && timeout.is_none_or(|timeout| took < timeout) {
+                ended = self.wait_asleep(watched, Some(Duration::ZERO), happened);
                 took = started.elapsed();
             }
         }
         if ended == Ok(0) {
             let left = timeout.map(|timeout| timeout.saturating_sub(took));
-            ended = self.look(watched, left, happened);
+            ended = self.wait_asleep(watched, left, happened);
             took = started.elapsed();
         }
         self.expectation.learn(&ended, took);
         ended
     }
 
-    /// Waits as [`Poller::wait`] does, asleep.
-    fn look(
+    /// Waits as [`Poller::wait`] does, without polling first.
+    fn wait_asleep(
         &self,
         watched: &[Interest<'_>],
         timeout: Option<Duration>,
@@ -122,10 +121,10 @@ impl Poller {
         if let Some(set) = &self.set {
             return set.wait(watched.len(), timeout.map(timespec).as_ref(), happened);
         }
-        let mut asked: Vec<PollFd<'_>> =
+        let mut polled: Vec<PollFd<'_>> =
             watched.iter().map(|(descriptor, flags)| PollFd::from_borrowed_fd(*descriptor, *flags)).collect();
-        let count = poll(&mut asked, timeout.map(timespec).as_ref());
-        happened.extend(asked.iter().map(|asked| !asked.revents().is_empty()));
+        let count = poll(&mut polled, timeout.map(timespec).as_ref());
+        happened.extend(polled.iter().map(|polled| !polled.revents().is_empty()));
         count
     }
 
@@ -136,8 +135,8 @@ impl Poller {
             self.forget();
             self.last.extend(watched.iter().map(|(fd, flags)| (fd.as_raw_fd(), *flags)));
         }
-        self.times = self.times.saturating_add(1);
-        if self.times == HABIT {
+        self.equal_waits = self.equal_waits.saturating_add(1);
+        if self.equal_waits == EQUAL_WAITS {
             // Without a set, `poll` does the same.
             self.set = DescriptorSet::new(watched).ok();
         }
@@ -145,7 +144,7 @@ impl Poller {
 
     fn forget(&mut self) {
         self.last.clear();
-        self.times = 0;
+        self.equal_waits = 0;
         self.set = None;
     }
 }

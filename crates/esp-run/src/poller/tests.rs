@@ -1,18 +1,18 @@
 //! Waits on descriptors: both ways to wait agree, in time, and short waits are polled for.
 
-use super::{HABIT, Lifetime, MOMENT, Poller, SHORT_IN_A_ROW};
+use super::{EQUAL_WAITS, Lifetime, MIN_SHORT_WAITS, Poller, SPIN_TIME};
 use rustix::event::PollFlags;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixDatagram;
 use std::time::Duration;
 
 #[test]
-fn a_set_tells_what_a_list_tells() {
+fn a_set_reports_what_a_list_reports() {
     let pairs: Vec<_> = (0..5).map(|_| UnixDatagram::pair().expect("sockets are there")).collect();
     let list: Vec<_> = pairs.iter().map(|(here, _)| (here.as_fd(), PollFlags::IN)).collect();
     let (mut by_set, mut by_list) = (Poller::default(), Poller::default());
     let (mut one, mut other) = (Vec::new(), Vec::new());
-    for round in 0..4 * HABIT as usize {
+    for round in 0..4 * EQUAL_WAITS as usize {
         for (number, (here, there)) in pairs.iter().enumerate() {
             if (round + number) % 3 == 0 {
                 there.send(&[0]).expect("there is room");
@@ -22,7 +22,7 @@ fn a_set_tells_what_a_list_tells() {
                 let _ = here.recv(&mut [0]);
             }
         }
-        // Fewer descriptors for a while: what is not asked about is not told.
+        // Fewer descriptors for a while: no others are reported.
         let some = if round / 12 == 1 { &list[..3] } else { &list[..] };
         let counts = (
             by_set.wait(some, Lifetime::Run, Some(Duration::ZERO), &mut one),
@@ -41,7 +41,7 @@ fn a_wait_ends_in_time() {
     let mut poller = Poller::default();
     // Not a whole number of milliseconds.
     let short = Duration::from_nanos(1_500_000);
-    for _ in 0..2 * HABIT {
+    for _ in 0..2 * EQUAL_WAITS {
         let started = std::time::Instant::now();
         assert_eq!(poller.wait(&list, Lifetime::Run, Some(short), &mut Vec::new()), Ok(0));
         assert!(started.elapsed() >= Duration::from_nanos(1_500_000));
@@ -53,14 +53,14 @@ fn short_waits_are_expected_to_go_on_until_a_long_one() {
     let (here, there) = UnixDatagram::pair().expect("sockets are there");
     let list = [(here.as_fd(), PollFlags::IN)];
     let mut poller = Poller::default();
-    poller.expectation.company = true;
+    poller.expectation.has_other_processors = true;
     let wait = |poller: &mut Poller, timeout: Option<Duration>| {
         poller.wait(&list, Lifetime::Run, timeout, &mut Vec::new()).expect("a socket can be waited for")
     };
     there.send(&[0]).expect("there is room");
     let mut short = 0;
     // On a busy machine now and then one takes long.
-    while short < SHORT_IN_A_ROW {
+    while short < MIN_SHORT_WAITS {
         assert!(!poller.expectation.is_short());
         assert_eq!(wait(&mut poller, None), 1);
         short = poller.expectation.short;
@@ -68,19 +68,19 @@ fn short_waits_are_expected_to_go_on_until_a_long_one() {
     assert!(poller.expectation.is_short());
     here.recv(&mut [0]).expect("it has come");
 
-    // A look does not take longer than the wait may, and a wait no longer than that either.
-    for timeout_ns in [0, 1, 5_000, 5 * MOMENT.as_nanos() as u64] {
-        poller.expectation.short = SHORT_IN_A_ROW;
+    // The poll does not exceed the timeout, and the wait lasts as long.
+    for timeout_ns in [0, 1, 5_000, 5 * SPIN_TIME.as_nanos() as u64] {
+        poller.expectation.short = MIN_SHORT_WAITS;
         let timeout = Duration::from_nanos(timeout_ns);
         let started = std::time::Instant::now();
         assert_eq!(wait(&mut poller, Some(timeout)), 0);
         assert!(started.elapsed().as_nanos() as u64 >= timeout_ns);
-        assert!(!poller.expectation.is_short(), "{timeout_ns} ns in vain");
+        assert!(!poller.expectation.is_short(), "{timeout_ns} ns without an event");
     }
 
-    // What comes during the look is found, and so is what comes during the sleep behind it.
-    for delay in [MOMENT / 5, 40 * MOMENT] {
-        poller.expectation.short = SHORT_IN_A_ROW;
+    // An event during the poll is found, and so is one during the sleep after it.
+    for delay in [SPIN_TIME / 5, 40 * SPIN_TIME] {
+        poller.expectation.short = MIN_SHORT_WAITS;
         let started = std::time::Instant::now();
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -94,7 +94,7 @@ fn short_waits_are_expected_to_go_on_until_a_long_one() {
     }
     assert!(!poller.expectation.is_short(), "the last one was long");
 
-    // Alone on a processor nobody else runs while we look.
-    poller.expectation = super::Expectation { short: SHORT_IN_A_ROW, company: false };
+    // On one processor no other thread runs during a poll.
+    poller.expectation = super::Expectation { short: MIN_SHORT_WAITS, has_other_processors: false };
     assert!(!poller.expectation.is_short());
 }

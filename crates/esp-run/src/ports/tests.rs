@@ -1,8 +1,9 @@
-//! Sleeping, where what would end the sleep comes between the last look and the sleep.
+//! Events between the last poll and the sleep: each ends the sleep.
 
-use super::{Ports, WakeReason};
+use super::Ports;
 use crate::clock::Time;
 use crate::externs::Externs;
+use crate::outcome::WakeReason;
 use crate::signals::Signals;
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_exec::environment::{Environment, Offer, Readiness};
@@ -59,7 +60,7 @@ fn at_pipe<'p>(program: &'p Program, folder: &Path) -> (Ports<'p>, File) {
     (ports, other)
 }
 
-/// Asserts that there is something to wake up for already.
+/// Asserts that a sleep ends at once.
 fn does_not_sleep(ports: &mut Ports<'_>) {
     let signals = Signals::listen().expect("signals can be listened to");
     let started = Instant::now();
@@ -69,14 +70,14 @@ fn does_not_sleep(ports: &mut Ports<'_>) {
 }
 
 #[test]
-fn a_message_that_was_looked_for_too_early_ends_the_sleep() {
+fn a_message_read_by_a_later_poll_ends_the_sleep() {
     let program = quaject_esp_ir::read::read(READER).expect("the program is right");
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (mut ports, mut writer) = at_pipe(&program, folder.path());
     let a = ChannelId(0);
     assert_eq!(ports.peek(a), Offer::Pending);
     writer.write_all(b"x").expect("the pipe takes a byte");
-    // Somebody else looks and leaves it: the byte has left the pipe, which will not wake anybody any more.
+    // Another poll reads the byte from the pipe, which is not ready any more.
     assert!(matches!(ports.peek(a), Offer::Message(_)));
     does_not_sleep(&mut ports);
     assert!(matches!(ports.peek(a), Offer::Message(_)));
@@ -94,7 +95,7 @@ fn room_that_was_made_before_the_sleep_ends_it() {
         sent += 1;
         assert!(sent < 100_000_000, "no end of what is held");
     }
-    // What was held goes out as a matter of course, as when an input is looked at: nothing is left to wait for.
+    // The output that was held is written, as a poll of an input may do: no descriptor reports the room.
     let (mut read, mut bytes) = (0, [0; 65536]);
     while read < sent {
         read += reader.read(&mut bytes).expect("there is more to read");

@@ -39,7 +39,7 @@ pub(super) fn verify_model(
     let generated = generate(terminal, modelled, &implementation, Checks::On, Some(&observer));
     let Some(text) = &generated else { return Ok(Status::Failed) };
     let search =
-        spin(text, options, arguments).search(text, input.implementation.instance_count(), Question::Beside)?;
+        spin(text, options, arguments).search(text, input.implementation.instance_count(), Question::Refinement)?;
     let result =
         SpinRefinement { model, implementation: input.implementation, text, search: &search, observer: &observer };
     if arguments.json {

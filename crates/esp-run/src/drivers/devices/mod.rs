@@ -1,9 +1,8 @@
-//! Devices: drivers that two channels may share, one for each direction, because both are one thing outside: a socket,
-//! a folder of files, a network interface. Two channels that name the same device get the same one.
+//! Devices: drivers that two channels may share, one for each direction: a socket, a folder of files, a network interface. Channels
+//! that name the same device share it. Devices of Linux are in [`linux`]; other systems refuse them.
 //!
-//! A device never waits. What it cannot do as asked, it tells in one of three ways, in this order: as a message, if the
-//! type of the channel has a case for it; as a loss that is counted, if the medium may lose (a datagram, a frame); by
-//! stopping the program with a [`HostError`].
+//! A device never blocks. It reports a failure in the first of these ways that applies: as a message, if the type of the channel has a
+//! case for it; as a loss that is counted, if the medium may lose (a datagram, a frame); by ending the run with a [`HostError`].
 
 mod can;
 #[cfg(target_os = "linux")]
@@ -18,7 +17,7 @@ use linux as platform;
 #[cfg(not(target_os = "linux"))]
 use unsupported as platform;
 
-use crate::binding::Device as Name;
+use crate::binding::DeviceEndpoint;
 use crate::error::HostError;
 use crate::poller::{Interest, Lifetime};
 use crate::system::timespec;
@@ -37,7 +36,7 @@ pub(crate) struct Ends<'c> {
     pub(crate) output: Option<&'c Channel>,
 }
 
-/// What a device has for the channel that the program reads.
+/// The result of polling a device for a message.
 pub(crate) enum Received {
     /// A message.
     Message(Vec<Datum>),
@@ -47,37 +46,37 @@ pub(crate) enum Received {
     Ended,
 }
 
-/// One thing outside, as the channels of a program see it.
+/// A device, as the channels of a program use it.
 pub(crate) trait Device {
-    /// The next message, without waiting.
+    /// Polls for the next message.
     fn receive(&mut self) -> Result<Received, HostError>;
 
-    /// Whether it takes a message now. One that it does not take now waits in the program.
+    /// Whether it takes a message now. If not, the sender stays blocked.
     fn is_ready(&self) -> bool;
 
     /// Takes a message.
     fn send(&mut self, message: &[Datum]) -> Result<(), HostError>;
 
-    /// Hands on what it has taken and not yet handed on, as far as that goes without waiting.
+    /// Writes the messages it holds, as far as that is possible without blocking.
     fn flush(&mut self) -> Result<(), HostError>;
 
-    /// Whether it holds something to be handed on.
+    /// Whether it holds messages to be written.
     fn holds_output(&self) -> bool;
 
-    /// Whether [`Device::receive`] would have something that no descriptor tells of.
+    /// Whether [`Device::receive`] would return a message or the end, although no descriptor is ready.
     fn holds_input(&self) -> bool;
 
-    /// Before a sleep: asks for a sign those who give one only when asked; for messages if `reading`, and for room for
-    /// what is held. Whether what is waited for has come meanwhile.
+    /// Before a sleep: requests a wake-up from a peer that sends one only on request, for messages if `reading`, and for room if it
+    /// holds messages. Whether the event has happened meanwhile.
     fn arm(&mut self, _reading: bool) -> Result<bool, HostError> {
         Ok(false)
     }
 
-    /// What to wait for: for messages if `reading`, and for room for what is held.
+    /// Adds the descriptors to wait for: for messages if `reading`, and for room if it holds messages.
     fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Interest<'d>>);
 
-    /// What a wait has found: for each descriptor that [`Device::watch`] named, in order, whether something has happened
-    /// there. Only after a wait for messages; a device that asks the system anyway need not listen.
+    /// The result of a wait for messages: for each descriptor of [`Device::watch`], in order, whether it had an event. A device that
+    /// polls anyway may ignore it.
     fn woken(&mut self, _happened: &[bool]) {}
 
     /// Whether its descriptors may be closed before the run ends.
@@ -85,46 +84,48 @@ pub(crate) trait Device {
         Lifetime::Run
     }
 
-    /// How many messages were lost, each kind with its reason.
+    /// The numbers of lost messages, each with its reason.
     fn losses(&self) -> Vec<(u64, &'static str)>;
 }
 
-/// How long it is believed that nothing has come, once the system has said so: an engine looks at its inputs at every
-/// turn, and each look would be a system call. A program that waits hears of news at once, since the wait asks for itself.
+/// How long the answer of the system that nothing has arrived is used again: an engine polls its inputs at every step, and each poll
+/// would be a system call. A program that sleeps is woken at once, since the wait asks the system.
 const EMPTY_POLL_VALIDITY: Duration = Duration::from_micros(20);
 
-/// When the system was last asked for news.
+/// The time of the last poll that found nothing.
 #[derive(Default)]
 pub(crate) struct PollThrottle(Option<Instant>);
 
 impl PollThrottle {
-    /// It has just been asked.
+    /// A poll has found nothing.
     pub(crate) fn renew(&mut self) {
         self.0 = Some(Instant::now());
     }
 
-    /// Whether what it said is still believed.
+    /// Whether its answer is still valid.
     pub(crate) fn is_recent(&self) -> bool {
         self.0.is_some_and(|asked| asked.elapsed() < EMPTY_POLL_VALIDITY)
     }
 }
 
 /// Opens a device for its channels.
-pub(crate) fn open(program: &Program, name: &Name, ends: Ends<'_>) -> Result<Box<dyn Device>, HostError> {
+pub(crate) fn open(program: &Program, name: &DeviceEndpoint, ends: Ends<'_>) -> Result<Box<dyn Device>, HostError> {
     Ok(match name {
-        Name::Udp(place) => Box::new(udp::Udp::open(program, *place, ends)?),
-        Name::Tcp(place) => Box::new(tcp::Tcp::open(program, *place, ends)?),
-        Name::Can(bus) => Box::new(can::Can::open(program, bus, ends)?),
-        Name::Files(_) | Name::Ring(_) | Name::Tap(_) | Name::Packet(_) => platform::open(program, name, ends)?,
+        DeviceEndpoint::Udp(place) => Box::new(udp::Udp::open(program, *place, ends)?),
+        DeviceEndpoint::Tcp(place) => Box::new(tcp::Tcp::open(program, *place, ends)?),
+        DeviceEndpoint::Can(bus) => Box::new(can::Can::open(program, bus, ends)?),
+        DeviceEndpoint::Files(_) | DeviceEndpoint::Ring(_) | DeviceEndpoint::Tap(_) | DeviceEndpoint::Packet(_) => {
+            platform::open(program, name, ends)?
+        }
     })
 }
 
-/// Which of the descriptors can be read now, in one question for all of them.
+/// Which of the descriptors can be read now, by one system call for all of them.
 fn readable<'d>(descriptors: impl Iterator<Item = BorrowedFd<'d>>) -> Vec<bool> {
     let mut asked: Vec<PollFd<'_>> =
         descriptors.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN)).collect();
     match poll(&mut asked, Some(&timespec(Duration::ZERO))) {
-        // Hang-up and errors count: reading then tells.
+        // Hang-up and errors count: reading then reports them.
         Ok(count) if count > 0 => asked.iter().map(|asked| !asked.revents().is_empty()).collect(),
         Ok(_) | Err(_) => vec![false; asked.len()],
     }

@@ -1,17 +1,17 @@
-//! `tcp:`: connections as messages. Each begins with whose connection it is: a number that the driver gives to those
-//! that come in, and the program to those it makes; with a `pid`, one of the instances it may name.
+//! `tcp:`: connections as messages. Each message begins with the number of its connection, which the driver chooses for incoming
+//! connections and the program for outgoing ones; with a `pid`, it is one of the instances that the `pid` may name.
 //!
 //! ```text
-//!   events    opened address, port    came in, or has been made      requests    connect address, port
+//!   events    opened address, port    accepted or established        requests    connect address, port
 //!             data bytes                                                         data bytes
-//!             sent                    all data so far has gone out               close
-//!             closed                  the other side sends no more
-//!             failed code, reason     broken, or could not be made
+//!             sent                    all data so far is written                 close
+//!             closed                  the peer sends no more
+//!             failed code, reason     broken, or not established
 //! ```
 //!
-//! A number is taken from `opened` or `connect` until the program says `close`, whatever the other side does; while all
-//! are taken, further callers wait in the system's queue. Events that the type of the channel has no case for are not
-//! told; without `failed`, a broken connection is one that has `closed`.
+//! A number is in use from `opened` or `connect` until the program sends `close`, whatever the peer does; while all are in use, further
+//! connections wait in the system's queue. Events for which the type of the channel has no case are dropped; without `failed`, a broken
+//! connection is reported as `closed`.
 
 use super::{Device, Ends, Received, readable};
 use crate::binding::SocketEndpoint;
@@ -30,10 +30,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 
 /// Unsent bytes of one connection after which the channel takes no more messages.
-const HELD: usize = 256 * 1024;
-/// Connections that the program has closed and the other side has not.
-const LINGERING: usize = 256;
-/// How much is read at once, whatever the type holds.
+const MAX_UNSENT_BYTES: usize = 256 * 1024;
+/// Connections that the program has closed and the peer has not.
+const MAX_LINGERING: usize = 256;
+/// The maximum of bytes read at once.
 const CHUNK: usize = 64 * 1024;
 
 const OPENED: usize = 0;
@@ -69,32 +69,33 @@ pub(super) struct Tcp {
     events: Option<Form>,
     requests: Option<Form>,
     listener: Option<TcpListener>,
-    /// How many connections there may be at once.
-    most: i128,
+    /// The maximum number of connections at once.
+    max_connections: i128,
     connections: BTreeMap<i128, Connection>,
     /// The connection that was served last: the next one is served first.
     last: i128,
     lingering: VecDeque<TcpStream>,
-    told: VecDeque<(i128, usize, Vec<Value>)>,
+    /// Events that the program has not received.
+    pending_events: VecDeque<(i128, usize, Vec<Value>)>,
 }
 
 struct Connection {
     stream: TcpStream,
-    state: State,
+    state: ConnectionState,
     unsent: VecDeque<u8>,
     peer: SocketAddrV4,
-    /// Whether `sent` is owed.
+    /// Whether the event `sent` is due.
     owes_sent: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ConnectionState {
     Connecting,
     Open,
-    /// The other side sends no more.
+    /// The peer sends no more.
     HalfClosed,
     Broken,
-    /// The program has said `close`; something is still to be sent.
+    /// The program has sent `close`; data is still to be written.
     Closing,
 }
 
@@ -102,11 +103,11 @@ impl Tcp {
     pub(super) fn open(program: &Program, place: Option<SocketEndpoint>, ends: Ends<'_>) -> Result<Tcp, HostError> {
         let events = ends
             .input
-            .map(|channel| Form::fit(program, channel, "tcp", &[Id, Cases(EVENTS)], EVENTS_EXAMPLE))
+            .map(|channel| Form::of_channel(program, channel, "tcp", &[Id, Cases(EVENTS)], EVENTS_EXAMPLE))
             .transpose()?;
         let requests = ends
             .output
-            .map(|channel| Form::fit(program, channel, "tcp", &[Id, Cases(REQUESTS)], REQUESTS_EXAMPLE))
+            .map(|channel| Form::of_channel(program, channel, "tcp", &[Id, Cases(REQUESTS)], REQUESTS_EXAMPLE))
             .transpose()?;
         let (Some(events), Some(requests)) = (events, requests) else {
             return Err(HostError::usage("driver `tcp` serves two channels, and only one is bound to it")
@@ -117,30 +118,30 @@ impl Tcp {
                 .help("let both begin with the same `pid(...)`, or with integers"));
         }
         let listener = place.map(listen).transpose()?;
-        let most = events.largest_id().min(requests.largest_id()).saturating_add(1);
+        let max_connections = events.largest_id().min(requests.largest_id()).saturating_add(1);
         Ok(Tcp {
             events: Some(events),
             requests: Some(requests),
             listener,
-            most,
+            max_connections,
             connections: BTreeMap::new(),
             last: -1,
             lingering: VecDeque::new(),
-            told: VecDeque::new(),
+            pending_events: VecDeque::new(),
         })
     }
 
     /// The lowest number that no connection has.
     fn free(&self) -> Option<i128> {
-        (0..self.most).find(|id| !self.connections.contains_key(id))
+        (0..self.max_connections).find(|id| !self.connections.contains_key(id))
     }
 
-    fn tell(&mut self, id: i128, event: usize, values: Vec<Value>) {
+    fn push_event(&mut self, id: i128, event: usize, values: Vec<Value>) {
         let Some(events) = &self.events else { return };
         let (event, values) =
             if event == FAILED && !events.has(FAILED) { (CLOSED, Vec::new()) } else { (event, values) };
         if events.has(event) {
-            self.told.push_back((id, event, values));
+            self.pending_events.push_back((id, event, values));
         }
     }
 
@@ -148,13 +149,15 @@ impl Tcp {
         let room = self.events.as_ref().map_or(0, |events| events.bytes_bound_in(FAILED));
         if let Some(connection) = self.connections.get_mut(&id) {
             connection.unsent.clear();
-            let before = std::mem::replace(&mut connection.state, State::Broken);
+            let before = std::mem::replace(&mut connection.state, ConnectionState::Broken);
             match before {
-                State::Closing => {
+                ConnectionState::Closing => {
                     self.connections.remove(&id);
                 }
-                State::Broken => {}
-                State::Connecting | State::Open | State::HalfClosed => self.tell(id, FAILED, failure.values(room)),
+                ConnectionState::Broken => {}
+                ConnectionState::Connecting | ConnectionState::Open | ConnectionState::HalfClosed => {
+                    self.push_event(id, FAILED, failure.values(room))
+                }
             }
         }
     }
@@ -172,40 +175,40 @@ impl Tcp {
             };
             let prepared = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
             if prepared.is_ok() {
-                self.insert(id, stream, peer, State::Open);
-                self.tell(id, OPENED, address(peer));
+                self.insert(id, stream, peer, ConnectionState::Open);
+                self.push_event(id, OPENED, address(peer));
             }
         }
         Ok(())
     }
 
-    fn insert(&mut self, id: i128, stream: TcpStream, peer: SocketAddrV4, state: State) {
+    fn insert(&mut self, id: i128, stream: TcpStream, peer: SocketAddrV4, state: ConnectionState) {
         self.connections.insert(id, Connection { stream, state, unsent: VecDeque::new(), peer, owes_sent: false });
     }
 
     /// Begins a connection; it is made, or has failed, when it can be written to.
     fn connect(&mut self, id: i128, to: SocketAddrV4) {
         match system::start_connection(to) {
-            Ok(stream) => self.insert(id, stream, to, State::Connecting),
+            Ok(stream) => self.insert(id, stream, to, ConnectionState::Connecting),
             Err(error) => {
                 let room = self.events.as_ref().map_or(0, |events| events.bytes_bound_in(FAILED));
-                self.tell(id, FAILED, Failure::of(&error).values(room));
+                self.push_event(id, FAILED, Failure::of(&error).values(room));
             }
         }
     }
 
-    /// Looks at every connection once, those that come after the last one first.
-    fn look(&mut self) -> Result<(), HostError> {
+    /// Polls every connection once, those after the last one first (round robin).
+    fn poll_connections(&mut self) -> Result<(), HostError> {
         self.accept()?;
         let after = self.connections.range(self.last + 1..).map(|(id, _)| *id);
         let ids: Vec<i128> = after.chain(self.connections.range(..=self.last).map(|(id, _)| *id)).collect();
         let ready = readable(ids.iter().map(|id| self.connections[id].stream.as_fd()));
         for (id, ready) in ids.into_iter().zip(ready) {
-            let listens = self.connections.get(&id).is_some_and(|connection| connection.state == State::Open);
+            let listens = self.connections.get(&id).is_some_and(|connection| connection.state == ConnectionState::Open);
             if ready && listens {
                 self.read(id);
                 self.last = id;
-                if !self.told.is_empty() {
+                if !self.pending_events.is_empty() {
                     return Ok(());
                 }
             }
@@ -220,20 +223,20 @@ impl Tcp {
         let mut content = vec![0; room];
         match connection.stream.read(&mut content) {
             Ok(0) => {
-                connection.state = State::HalfClosed;
-                self.tell(id, CLOSED, Vec::new());
+                connection.state = ConnectionState::HalfClosed;
+                self.push_event(id, CLOSED, Vec::new());
             }
             Ok(length) => {
                 content.truncate(length);
-                self.tell(id, DATA, vec![Value::Bytes(content)]);
+                self.push_event(id, DATA, vec![Value::Bytes(content)]);
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
             Err(error) => self.fail(id, Failure::of(&error)),
         }
     }
 
-    /// What arrives after `close` is read and forgotten: unread data would make the system reset the connection, and
-    /// the other side could lose what it was sent last.
+    /// Reads and drops what arrives after `close`: unread data would make the system reset the connection, and the peer could lose
+    /// data.
     fn drain(&mut self) {
         let mut waste = [0; 4096];
         self.lingering.retain_mut(|stream| match stream.read(&mut waste) {
@@ -243,16 +246,16 @@ impl Tcp {
         });
     }
 
-    /// Sends what one connection holds.
+    /// Writes the data that one connection holds.
     fn push(&mut self, id: i128) {
         let Some(connection) = self.connections.get_mut(&id) else { return };
-        if connection.state == State::Connecting {
+        if connection.state == ConnectionState::Connecting {
             match connected(&connection.stream) {
                 None => return,
                 Some(Ok(())) => {
-                    connection.state = State::Open;
+                    connection.state = ConnectionState::Open;
                     let peer = connection.peer;
-                    self.tell(id, OPENED, address(peer));
+                    self.push_event(id, OPENED, address(peer));
                 }
                 Some(Err(error)) => return self.fail(id, Failure::of(&error)),
             }
@@ -268,20 +271,20 @@ impl Tcp {
                 },
             }
         }
-        if connection.state == State::Closing {
-            self.end(id);
+        if connection.state == ConnectionState::Closing {
+            self.shut_down(id);
         } else if std::mem::take(&mut connection.owes_sent) {
-            self.tell(id, SENT, Vec::new());
+            self.push_event(id, SENT, Vec::new());
         }
     }
 
-    /// Everything has been sent and nobody wants to hear more.
-    fn end(&mut self, id: i128) {
+    /// Ends a connection of which everything is written and which the program has closed.
+    fn shut_down(&mut self, id: i128) {
         let Some(connection) = self.connections.remove(&id) else { return };
         // A connection that is broken already cannot be shut down, and need not be.
         if connection.stream.shutdown(std::net::Shutdown::Write).is_ok() {
             self.lingering.push_back(connection.stream);
-            if self.lingering.len() > LINGERING {
+            if self.lingering.len() > MAX_LINGERING {
                 self.lingering.pop_front();
             }
         }
@@ -300,7 +303,7 @@ fn listen(place: SocketEndpoint) -> Result<TcpListener, HostError> {
     })
 }
 
-/// What became of a connection that was begun; nothing yet, as long as it cannot be written to.
+/// The result of a connection attempt; none while the socket cannot be written to.
 fn connected(stream: &TcpStream) -> Option<Result<(), std::io::Error>> {
     if !is_ready(stream.as_fd(), PollFlags::OUT) {
         return None;
@@ -313,13 +316,13 @@ fn connected(stream: &TcpStream) -> Option<Result<(), std::io::Error>> {
 
 impl Device for Tcp {
     fn receive(&mut self) -> Result<Received, HostError> {
-        if self.told.is_empty() {
+        if self.pending_events.is_empty() {
             self.flush()?;
         }
-        if self.told.is_empty() {
-            self.look()?;
+        if self.pending_events.is_empty() {
+            self.poll_connections()?;
         }
-        while let (Some((id, event, values)), Some(events)) = (self.told.pop_front(), &self.events) {
+        while let (Some((id, event, values)), Some(events)) = (self.pending_events.pop_front(), &self.events) {
             let message = events.message(vec![Value::Number(id), Value::Case(event, values)]);
             match message {
                 Ok(message) => return Ok(Received::Message(message)),
@@ -330,7 +333,7 @@ impl Device for Tcp {
     }
 
     fn is_ready(&self) -> bool {
-        self.connections.values().all(|connection| connection.unsent.len() < HELD)
+        self.connections.values().all(|connection| connection.unsent.len() < MAX_UNSENT_BYTES)
     }
 
     fn send(&mut self, message: &[Datum]) -> Result<(), HostError> {
@@ -350,28 +353,28 @@ impl Device for Tcp {
                 return Err(HostError::new(format!("connection {id} is made while there is one of this number"))
                     .help("`close` it first"));
             }
-            // A number that is free may have failed to become one: its data goes where a broken connection's goes.
-            (SEND, None | Some(State::Broken | State::Closing)) => {}
-            (SEND, Some(State::Connecting | State::Open | State::HalfClosed)) => {
+            // A connection that was not established: its data is dropped, as that of a broken one.
+            (SEND, None | Some(ConnectionState::Broken | ConnectionState::Closing)) => {}
+            (SEND, Some(ConnectionState::Connecting | ConnectionState::Open | ConnectionState::HalfClosed)) => {
                 if let Some(connection) = self.connections.get_mut(&id) {
                     connection.unsent.extend(next().into_bytes());
                     connection.owes_sent = true;
                 }
-                // One that has not been heard is no longer true; a program that trusted it would send without end.
-                self.told.retain(|(told, event, _)| (*told, *event) != (id, SENT));
+                // A `sent` that the program has not received is not true any more.
+                self.pending_events.retain(|(other, event, _)| (*other, *event) != (id, SENT));
                 self.push(id);
             }
             (_, None) => {}
             (_, Some(_)) => {
                 if let Some(connection) = self.connections.get_mut(&id) {
-                    let broken = connection.state == State::Broken;
-                    connection.state = State::Closing;
+                    let broken = connection.state == ConnectionState::Broken;
+                    connection.state = ConnectionState::Closing;
                     if broken {
                         self.connections.remove(&id);
                     }
                 }
-                // What it has told and the program has not heard is not for the next connection of this number.
-                self.told.retain(|(told, ..)| *told != id);
+                // Events that the program has not received are not those of the next connection of this number.
+                self.pending_events.retain(|(other, ..)| *other != id);
                 self.push(id);
             }
         }
@@ -380,7 +383,7 @@ impl Device for Tcp {
 
     fn flush(&mut self) -> Result<(), HostError> {
         let waiting = |connection: &Connection| {
-            connection.state == State::Connecting || !connection.unsent.is_empty() || connection.owes_sent
+            connection.state == ConnectionState::Connecting || !connection.unsent.is_empty() || connection.owes_sent
         };
         let ids: Vec<i128> =
             self.connections.iter().filter(|(_, connection)| waiting(connection)).map(|(id, _)| *id).collect();
@@ -395,7 +398,7 @@ impl Device for Tcp {
     }
 
     fn holds_input(&self) -> bool {
-        !self.told.is_empty()
+        !self.pending_events.is_empty()
     }
 
     fn watch<'d>(&'d self, reading: bool, watched: &mut Vec<Interest<'d>>) {
@@ -404,10 +407,10 @@ impl Device for Tcp {
         }
         for connection in self.connections.values() {
             let mut flags = PollFlags::empty();
-            if reading && connection.state == State::Open {
+            if reading && connection.state == ConnectionState::Open {
                 flags |= PollFlags::IN;
             }
-            if connection.state == State::Connecting || !connection.unsent.is_empty() {
+            if connection.state == ConnectionState::Connecting || !connection.unsent.is_empty() {
                 flags |= PollFlags::OUT;
             }
             if !flags.is_empty() {

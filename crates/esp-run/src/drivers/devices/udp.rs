@@ -1,8 +1,8 @@
-//! `udp:`: messages of an address, a port and bytes; a channel whose messages begin with a `pid` has a socket for each
-//! instance the `pid` may name, and the `pid` says which.
+//! `udp:`: messages of an address, a port and bytes. A channel whose messages begin with a `pid` has a socket for each instance that
+//! the `pid` may name, and the `pid` selects the socket.
 //!
-//! Datagrams may be lost, so nothing that happens to one stops the program: one that the socket's buffer has no room
-//! for, that is longer than the channel's type holds, or that the system refuses to send is counted.
+//! Datagrams may be lost, so that no error of one ends the program: a datagram for which the socket's buffer has no room, that is longer
+//! than the bound of the channel's type, or that the system refuses to send is counted.
 
 use super::platform::dropped_datagrams;
 use super::{Device, Ends, PollThrottle, Received, readable};
@@ -19,9 +19,9 @@ use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
 /// The largest datagram there is.
-const LARGEST: usize = 65_536;
+const MAX_DATAGRAM_BYTES: usize = 65_536;
 /// Datagrams held while the system has no room for them.
-const HELD: usize = 64;
+const MAX_HELD: usize = 64;
 
 const PLAIN: &[crate::drivers::form::Want<'_>] = {
     use crate::drivers::form::Want::{Bytes, Number};
@@ -38,11 +38,11 @@ pub(super) struct Udp {
     output: Option<Form>,
     /// One, or one for each instance.
     sockets: Vec<UdpSocket>,
-    /// Sockets that had something when they were last asked.
+    /// Sockets that had datagrams at the last poll.
     ready: VecDeque<usize>,
-    /// When that was.
-    asked: PollThrottle,
-    /// Whether datagrams come faster than the program waits for them: then a socket is read until it is empty.
+    /// The time of the last poll.
+    last_poll: PollThrottle,
+    /// Whether datagrams arrive faster than the program sleeps: a socket is then read until it is empty.
     dense: bool,
     /// Datagrams that did not go out at once.
     held: VecDeque<(usize, SocketAddrV4, Vec<u8>)>,
@@ -52,14 +52,14 @@ pub(super) struct Udp {
 }
 
 impl Udp {
-    pub(super) fn open(program: &Program, place: SocketEndpoint, ends: Ends<'_>) -> Result<Udp, HostError> {
+    pub(super) fn open(program: &Program, endpoint: SocketEndpoint, ends: Ends<'_>) -> Result<Udp, HostError> {
         let form = |channel: &Channel| {
             let (wants, example) = if begins_with_pid(program, channel) {
                 (OWNED, "(pid(P), u32, u16, bytes[<=1472])`: whose socket, address, port, content")
             } else {
                 (PLAIN, "(u32, u16, bytes[<=1472])`: address, port, content")
             };
-            Form::fit(program, channel, "udp", wants, example)
+            Form::of_channel(program, channel, "udp", wants, example)
         };
         let input = ends.input.map(form).transpose()?;
         let output = ends.output.map(form).transpose()?;
@@ -73,16 +73,16 @@ impl Udp {
             (None, None) => None,
         };
         let count = owners.map_or(1, |owners| owners.len());
-        let sockets: Result<Vec<UdpSocket>, HostError> = (0..count).map(|number| bind(place, number)).collect();
+        let sockets: Result<Vec<UdpSocket>, HostError> = (0..count).map(|number| bind(endpoint, number)).collect();
         Ok(Udp {
             input,
             output,
             sockets: sockets?,
             ready: VecDeque::new(),
-            asked: PollThrottle::default(),
+            last_poll: PollThrottle::default(),
             dense: false,
             held: VecDeque::new(),
-            buffer: vec![0; LARGEST],
+            buffer: vec![0; MAX_DATAGRAM_BYTES],
             too_long: 0,
             refused: 0,
         })
@@ -105,29 +105,29 @@ impl Udp {
         }
     }
 
-    /// The next datagram: its socket, its length in `buffer`, and who has sent it.
+    /// The next datagram: its socket, its length in `buffer`, and its sender.
     fn next(&mut self) -> Option<(usize, usize, SocketAddrV4)> {
-        if self.ready.is_empty() && !self.asked.is_recent() {
+        if self.ready.is_empty() && !self.last_poll.is_recent() {
             match self.sockets.as_slice() {
-                // Reading asks, too.
+                // Reading polls, too.
                 [_] => self.ready.push_back(0),
                 sockets => {
                     let ready = readable(sockets.iter().map(AsFd::as_fd));
                     self.find(&ready);
                 }
             }
-            self.asked.renew();
+            self.last_poll.renew();
         }
         while let Some(socket) = self.ready.pop_front() {
             match self.sockets[socket].recv_from(&mut self.buffer) {
                 Ok((length, std::net::SocketAddr::V4(from))) => {
                     if self.dense {
-                        // Behind the others, so that none of them waits for long.
+                        // After the others, so that none of them starves.
                         self.ready.push_back(socket);
                     }
                     return Some((socket, length, from));
                 }
-                // An IPv4 socket has no other senders; an error tells of an earlier datagram that nobody received.
+                // An IPv4 socket has no other senders; an error is that of an earlier datagram without a receiver.
                 Ok((_, std::net::SocketAddr::V6(_))) => self.ready.push_back(socket),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
                 Err(_) => self.ready.push_back(socket),
@@ -141,19 +141,19 @@ impl Udp {
     }
 }
 
-fn bind(place: SocketEndpoint, number: usize) -> Result<UdpSocket, HostError> {
-    let port = match place.port {
+fn bind(endpoint: SocketEndpoint, number: usize) -> Result<UdpSocket, HostError> {
+    let port = match endpoint.port {
         0 => Some(0),
         first => u16::try_from(number).ok().and_then(|number| first.checked_add(number)),
     };
     let Some(port) = port else {
-        return Err(HostError::usage(format!("driver `udp:{place}` needs more ports than there are"))
+        return Err(HostError::usage(format!("driver `udp:{endpoint}` needs more ports than there are"))
             .help("write `udp:0`: the system then chooses them"));
     };
-    let address = SocketAddrV4::new(place.address, port);
+    let address = SocketAddrV4::new(endpoint.address, port);
     let opened = UdpSocket::bind(address).and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
     opened.map_err(|error| {
-        HostError::new(format!("cannot open UDP port {port} of {}: {}", place.address, reason(&error)))
+        HostError::new(format!("cannot open UDP port {port} of {}: {}", endpoint.address, reason(&error)))
     })
 }
 
@@ -161,7 +161,7 @@ impl Device for Udp {
     fn receive(&mut self) -> Result<Received, HostError> {
         while let Some((socket, length, from)) = self.next() {
             let Some(form) = &self.input else { continue };
-            // One more byte than the type holds would be cut off unseen: the whole datagram goes.
+            // The datagram is dropped instead of truncated.
             if length > form.bytes_bound() {
                 self.too_long += 1;
                 continue;
@@ -182,7 +182,7 @@ impl Device for Udp {
     }
 
     fn is_ready(&self) -> bool {
-        self.held.len() < HELD
+        self.held.len() < MAX_HELD
     }
 
     fn send(&mut self, message: &[Datum]) -> Result<(), HostError> {
@@ -229,9 +229,9 @@ impl Device for Udp {
     fn woken(&mut self, happened: &[bool]) {
         // The sockets come first, if they were watched at all.
         if let Some(ready) = happened.get(..self.sockets.len()) {
-            self.dense = self.asked.is_recent();
+            self.dense = self.last_poll.is_recent();
             self.find(ready);
-            self.asked.renew();
+            self.last_poll.renew();
         }
     }
 

@@ -1,20 +1,22 @@
 //! Devices that only Linux has, on another system: each is refused with a driver that works there.
 
 use super::{Device, Ends};
-use crate::binding::Device as Name;
+use crate::binding::DeviceEndpoint;
 use crate::error::HostError;
 use quaject_esp_ir::ir::Program;
 use rustix::fd::BorrowedFd;
 use std::io;
 
 /// Refuses a device of Linux.
-pub(super) fn open(_program: &Program, name: &Name, _ends: Ends<'_>) -> Result<Box<dyn Device>, HostError> {
+pub(super) fn open(_program: &Program, name: &DeviceEndpoint, _ends: Ends<'_>) -> Result<Box<dyn Device>, HostError> {
     let (driver, instead) = match name {
-        Name::Files(_) => ("file", "`bytes:PATH` and `text:PATH` read and write single files"),
-        Name::Ring(_) => ("ring", "`tcp:ADDRESS` and `udp:ADDRESS` connect processes of one machine"),
-        Name::Tap(_) => ("tap", "`udp:ADDRESS` carries frames as datagrams"),
-        Name::Packet(_) => ("packet", "`udp:ADDRESS` carries frames as datagrams"),
-        Name::Udp(_) | Name::Tcp(_) | Name::Can(_) => unreachable!("`super::open` opens them"),
+        DeviceEndpoint::Files(_) => ("file", "`bytes:PATH` and `text:PATH` read and write single files"),
+        DeviceEndpoint::Ring(_) => ("ring", "`tcp:ADDRESS` and `udp:ADDRESS` connect processes of one machine"),
+        DeviceEndpoint::Tap(_) => ("tap", "`udp:ADDRESS` carries frames as datagrams"),
+        DeviceEndpoint::Packet(_) => ("packet", "`udp:ADDRESS` carries frames as datagrams"),
+        DeviceEndpoint::Udp(_) | DeviceEndpoint::Tcp(_) | DeviceEndpoint::Can(_) => {
+            unreachable!("`super::open` opens them")
+        }
     };
     Err(HostError::usage(format!("driver `{driver}` needs Linux")).help(instead))
 }

@@ -24,12 +24,12 @@ pub(super) const CAN_SFF_MASK: u32 = 0x0000_07ff;
 
 /// An identifier, as SocketCAN has it, and data.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) struct Frame {
+pub(super) struct CanFrame {
     pub(super) id: u32,
     pub(super) data: Vec<u8>,
 }
 
-impl Frame {
+impl CanFrame {
     /// As the kernel has it.
     pub(super) fn to_kernel(&self) -> [u8; KERNEL_FRAME_BYTES] {
         let mut bytes = [0; KERNEL_FRAME_BYTES];
@@ -40,11 +40,11 @@ impl Frame {
     }
 
     /// A frame as the kernel has it; nothing if it is not one of data.
-    pub(super) fn from_kernel(bytes: &[u8]) -> Option<Frame> {
+    pub(super) fn from_kernel(bytes: &[u8]) -> Option<CanFrame> {
         let frame: &[u8; KERNEL_FRAME_BYTES] = bytes.try_into().ok()?;
         let id = u32::from_ne_bytes([frame[0], frame[1], frame[2], frame[3]]);
         let data = frame[KERNEL_DATA_AT..].get(..usize::from(frame[4]))?;
-        (id & CAN_ERR_FLAG == 0).then(|| Frame { id, data: data.to_vec() })
+        (id & CAN_ERR_FLAG == 0).then(|| CanFrame { id, data: data.to_vec() })
     }
 
     /// As python-can packs it: a map from names to values (MessagePack).
@@ -72,7 +72,7 @@ impl Frame {
     }
 
     /// A frame as python-can packs it; nothing if the bytes are no frame of classic CAN.
-    pub(super) fn from_message_pack(mut bytes: &[u8]) -> Option<Frame> {
+    pub(super) fn from_message_pack(mut bytes: &[u8]) -> Option<CanFrame> {
         let map = rmpv::decode::read_value(&mut bytes).ok()?;
         let fields = map.as_map()?;
         let field = |name: &str| fields.iter().find(|(key, _)| key.as_str() == Some(name)).map(|(_, value)| value);
@@ -88,45 +88,45 @@ impl Frame {
             false => (field("data")?.as_slice()?.to_vec(), 0),
         };
         let extended = if is("is_extended_id") { CAN_EFF_FLAG } else { 0 };
-        (data.len() <= MAX_DATA_BYTES).then_some(Frame { id: id | extended | remote, data })
+        (data.len() <= MAX_DATA_BYTES).then_some(CanFrame { id: id | extended | remote, data })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Frame;
+    use super::CanFrame;
 
     #[test]
     fn a_frame_survives_both_forms() {
         for id in [0, 0x7ff, 0x8000_0000, 0x9fff_ffff, 0x4000_0123, 0xc000_0123] {
             for length in 0..=8 {
                 let data = if id & 0x4000_0000 != 0 { vec![0; length] } else { (1..=length as u8).collect() };
-                let frame = Frame { id, data };
-                assert_eq!(Frame::from_kernel(&frame.to_kernel()), Some(frame.clone()));
-                assert_eq!(Frame::from_message_pack(&frame.to_message_pack()), Some(frame));
+                let frame = CanFrame { id, data };
+                assert_eq!(CanFrame::from_kernel(&frame.to_kernel()), Some(frame.clone()));
+                assert_eq!(CanFrame::from_message_pack(&frame.to_message_pack()), Some(frame));
             }
         }
     }
 
     #[test]
     fn what_is_no_frame_is_none() {
-        let whole = Frame { id: 0x123, data: vec![1, 2, 3] }.to_message_pack();
+        let whole = CanFrame { id: 0x123, data: vec![1, 2, 3] }.to_message_pack();
         for length in 0..whole.len() {
-            assert_eq!(Frame::from_message_pack(&whole[..length]), None, "the first {length} bytes");
+            assert_eq!(CanFrame::from_message_pack(&whole[..length]), None, "the first {length} bytes");
         }
         for at in 0..whole.len() {
             for byte in 0..=255 {
                 let mut damaged = whole.clone();
                 damaged[at] = byte;
-                if let Some(frame) = Frame::from_message_pack(&damaged) {
+                if let Some(frame) = CanFrame::from_message_pack(&damaged) {
                     assert!(frame.data.len() <= 8);
                 }
             }
         }
         // Lists within lists, and one that says to be endless.
-        assert_eq!(Frame::from_message_pack(&[0x91; 4096]), None);
-        assert_eq!(Frame::from_message_pack(&[0xdf, 0xff, 0xff, 0xff, 0xff, 0xc0]), None);
-        assert_eq!(Frame::from_kernel(&[0; 15]), None);
-        assert_eq!(Frame::from_kernel(&[9; 16]), None);
+        assert_eq!(CanFrame::from_message_pack(&[0x91; 4096]), None);
+        assert_eq!(CanFrame::from_message_pack(&[0xdf, 0xff, 0xff, 0xff, 0xff, 0xc0]), None);
+        assert_eq!(CanFrame::from_kernel(&[0; 15]), None);
+        assert_eq!(CanFrame::from_kernel(&[9; 16]), None);
     }
 }

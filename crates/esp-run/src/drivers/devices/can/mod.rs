@@ -1,20 +1,20 @@
-//! `can:`: a bus of frames, each an identifier and up to eight bytes. `can:NAME` is an interface of SocketCAN;
-//! `can:PORT` is a bus of this machine, for where there is none: datagrams of UDP multicast on the loopback interface, in
-//! the form of python-can's interface `udp_multicast`, which so joins it.
+//! `can:`: a bus of frames, each an identifier and up to eight bytes. `can:NAME` is an interface of SocketCAN; `can:PORT` is a virtual
+//! bus of this machine: datagrams of UDP multicast on the loopback interface, in the form of python-can's interface `udp_multicast`,
+//! which can join it.
 //!
-//! The identifier is SocketCAN's `can_id`: bit 31 says that it has 29 bits instead of 11, bit 30 that the frame asks for
-//! another one. Frames may be lost, so nothing that happens to one stops the program.
+//! The identifier is SocketCAN's `can_id`: bit 31 marks one of 29 bits instead of 11, bit 30 a remote frame, which requests a frame of
+//! data. Frames may be lost, so that no error of one ends the program.
 
 mod frame;
 
 use super::platform::{CanInterface, dropped_datagrams};
 use super::{Device, Ends, Received};
-use crate::binding::Bus as Name;
+use crate::binding::CanEndpoint;
 use crate::drivers::form::{Form, Value, Want};
 use crate::error::{HostError, reason};
 use crate::poller::Interest;
 use crate::system;
-use frame::{CAN_EFF_FLAG, CAN_EFF_MASK, CAN_ERR_FLAG, CAN_SFF_MASK, Frame, MAX_DATA_BYTES};
+use frame::{CAN_EFF_FLAG, CAN_EFF_MASK, CAN_ERR_FLAG, CAN_SFF_MASK, CanFrame, MAX_DATA_BYTES};
 use quaject_esp_exec::datum::Datum;
 use quaject_esp_ir::ir::{Channel, Program};
 use rustix::event::PollFlags;
@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 use std::io::{Error, ErrorKind};
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 
-/// The address that python-can has for this by default.
+/// The default address of python-can's interface.
 const GROUP: Ipv4Addr = Ipv4Addr::new(239, 74, 163, 2);
 /// Frames held while the bus has no room for them.
 const HELD: usize = 64;
@@ -33,7 +33,7 @@ pub(super) struct Can {
     bus: Bus,
     input: Option<Form>,
     output: Option<Form>,
-    held: VecDeque<Frame>,
+    held: VecDeque<CanFrame>,
     buffer: Vec<u8>,
     too_long: u64,
     foreign: u64,
@@ -42,7 +42,7 @@ pub(super) struct Can {
 
 enum Bus {
     Interface(CanInterface),
-    /// `own` is where our frames come from, which we do not want to receive.
+    /// `own` is the address of the sender, whose frames are not received.
     Loopback {
         receiver: UdpSocket,
         sender: UdpSocket,
@@ -52,15 +52,15 @@ enum Bus {
 }
 
 impl Can {
-    pub(super) fn open(program: &Program, name: &Name, ends: Ends<'_>) -> Result<Can, HostError> {
+    pub(super) fn open(program: &Program, name: &CanEndpoint, ends: Ends<'_>) -> Result<Can, HostError> {
         let form = |channel: &Channel| {
             let wants = &[Want::Number(u32::MAX as u64), Want::Bytes];
-            Form::fit(program, channel, "can", wants, "(u32, bytes[<=8])`: identifier, data")
+            Form::of_channel(program, channel, "can", wants, "(u32, bytes[<=8])`: identifier, data")
         };
         let input = ends.input.map(form).transpose()?;
         let output = ends.output.map(form).transpose()?;
         let bus = match name {
-            Name::Interface(interface) => CanInterface::open(interface).map(Bus::Interface).map_err(|os_error| {
+            CanEndpoint::Interface(interface) => CanInterface::open(interface).map(Bus::Interface).map_err(|os_error| {
                 let error = HostError::new(format!("cannot open the CAN interface `{interface}`: {}", reason(&os_error)));
                 if os_error.kind() == ErrorKind::Unsupported || os_error.raw_os_error() == Some(libc::EAFNOSUPPORT) {
                     error.help(
@@ -70,7 +70,7 @@ impl Can {
                     error.help("`ip link` names the interfaces; `can:43113` is a bus of this machine without one")
                 }
             })?,
-            Name::Loopback(port) => open_loopback(*port).map_err(|error| {
+            CanEndpoint::Loopback(port) => open_loopback(*port).map_err(|error| {
                 HostError::new(format!("cannot open the CAN bus at UDP port {port} of {GROUP}: {}", reason(&error)))
                     .help("the loopback interface must be up: `ip link set lo up`")
             })?,
@@ -88,7 +88,7 @@ impl Can {
     }
 
     /// Sends one frame; whether there was room for it.
-    fn transmit(&mut self, frame: &Frame) -> bool {
+    fn transmit(&mut self, frame: &CanFrame) -> bool {
         loop {
             let sent = match &mut self.bus {
                 Bus::Interface(interface) => interface.write(&frame.to_kernel()),
@@ -106,7 +106,7 @@ impl Can {
         }
     }
 
-    fn next(&mut self) -> Result<Option<Frame>, Error> {
+    fn next(&mut self) -> Result<Option<CanFrame>, Error> {
         loop {
             let (read, own) = match &mut self.bus {
                 Bus::Interface(interface) => (interface.read(&mut self.buffer), false),
@@ -117,8 +117,8 @@ impl Can {
             };
             let frame = match (read, &self.bus) {
                 (Ok(_), _) if own => continue,
-                (Ok(length), Bus::Interface(_)) => Frame::from_kernel(&self.buffer[..length]),
-                (Ok(length), Bus::Loopback { .. }) => Frame::from_message_pack(&self.buffer[..length]),
+                (Ok(length), Bus::Interface(_)) => CanFrame::from_kernel(&self.buffer[..length]),
+                (Ok(length), Bus::Loopback { .. }) => CanFrame::from_message_pack(&self.buffer[..length]),
                 (Err(error), _) => match error.kind() {
                     ErrorKind::WouldBlock => return Ok(None),
                     ErrorKind::Interrupted | ErrorKind::NetworkDown => continue,
@@ -144,7 +144,7 @@ impl Can {
 fn open_loopback(port: u16) -> Result<Bus, Error> {
     let to = SocketAddrV4::new(GROUP, port);
     let receiver = system::multicast_receiver(GROUP, port)?;
-    // Its address says by which interface it sends.
+    // Its address determines the interface by which it sends.
     let sender = UdpSocket::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0))?;
     sender.set_nonblocking(true)?;
     let own = sender.local_addr()?;
@@ -179,7 +179,7 @@ impl Device for Can {
             self.refused += 1;
             return Ok(());
         }
-        let frame = Frame { id, data };
+        let frame = CanFrame { id, data };
         if !self.held.is_empty() || !self.transmit(&frame) {
             self.held.push_back(frame);
         }

@@ -4,7 +4,7 @@
 //! ```text
 //!   open name          to read                                   done
 //!   edit name          to read and write; made if it is not there  done
-//!   create name        a new one, which appears whole at `close`   done
+//!   create name        a new one, which appears complete at `close` done
 //!   replace name       likewise, in the place of an old one        done
 //!   read  at, count    at most `count` bytes, none at the end     data bytes
 //!   write at, bytes                                              done
@@ -13,8 +13,8 @@
 //!                      instead of any of them:                   failed code, reason
 //! ```
 //!
-//! Whose file it is says a number or a `pid` before the request: every instance has one, say. Names are below the
-//! folder, whatever they are: no `..`, no link leads out of it.
+//! A number or a `pid` before the request identifies the open file. Names are resolved below the folder (`openat2`, `RESOLVE_BENEATH`):
+//! no `..` and no link leads out of it.
 
 use crate::drivers::devices::{Device, Ends, Received};
 use crate::drivers::failure::Failure;
@@ -74,22 +74,22 @@ const ANSWERS: &[Case<'_>] = &[
 /// The files that a program has open.
 pub(super) struct Files {
     folder: OwnedFd,
-    /// What messages call the folder.
+    /// The name of the folder in messages.
     name: String,
     requests: Option<Form>,
     answers: Option<Form>,
-    open: HashMap<i128, Opened>,
+    open: HashMap<i128, OpenFile>,
     held: VecDeque<Vec<Datum>>,
 }
 
-enum Opened {
+enum OpenFile {
     /// Named and there.
     File(File),
     /// To be named `leaf`, in `folder`, when it is closed.
     Draft { file: NamedTempFile, folder: OwnedFd, leaf: PathBuf, over: Over },
 }
 
-/// What becomes of a file that has the name already.
+/// The treatment of a file that has the name already.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Over {
     Refuse,
@@ -98,10 +98,12 @@ enum Over {
 
 impl Files {
     pub(super) fn open(program: &Program, root: &Path, ends: Ends<'_>) -> Result<Files, HostError> {
-        let requests =
-            ends.output.map(|channel| Form::fit(program, channel, "file", &[Id, Cases(REQUESTS)], REQUESTS_EXAMPLE));
-        let answers =
-            ends.input.map(|channel| Form::fit(program, channel, "file", &[Id, Cases(ANSWERS)], ANSWERS_EXAMPLE));
+        let requests = ends
+            .output
+            .map(|channel| Form::of_channel(program, channel, "file", &[Id, Cases(REQUESTS)], REQUESTS_EXAMPLE));
+        let answers = ends
+            .input
+            .map(|channel| Form::of_channel(program, channel, "file", &[Id, Cases(ANSWERS)], ANSWERS_EXAMPLE));
         let (requests, answers) = (requests.transpose()?, answers.transpose()?);
         if let (Some(requests), Some(answers), Some(channel)) = (&requests, &answers, ends.input) {
             complete(requests, answers, channel)?;
@@ -162,17 +164,17 @@ impl Files {
 
     fn file(&self, id: i128) -> Result<&File, Failure> {
         match self.open.get(&id) {
-            Some(Opened::File(file)) => Ok(file),
-            Some(Opened::Draft { file, .. }) => Ok(file.as_file()),
+            Some(OpenFile::File(file)) => Ok(file),
+            Some(OpenFile::Draft { file, .. }) => Ok(file.as_file()),
             None => Err(Failure::not_open()),
         }
     }
 
-    fn start(&self, case: usize, name: &Path) -> Result<Opened, Failure> {
+    fn start(&self, case: usize, name: &Path) -> Result<OpenFile, Failure> {
         let open = |flags| self.below(name, flags | OFlags::NONBLOCK | OFlags::NOCTTY).map(File::from);
         match case {
-            OPEN => regular(open(OFlags::RDONLY)?).map(Opened::File),
-            EDIT => regular(open(OFlags::RDWR | OFlags::CREATE)?).map(Opened::File),
+            OPEN => regular(open(OFlags::RDONLY)?).map(OpenFile::File),
+            EDIT => regular(open(OFlags::RDWR | OFlags::CREATE)?).map(OpenFile::File),
             _ => {
                 let leaf = name.file_name().ok_or_else(|| Failure::wrong("no name of a file"))?;
                 let over = if case == REPLACE { Over::Replace } else { Over::Refuse };
@@ -189,7 +191,7 @@ impl Files {
                 }
                 let mode = std::fs::Permissions::from_mode(0o666);
                 let file = tempfile::Builder::new().prefix(".qj-").permissions(mode).tempfile_in(place)?;
-                Ok(Opened::Draft { file, folder, leaf: leaf.into(), over })
+                Ok(OpenFile::Draft { file, folder, leaf: leaf.into(), over })
             }
         }
     }
@@ -203,8 +205,8 @@ impl Files {
 
     fn close(&mut self, id: i128) -> Result<(), Failure> {
         match self.open.remove(&id).ok_or_else(Failure::not_open)? {
-            Opened::File(_) => Ok(()),
-            Opened::Draft { file, folder, leaf, over } => {
+            OpenFile::File(_) => Ok(()),
+            OpenFile::Draft { file, folder, leaf, over } => {
                 let path = place_of(&folder).join(leaf);
                 let kept = match over {
                     Over::Refuse => file.persist_noclobber(path),
@@ -248,12 +250,12 @@ fn complete(requests: &Form, answers: &Form, channel: &Channel) -> Result<(), Ho
     Ok(())
 }
 
-/// A path to an open folder, whatever its name is now.
+/// A path to an open folder that does not depend on its name.
 fn place_of(folder: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()))
 }
 
-/// A device or a pipe may have effects, or wait, when it is read; a folder cannot be.
+/// Refuses folders, and devices and pipes, whose reading may block or have effects.
 fn regular(file: File) -> Result<File, Failure> {
     let metadata = file.metadata()?;
     if metadata.is_dir() {
@@ -288,9 +290,9 @@ impl Device for Files {
             },
             Err(failure) => failure,
         };
-        let told =
+        let text_bound =
             self.answers.as_ref().filter(|answers| answers.has(FAILED)).map(|answers| answers.bytes_bound_in(FAILED));
-        match told {
+        match text_bound {
             Some(room) => match self.answer(id, FAILED, failure.values(room)) {
                 Ok(()) => Ok(()),
                 Err(TooLarge) => Err(HostError::new("the answer `failed` does not hold its code")),

@@ -1,14 +1,13 @@
-//! `tap:` and `packet:`: a network interface, one message per Ethernet frame. `tap:` is the other end of a virtual one,
-//! where this system's own traffic can be had; `packet:` sees and sends what passes through an existing one.
+//! `tap:` and `packet:`: a network interface, one message for each Ethernet frame. `tap:` is the other end of a virtual interface, which
+//! carries traffic of this system; `packet:` receives and sends frames on an existing interface.
 //!
-//! Frames may be lost, so nothing that happens to one stops the program: those that come faster than they are taken, that
-//! are longer than the channel's type holds, or that the interface refuses are counted. An interface that is down may come up
-//! again; one that is gone stops the program, once all that came before was taken.
+//! Frames may be lost, so that no error of one ends the program: frames that arrive faster than they are received, that are longer than
+//! the bound of the channel's type, or that the interface refuses are counted. An interface that is down may come up again; one that is
+//! removed ends the program, after the frames that arrived before were received.
 //!
-//! The frames of an existing interface come in a ring that is shared with the system (`packet_ring.rs`), those of a virtual one
-//! by reading.
+//! Frames of an existing interface arrive in a ring that is shared with the kernel (`packet_ring.rs`), those of a virtual one are read.
 //!
-//! With rules, frames arrive sorted: each as the case of a union that is called like the first rule it matches.
+//! With rules, each frame is classified: it is the case of a union that has the name of the first rule that matches.
 
 use super::link_monitor::LinkMonitor;
 use super::packet_ring::{PacketRing, read_frame};
@@ -29,28 +28,28 @@ use std::io::{Error, ErrorKind};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
 /// The largest frame there is, with a VLAN tag.
-const LARGEST: usize = 65_536 + 4;
+const MAX_FRAME_BYTES: usize = 65_536 + 4;
 /// Frames held while the interface has no room for them.
-const HELD: usize = 64;
-/// What the system says to whoever uses an interface that is gone: a packet socket, or the other end of a virtual one.
-const GONE: [Errno; 3] = [Errno::NODEV, Errno::NXIO, Errno::BADFD];
+const MAX_HELD: usize = 64;
+/// The errors of a packet socket, or of the other end of a virtual interface, after the interface was removed.
+const INTERFACE_REMOVED: [Errno; 3] = [Errno::NODEV, Errno::NXIO, Errno::BADFD];
 
 /// One interface.
 pub(super) struct Frames {
     name: SmolStr,
     file: File,
-    /// Where the frames of a `packet:` socket are.
+    /// The frames of a `packet:` socket.
     ring: Option<PacketRing>,
-    /// Where the end of its interface is told.
+    /// Reports the removal of its interface.
     link: Option<LinkMonitor>,
-    /// Whether a wait ended here: with a ring, that may also be because of an error, which reading tells and takes away.
-    alarmed: bool,
+    /// Whether the last wait had an event here: with a ring, that may be an error, which reading reports and clears.
+    had_event: bool,
     input: Option<Form>,
     sorting: Option<Sorting>,
     output: Option<Form>,
     held: VecDeque<Vec<u8>>,
     buffer: Vec<u8>,
-    /// Those that the system counts for a `packet:` socket; it forgets them when they are read.
+    /// Losses that the kernel counts for a `packet:` socket; reading its counter clears it.
     overrun: std::cell::Cell<u64>,
     too_long: u64,
     refused: u64,
@@ -85,23 +84,23 @@ impl Frames {
             file: File::from(opened),
             ring,
             link,
-            alarmed: false,
+            had_event: false,
             input,
             sorting,
             output,
             held: VecDeque::new(),
-            buffer: vec![0; LARGEST],
+            buffer: vec![0; MAX_FRAME_BYTES],
             overrun: std::cell::Cell::new(0),
             too_long: 0,
             refused: 0,
         }
     }
 
-    /// Puts the next frame into the buffer and tells its length; `None` if there is none now.
+    /// Reads the next frame into the buffer and returns its length; `None` if there is none now.
     fn next(&mut self) -> Result<Option<usize>, Error> {
         if let Some(ring) = &mut self.ring {
             let found = ring.take(&mut self.file, &mut self.buffer)?;
-            if found.is_some() || !std::mem::take(&mut self.alarmed) {
+            if found.is_some() || !std::mem::take(&mut self.had_event) {
                 return Ok(found);
             }
         }
@@ -113,12 +112,12 @@ impl Frames {
     /// Sends one frame; whether there was room for it.
     fn transmit(&mut self, frame: &[u8]) -> Result<bool, HostError> {
         loop {
-            // A frame goes whole or not at all.
+            // A frame is written completely or not at all.
             match rustix::io::write(&self.file, frame) {
                 Ok(_) => return Ok(true),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(false),
-                Err(error) if GONE.contains(&error) => return Err(self.removed()),
+                Err(error) if INTERFACE_REMOVED.contains(&error) => return Err(self.removed()),
                 Err(_) => {
                     self.refused += 1;
                     return Ok(true);
@@ -128,13 +127,13 @@ impl Frames {
     }
 
     fn removed(&self) -> HostError {
-        HostError::new(format!("the interface `{}` is gone", self.name)).help(
-            "somebody has removed it, or moved it to another network, while the program had it; `ip link` names those there are",
+        HostError::new(format!("the interface `{}` was removed", self.name)).help(
+            "it was deleted, or moved to another network namespace, while the program used it; `ip link` lists the interfaces",
         )
     }
 }
 
-/// How the channels carry frames, found out before anything is opened.
+/// The conversions of the channels, made before anything is opened.
 struct Forms {
     input: Option<Form>,
     sorting: Option<Sorting>,
@@ -143,8 +142,9 @@ struct Forms {
 
 impl Forms {
     fn of(program: &Program, driver: &str, interface: &Interface, ends: Ends<'_>) -> Result<Forms, HostError> {
-        let plain =
-            |channel: &Channel| Form::fit(program, channel, driver, &[Want::Bytes], ": bytes[<=1514]`: one frame");
+        let plain = |channel: &Channel| {
+            Form::of_channel(program, channel, driver, &[Want::Bytes], ": bytes[<=1514]`: one frame")
+        };
         let output = ends.output.map(plain).transpose()?;
         Ok(match (ends.input, &interface.rules) {
             (Some(channel), Some(rules)) => {
@@ -172,8 +172,8 @@ fn open_tap(interface: &str) -> Result<OwnedFd, Error> {
     if status < 0 { Err(Error::last_os_error()) } else { Ok(file) }
 }
 
-/// A socket that sees what passes through an interface, its ring, and where the interface's end is told. Until the socket
-/// is bound nothing comes.
+/// A socket for the frames of an interface, its ring, and the monitor of the interface. Before it is bound, the socket receives
+/// nothing.
 fn open_packet(interface: &str) -> Result<(OwnedFd, (PacketRing, LinkMonitor)), Error> {
     let link = LinkMonitor::of(interface)?;
     // SAFETY: No pointers are passed.
@@ -181,10 +181,10 @@ fn open_packet(interface: &str) -> Result<(OwnedFd, (PacketRing, LinkMonitor)), 
     if socket < 0 {
         return Err(Error::last_os_error());
     }
-    // SAFETY: The descriptor was made above and belongs to nobody else.
+    // SAFETY: The descriptor was made above and has no other owner.
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     let yes: libc::c_int = 1;
-    // What this program sends is not for it to read.
+    // The socket does not receive what this program sends.
     // SAFETY: The option's value is one `int`, which outlives the call.
     let status = unsafe {
         libc::setsockopt(
@@ -225,7 +225,7 @@ impl Device for Frames {
     fn receive(&mut self) -> Result<Received, HostError> {
         loop {
             let read = self.next().map_err(|error| match Errno::from_io_error(&error) {
-                Some(errno) if GONE.contains(&errno) => self.removed(),
+                Some(errno) if INTERFACE_REMOVED.contains(&errno) => self.removed(),
                 Some(_) | None => {
                     HostError::new(format!("cannot read from the interface `{}`: {}", self.name, reason(&error)))
                 }
@@ -240,7 +240,7 @@ impl Device for Frames {
                 }
                 Some(sorting) => match sorting.sort(frame) {
                     Some(value) => value,
-                    // The program has no use for it.
+                    // The program has no case for it.
                     None => continue,
                 },
             };
@@ -252,7 +252,7 @@ impl Device for Frames {
     }
 
     fn is_ready(&self) -> bool {
-        self.held.len() < HELD
+        self.held.len() < MAX_HELD
     }
 
     fn send(&mut self, message: &[Datum]) -> Result<(), HostError> {
@@ -299,7 +299,7 @@ impl Device for Frames {
     }
 
     fn woken(&mut self, happened: &[bool]) {
-        self.alarmed = happened.contains(&true);
+        self.had_event = happened.contains(&true);
     }
 
     fn losses(&self) -> Vec<(u64, &'static str)> {
@@ -317,7 +317,7 @@ impl Device for Frames {
     }
 }
 
-/// How many frames the system has dropped since it was last asked.
+/// The number of frames that the kernel has dropped since the last call.
 fn dropped(socket: &File) -> u64 {
     // `struct tpacket_stats`: packets, drops.
     let mut statistics = [0u32; 2];

@@ -1,7 +1,5 @@
-//! Whether a network interface is still there. Knows nothing of frames.
-//!
-//! A packet socket does not tell: it says that its interface is down, which it is before it is gone, and then nothing more.
-//! The system's messages about interfaces do (rtnetlink(7), `RTMGRP_LINK`).
+//! Monitors whether a network interface exists, by the kernel's messages about interfaces (rtnetlink(7), `RTMGRP_LINK`). A packet socket
+//! reports only that its interface is down, which it is before it is removed. Knows no frames.
 
 use rustix::net::netdevice::{index_to_name, name_to_index};
 use rustix::net::netlink::SocketAddrNetlink;
@@ -9,21 +7,21 @@ use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv,
 use std::io::Error;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// `RTMGRP_LINK`: interfaces that come, go, or change.
+/// `RTMGRP_LINK`: interfaces that are added, removed or changed.
 const LINK: u32 = libc::RTMGRP_LINK as u32;
 
-/// An interface whose end is waited for.
+/// The monitor of one interface.
 pub(super) struct LinkMonitor {
     changes: OwnedFd,
     index: u32,
 }
 
 impl LinkMonitor {
-    /// Finds an interface by its name, and listens to what becomes of it.
+    /// Finds an interface by its name and starts to monitor it.
     pub(super) fn of(interface: &str) -> Result<LinkMonitor, Error> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let changes = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, None)?;
-        // First: what happens after it is found is not missed.
+        // First, so that no change after the look-up is missed.
         bind(&changes, &SocketAddrNetlink::new(0, LINK))?;
         let index = name_to_index(&changes, interface)?;
         Ok(LinkMonitor { changes, index })
@@ -34,9 +32,9 @@ impl LinkMonitor {
         self.index
     }
 
-    /// Whether it is gone; also if it has another network now. Takes the messages that have come.
+    /// Whether it was removed or moved to another network namespace. Drains the messages that have arrived.
     pub(super) fn is_removed(&self) -> bool {
-        // What is said does not matter, nor that there was no room to say it: the question is asked afresh.
+        // The content does not matter, nor a full buffer: the interface is looked up again.
         let mut room = [0_u8; 64];
         while matches!(
             recv(&self.changes, &mut room, RecvFlags::DONTWAIT),

@@ -11,19 +11,21 @@ mod sorting;
 pub(super) use socketcan::CanInterface;
 
 use super::{Device, Ends};
-use crate::binding::Device as Name;
+use crate::binding::DeviceEndpoint;
 use crate::error::HostError;
 use quaject_esp_ir::ir::Program;
 use rustix::fd::{AsRawFd, BorrowedFd};
 
 /// Opens a device of Linux.
-pub(super) fn open(program: &Program, name: &Name, ends: Ends<'_>) -> Result<Box<dyn Device>, HostError> {
+pub(super) fn open(program: &Program, name: &DeviceEndpoint, ends: Ends<'_>) -> Result<Box<dyn Device>, HostError> {
     Ok(match name {
-        Name::Files(root) => Box::new(files::Files::open(program, root, ends)?),
-        Name::Ring(name) => ring::open(program, name, ends)?,
-        Name::Tap(interface) => Box::new(frames::Frames::tap(program, interface, ends)?),
-        Name::Packet(interface) => Box::new(frames::Frames::packet(program, interface, ends)?),
-        Name::Udp(_) | Name::Tcp(_) | Name::Can(_) => unreachable!("`super::open` opens them"),
+        DeviceEndpoint::Files(root) => Box::new(files::Files::open(program, root, ends)?),
+        DeviceEndpoint::Ring(name) => ring::open(program, name, ends)?,
+        DeviceEndpoint::Tap(interface) => Box::new(frames::Frames::tap(program, interface, ends)?),
+        DeviceEndpoint::Packet(interface) => Box::new(frames::Frames::packet(program, interface, ends)?),
+        DeviceEndpoint::Udp(_) | DeviceEndpoint::Tcp(_) | DeviceEndpoint::Can(_) => {
+            unreachable!("`super::open` opens them")
+        }
     })
 }
 

@@ -1,13 +1,13 @@
-//! The ring that the system puts the frames of a `packet:` socket into (packet(7), `PACKET_RX_RING`, `TPACKET_V2`): what
-//! has come is in memory of ours, and to take it is no system call.
+//! The receive ring of a `packet:` socket (packet(7), `PACKET_RX_RING`, `TPACKET_V2`): the kernel writes frames to memory of this
+//! process, so that receiving one is no system call.
 //!
 //! ```text
 //! block   | slot | slot | .. |      slot   | header | address | .. | frame, or how it begins |
-//! header  status: the system's, or ours; the frame's length, where it is, its VLAN tag, which the system has cut out
+//! header  status: owned by the kernel or by us; the frame's length, its offset, its VLAN tag, which the kernel has removed
 //! ```
 //!
-//! A frame that a slot has no room for is also in the queue of the socket, whole, and is read from there. Where the queue
-//! had no room either, it is lost, and counted.
+//! A frame that does not fit a slot is also in the queue of the socket, complete, and is read from there. If the queue had no room, it
+//! is lost and counted.
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::ffi::c_void;
@@ -32,9 +32,9 @@ const TAG_PROTOCOL: u16 = 0x8100;
 /// The ring of a socket.
 pub(super) struct PacketRing {
     memory: NonNull<u8>,
-    /// The slot whose turn it is.
+    /// The next slot.
     next: usize,
-    /// Frames of which only the beginning was kept.
+    /// Frames that were truncated.
     cut: u64,
 }
 
@@ -58,13 +58,13 @@ impl PacketRing {
         Ok(PacketRing { memory, next: 0, cut: 0 })
     }
 
-    /// Frames that came faster than they were taken and were too long to be kept in the ring meanwhile.
+    /// Frames that were too long for the ring and for which the queue had no room.
     pub(super) fn cut(&self) -> u64 {
         self.cut
     }
 
-    /// Puts the next frame into `buffer`, from the start, and tells its length; `None` if there is none now. The buffer has
-    /// room for the largest frame and a tag.
+    /// Copies the next frame to `buffer` and returns its length; `None` if there is none now. The buffer has room for the largest frame
+    /// and a tag.
     pub(super) fn take(&mut self, socket: &mut File, buffer: &mut [u8]) -> Result<Option<usize>, Error> {
         loop {
             // SAFETY: `next` is below SLOTS, and the memory has as many slots.
@@ -110,7 +110,7 @@ impl PacketRing {
 
 impl Drop for PacketRing {
     fn drop(&mut self) {
-        // SAFETY: the memory was mapped by `open`, and nobody refers to it any more.
+        // SAFETY: the memory was mapped by `open`, and no reference to it is left.
         let outcome = unsafe { munmap(self.memory.cast::<c_void>().as_ptr(), BLOCKS * BLOCK) };
         debug_assert!(outcome.is_ok());
     }

@@ -1,14 +1,13 @@
-//! Which port of a program a frame is for: rules in tcpdump's syntax, one for each case of a union, merged into one
-//! classifier ("VCODE" 4.2, DPF). Processes that wait for different cases are the ports; what a frame costs does not
-//! depend on how many there are.
+//! Classification of frames: rules in tcpdump's syntax, one for each case of a union, merged into one classifier ("VCODE" 4.2, DPF).
+//! Processes that wait for different cases are the ports; the cost of a frame does not depend on their number.
 //!
 //! ```text
 //! rules     web: tcp port 80                  channel   union { web: bytes[<=1514], dns: bytes[<=1514],
 //!           dns: udp port 53                                    other: bytes[<=1514] }
 //! ```
 //!
-//! The first rule that matches has the frame. What none matches is the case `other`; a program without it does not see
-//! such frames. A channel of `bytes` has those that any rule matches.
+//! The first rule that matches determines the case. A frame that no rule matches is the case `other`; without that case it is dropped. A
+//! channel of `bytes` receives the frames that any rule matches.
 
 use crate::drivers::form::{Case, Form, Value, Want};
 use crate::error::HostError;
@@ -20,7 +19,7 @@ use quaject_filter::{Classifier, Id, Packet, Reader};
 use std::collections::HashMap;
 use std::path::Path;
 
-/// What libpcap calls the link type of the frames.
+/// The link type of the frames in libpcap.
 const ETHERNET: i32 = 1;
 /// The case of frames that no rule matches.
 const OTHER: &str = "other";
@@ -30,12 +29,12 @@ pub(super) struct Sorting {
     reader: Reader,
     /// The case of each filter.
     cases: HashMap<Id, usize>,
-    kind: Kind,
+    kind: SortedForm,
 }
 
-/// What a frame that was sorted becomes.
+/// The message of a classified frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum SortedForm {
     /// Bytes, if any rule matches.
     Plain,
     /// A case of a union, which may have one for frames that no rule matches.
@@ -43,7 +42,7 @@ enum Kind {
 }
 
 impl Sorting {
-    /// Reads and merges the rules for a channel, and finds out how it carries what they sort.
+    /// Reads and merges the rules of a channel, and makes its conversion.
     pub(super) fn open(
         program: &Program,
         channel: &Channel,
@@ -61,35 +60,35 @@ impl Sorting {
         Ok((Sorting { reader: classifier.reader(), cases, kind }, form))
     }
 
-    /// What a frame is to the program; `None` if it does not want it.
+    /// The value of a frame; `None` if the program has no case for it.
     pub(super) fn sort(&mut self, frame: &[u8]) -> Option<Value> {
         let found = self.reader.classify(Packet::new(frame)).id();
         let bytes = || Value::Bytes(frame.to_vec());
         match (self.kind, found) {
-            (Kind::Plain, found) => found.map(|_| bytes()),
-            (Kind::Union { .. }, Some(id)) => Some(Value::Case(*self.cases.get(&id)?, vec![bytes()])),
-            (Kind::Union { other }, None) => Some(Value::Case(other?, vec![bytes()])),
+            (SortedForm::Plain, found) => found.map(|_| bytes()),
+            (SortedForm::Union { .. }, Some(id)) => Some(Value::Case(*self.cases.get(&id)?, vec![bytes()])),
+            (SortedForm::Union { other }, None) => Some(Value::Case(other?, vec![bytes()])),
         }
     }
 }
 
-/// How a channel carries what rules sort.
+/// The conversion of a channel of classified frames.
 fn carried(
     program: &Program,
     channel: &Channel,
     driver: &str,
     rules: &Path,
     compiled: &[Compiled],
-) -> Result<(Form, Kind), HostError> {
+) -> Result<(Form, SortedForm), HostError> {
     if !begins_with_union(program, channel) {
-        let form = Form::fit(program, channel, driver, &[Want::Bytes], ": bytes[<=1514]`: one frame")?;
-        return Ok((form, Kind::Plain));
+        let form = Form::of_channel(program, channel, driver, &[Want::Bytes], ": bytes[<=1514]`: one frame")?;
+        return Ok((form, SortedForm::Plain));
     }
     let mut cases: Vec<Case<'_>> = compiled.iter().map(|own| Case::new(&own.rule.name, &[Want::Bytes])).collect();
     let other = cases.len();
     cases.push(Case::new(OTHER, &[Want::Bytes]));
     let example = format!(": union {{ {}: bytes[<=1514], .. }}`: a case for each rule", cases[0].name);
-    let form = Form::fit(program, channel, driver, &[Want::Cases(&cases)], &example)?;
+    let form = Form::of_channel(program, channel, driver, &[Want::Cases(&cases)], &example)?;
     if let Some(missing) = (0..other).find(|case| !form.has(*case)) {
         let (name, line, path) = (cases[missing].name, compiled[missing].rule.line, rules.display());
         return Err(HostError::usage(format!(
@@ -98,7 +97,7 @@ fn carried(
         ))
         .help(format!("add `{name}: bytes[<=1514]` to its union, or give the rule the name of one of its cases")));
     }
-    let kind = Kind::Union { other: form.has(other).then_some(other) };
+    let kind = SortedForm::Union { other: form.has(other).then_some(other) };
     Ok((form, kind))
 }
 
@@ -110,7 +109,7 @@ fn begins_with_union(program: &Program, channel: &Channel) -> bool {
     })
 }
 
-/// The rules of a file, none of them wrong.
+/// The rules of a file, checked.
 fn compiled(path: &Path) -> Result<Vec<Compiled>, HostError> {
     let text = read_text(path)?;
     let pcap = Pcap::load().map_err(|absent| HostError::new(absent.to_string()).help(absent.help()))?;
@@ -130,7 +129,7 @@ fn compiled(path: &Path) -> Result<Vec<Compiled>, HostError> {
             return Ok(compiled);
         }
     }
-    // A rule that can never match is a mistake here: its port would wait for ever.
+    // A rule that can never match is an error: its port would wait forever.
     match mistakes.first() {
         Some(mistake) => Err(shown(path, &text, mistake)),
         None => Err(HostError::new(format!("`{}` has no rule", path.display()))

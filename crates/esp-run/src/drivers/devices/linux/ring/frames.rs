@@ -20,7 +20,7 @@ const OTHER: usize = WORDS * WORD;
 const CONTENT: u64 = 1;
 const END: u64 = 2;
 
-/// What a frame is.
+/// A frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Frame {
     /// A message.
@@ -59,16 +59,16 @@ fn fill(words: &mut [u64], bytes: &[u8]) {
     }
 }
 
-/// What is wrong with a slot.
+/// The error of a slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Wrong {
-    /// It begins no frame.
+pub(super) enum SlotError {
+    /// It does not begin a frame.
     NoFrame,
     /// A message of so many bytes.
     TooLong(u32),
 }
 
-/// Slots become frames again.
+/// Assembles frames of slots.
 #[derive(Default)]
 pub(super) struct Assembly {
     content: Vec<u8>,
@@ -82,16 +82,16 @@ impl Assembly {
     }
 
     /// Adds a slot; the frame that ends with it. Messages have at most `bound` bytes.
-    pub(super) fn add(&mut self, slot: Slot, bound: usize) -> Result<Option<Frame>, Wrong> {
+    pub(super) fn add(&mut self, slot: Slot, bound: usize) -> Result<Option<Frame>, SlotError> {
         let words = if self.is_open() {
             &slot[..]
         } else {
             let length = slot[0] as u32;
             match slot[0] >> 32 {
                 END if length == 0 => return Ok(Some(Frame::End)),
-                CONTENT if length as usize > bound => return Err(Wrong::TooLong(length)),
+                CONTENT if length as usize > bound => return Err(SlotError::TooLong(length)),
                 CONTENT => self.missing = length as usize,
-                _ => return Err(Wrong::NoFrame),
+                _ => return Err(SlotError::NoFrame),
             }
             &slot[1..]
         };
@@ -105,7 +105,7 @@ impl Assembly {
 
 #[cfg(test)]
 mod tests {
-    use super::{Assembly, CONTENT, END, Frame, Wrong};
+    use super::{Assembly, CONTENT, END, Frame, SlotError};
 
     #[test]
     fn a_message_of_any_length_survives() {
@@ -128,11 +128,11 @@ mod tests {
     fn what_begins_no_frame_is_refused() {
         let mut assembly = Assembly::default();
         let mut add = |word| assembly.add([word, 0, 0, 0, 0, 0, 0], 8);
-        assert_eq!(add(0), Err(Wrong::NoFrame));
-        assert_eq!(add(END << 32 | 1), Err(Wrong::NoFrame));
-        assert_eq!(add(u64::MAX), Err(Wrong::NoFrame));
-        assert_eq!(add(CONTENT << 32 | 9), Err(Wrong::TooLong(9)));
-        assert_eq!(add(CONTENT << 32 | 0xffff_ffff), Err(Wrong::TooLong(u32::MAX)));
+        assert_eq!(add(0), Err(SlotError::NoFrame));
+        assert_eq!(add(END << 32 | 1), Err(SlotError::NoFrame));
+        assert_eq!(add(u64::MAX), Err(SlotError::NoFrame));
+        assert_eq!(add(CONTENT << 32 | 9), Err(SlotError::TooLong(9)));
+        assert_eq!(add(CONTENT << 32 | 0xffff_ffff), Err(SlotError::TooLong(u32::MAX)));
         assert_eq!(add(CONTENT << 32 | 8), Ok(Some(Frame::Content(vec![0; 8]))));
     }
 }

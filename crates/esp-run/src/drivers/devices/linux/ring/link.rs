@@ -1,22 +1,21 @@
-//! Where the two sides of a stream meet: a socket in the file system, of Unix and of whole packets, and the memory that
-//! is handed over there.
+//! The connection of the two sides of a stream: a Unix socket of packets in the file system, over which the shared memory is handed.
 //!
 //! ```text
-//!   first                                     second
+//!   first side                                second side
 //!   makes the ring, listens at the name
 //!                                             connects
-//!                          <--- greeting ---  who it is
-//!   takes it in             --- greeting -->  who it is, how large the ring is, its memory
+//!                          <--- greeting ---  its role
+//!   accepts                 --- greeting -->  its role, the size of the ring, its memory
 //!   removes the name
-//!                          <---   bell   -->  one byte: look at the ring again
-//!                          <---   end    -->  the process has gone, however it ended
+//!                          <--- wake-up --->  one byte: poll the ring again
+//!                          <---   end   --->  the process has exited
 //! ```
 //!
-//! The memory is an anonymous file that is sealed, so that no peer can make it vanish under us, as one that lay at the
-//! name could. The name is taken under a lock of its folder: whoever finds one at which nobody listens, what a killed
-//! process has left, takes its place. Nothing here waits but for that lock, and not for long.
+//! The memory is an anonymous file that is sealed, so that no peer can truncate it, as it could a file at the name. The name is taken
+//! under a lock of its folder: a socket without a listener, which a killed process has left, is replaced. Nothing here blocks but that
+//! lock, for a bounded time.
 
-use crate::binding::Ring as Name;
+use crate::binding::Ring as RingEndpoint;
 use crate::error::{HostError, reason};
 use crate::poller::Interest;
 use quaject_queue::shared::{Ring, bytes_needed};
@@ -43,21 +42,21 @@ pub(super) type Shared = Ring<Single, Single, Mapping>;
 
 /// "QJRSTRM1": how a greeting begins.
 const MAGIC: u64 = 0x314d_5254_5352_4a51;
-/// Bytes of a greeting: the magic, who speaks, how many slots the ring has (as a power of two).
-const GREETING: usize = 16;
-/// Callers that have not said who they are.
-const CALLERS: usize = 8;
-/// How often a name may be lost to somebody else before we give up, and tries at the lock of a folder, with the time
-/// between two.
-const LOSSES: u32 = 64;
-const TRIES: u32 = 200;
-const PAUSE: Duration = Duration::from_millis(5);
-/// Bells taken at one look.
-const BELLS: usize = 64;
-/// Which side of the memory we are: numbers that mean nothing here, as either side is one process.
+/// Bytes of a greeting: the magic, the role, the number of slots of the ring (as a power of two).
+const GREETING_BYTES: usize = 16;
+/// The maximum number of connections without a greeting.
+const MAX_CALLERS: usize = 8;
+/// How often the other side may connect to another process before this is an error.
+const MAX_LOST_CONNECTIONS: u32 = 64;
+/// Attempts to lock a folder, and the time between two.
+const LOCK_ATTEMPTS: u32 = 200;
+const LOCK_INTERVAL: Duration = Duration::from_millis(5);
+/// Wake-ups consumed at once.
+const MAX_WAKE_UPS: usize = 64;
+/// The owner's number in the shared queue: means nothing here, as either side is one process.
 const OWNER: u8 = 1;
 
-/// What a process does at a stream.
+/// The role of a process at a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub(super) enum Role {
@@ -67,47 +66,47 @@ pub(super) enum Role {
     Writer = 2,
 }
 
-/// A stream on its way from a name to a peer.
+/// The connection of a stream.
 pub(super) struct RingLink {
-    name: Name,
+    name: RingEndpoint,
     role: Role,
-    state: State,
-    losses: u32,
+    state: LinkState,
+    lost_connections: u32,
 }
 
-enum State {
-    /// We came first.
-    Waiting { door: Door, callers: Vec<OwnedFd>, ring: Arc<Shared> },
-    /// We have said who we are.
-    Asking { line: OwnedFd },
-    /// Both are there.
-    Met { line: OwnedFd },
-    /// The other side has gone.
-    Parted,
+enum LinkState {
+    /// This side came first and listens.
+    Listening { listener: Listener, callers: Vec<OwnedFd>, ring: Arc<Shared> },
+    /// This side came second and has sent its greeting.
+    Greeting { socket: OwnedFd },
+    /// Both sides have the memory.
+    Connected { socket: OwnedFd },
+    /// The peer has disconnected.
+    Disconnected,
 }
 
-/// A socket that has the name; gives it back.
-struct Door {
+/// A listening socket; its name is removed with it.
+struct Listener {
     socket: OwnedFd,
     path: PathBuf,
 }
 
-impl Drop for Door {
+impl Drop for Listener {
     fn drop(&mut self) {
-        // Before the socket is closed: nobody takes a name at which somebody listens, so it is ours.
+        // Before the socket is closed: a name with a listener is not replaced, so that it is still that of this socket.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// What a greeting says.
+/// The content of a greeting.
 struct Greeting {
     role: u32,
     slots_log2: u32,
 }
 
 impl Greeting {
-    fn bytes(&self) -> [u8; GREETING] {
-        let mut bytes = [0; GREETING];
+    fn bytes(&self) -> [u8; GREETING_BYTES] {
+        let mut bytes = [0; GREETING_BYTES];
         bytes[..8].copy_from_slice(&MAGIC.to_ne_bytes());
         bytes[8..12].copy_from_slice(&self.role.to_ne_bytes());
         bytes[12..].copy_from_slice(&self.slots_log2.to_ne_bytes());
@@ -115,110 +114,112 @@ impl Greeting {
     }
 
     fn read(bytes: &[u8]) -> Option<Greeting> {
-        let bytes: &[u8; GREETING] = bytes.try_into().ok()?;
+        let bytes: &[u8; GREETING_BYTES] = bytes.try_into().ok()?;
         let number = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         bytes.starts_with(&MAGIC.to_ne_bytes()).then(|| Greeting { role: number(8), slots_log2: number(12) })
     }
 }
 
 impl RingLink {
-    /// Goes to the name: listens there if we are the first, else says who we are. The ring, if we have made it.
-    pub(super) fn open(name: &Name, role: Role) -> Result<(RingLink, Option<Arc<Shared>>), HostError> {
-        let state = arrive(name, role)?;
+    /// Listens at the name if this side is the first one, else connects. Returns the ring if this side has made it.
+    pub(super) fn open(name: &RingEndpoint, role: Role) -> Result<(RingLink, Option<Arc<Shared>>), HostError> {
+        let state = connect_or_listen(name, role)?;
         let ring = match &state {
-            State::Waiting { ring, .. } => Some(Arc::clone(ring)),
-            State::Asking { .. } | State::Met { .. } | State::Parted => None,
+            LinkState::Listening { ring, .. } => Some(Arc::clone(ring)),
+            LinkState::Greeting { .. } | LinkState::Connected { .. } | LinkState::Disconnected => None,
         };
-        Ok((RingLink { name: name.clone(), role, state, losses: 0 }, ring))
+        Ok((RingLink { name: name.clone(), role, state, lost_connections: 0 }, ring))
     }
 
-    /// Whether both sides have been there.
+    /// Whether both sides have connected.
     pub(super) fn is_connected(&self) -> bool {
         match &self.state {
-            State::Waiting { .. } | State::Asking { .. } => false,
-            State::Met { .. } | State::Parted => true,
+            LinkState::Listening { .. } | LinkState::Greeting { .. } => false,
+            LinkState::Connected { .. } | LinkState::Disconnected => true,
         }
     }
 
-    /// Whether the other side has gone.
-    pub(super) fn is_peer_gone(&self) -> bool {
+    /// Whether the peer has disconnected.
+    pub(super) fn is_disconnected(&self) -> bool {
         match &self.state {
-            State::Waiting { .. } | State::Asking { .. } | State::Met { .. } => false,
-            State::Parted => true,
+            LinkState::Listening { .. } | LinkState::Greeting { .. } | LinkState::Connected { .. } => false,
+            LinkState::Disconnected => true,
         }
     }
 
-    /// Does what can be done without waiting: lets the other side in, takes the memory it hands over, takes its bells,
-    /// sees it go. The ring, when it has one that was not there before.
+    /// Makes progress without blocking: accepts the peer, receives its memory, consumes its wake-ups, notices its end. Returns the ring
+    /// when it has arrived.
     pub(super) fn step(&mut self) -> Result<Option<Arc<Shared>>, HostError> {
         match &mut self.state {
-            State::Waiting { door, callers, ring } => {
-                while callers.len() < CALLERS {
+            LinkState::Listening { listener, callers, ring } => {
+                while callers.len() < MAX_CALLERS {
                     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-                    match rustix::net::accept_with(&door.socket, flags) {
+                    match rustix::net::accept_with(&listener.socket, flags) {
                         Ok(caller) => callers.push(caller),
-                        // Whoever has left before we came to it leaves no trace.
+                        // None, or one that has disconnected before.
                         Err(_) => break,
                     }
                 }
                 let mut at = 0;
                 while at < callers.len() {
-                    match greeted(&callers[at], self.role, self.name.slots_log2, ring) {
-                        Greeted::NotYet => at += 1,
-                        Greeted::Not => drop(callers.swap_remove(at)),
-                        Greeted::Welcome => {
-                            let line = callers.swap_remove(at);
-                            self.state = State::Met { line };
+                    match greet(&callers[at], self.role, self.name.slots_log2, ring) {
+                        Caller::Silent => at += 1,
+                        Caller::Rejected => drop(callers.swap_remove(at)),
+                        Caller::Accepted => {
+                            let socket = callers.swap_remove(at);
+                            self.state = LinkState::Connected { socket };
                             break;
                         }
                     }
                 }
                 Ok(None)
             }
-            State::Asking { line } => match answer(line) {
+            LinkState::Greeting { socket } => match receive_greeting(socket) {
                 Ok(None) => Ok(None),
                 Ok(Some((greeting, memory))) => {
                     let ring = self.take(&greeting, memory)?;
-                    let State::Asking { line } = std::mem::replace(&mut self.state, State::Parted) else {
-                        unreachable!("the state was looked at above")
+                    let LinkState::Greeting { socket } = std::mem::replace(&mut self.state, LinkState::Disconnected)
+                    else {
+                        unreachable!("the state was matched above")
                     };
-                    self.state = State::Met { line };
+                    self.state = LinkState::Connected { socket };
                     Ok(Some(ring))
                 }
-                // It met another one, or left, before it came to us.
+                // The first side connected to another process, or exited.
                 Err(Errno::CONNRESET | Errno::PIPE) => {
-                    self.losses += 1;
-                    if self.losses > LOSSES {
+                    self.lost_connections += 1;
+                    if self.lost_connections > MAX_LOST_CONNECTIONS {
                         return Err(self.no_ring());
                     }
                     let (next, ring) = RingLink::open(&self.name, self.role)?;
                     self.state = next.state;
                     Ok(ring)
                 }
-                Err(error) => Err(self.failed("be answered at", error.into())),
+                Err(error) => Err(self.failed("connect at", error.into())),
             },
-            State::Met { line } => {
-                if !listen_to(line) {
-                    self.state = State::Parted;
+            LinkState::Connected { socket } => {
+                if !consume_wake_ups(socket) {
+                    self.state = LinkState::Disconnected;
                 }
                 Ok(None)
             }
-            State::Parted => Ok(None),
+            LinkState::Disconnected => Ok(None),
         }
     }
 
-    /// The ring that the other side has made, if it is one.
+    /// Attaches to the ring that the peer has made.
     fn take(&self, greeting: &Greeting, memory: Option<OwnedFd>) -> Result<Arc<Shared>, HostError> {
         let path = self.name.path.display();
         if greeting.role == self.role as u32 {
-            let who = match self.role {
+            let role = match self.role {
                 Role::Reader => "reader",
                 Role::Writer => "writer",
             };
-            return Err(HostError::new(format!("ring `{path}` has a {who} already"))
+            return Err(HostError::new(format!("ring `{path}` has a {role} already"))
                 .help("a ring is from one writer to one reader; choose another name for another pair"));
         }
-        let memory = memory.filter(|_| greeting.slots_log2 <= Name::SLOTS_LOG2_MAX).ok_or_else(|| self.no_ring())?;
+        let memory =
+            memory.filter(|_| greeting.slots_log2 <= RingEndpoint::MAX_SLOTS_LOG2).ok_or_else(|| self.no_ring())?;
         let memory = Mapping::of(memory).map_err(|_| self.no_ring())?;
         Shared::attach(memory, greeting.slots_log2, OWNER).map(Arc::new).map_err(|_| self.no_ring())
     }
@@ -231,42 +232,42 @@ impl RingLink {
         HostError::file(doing, self.name.path.display(), &error)
     }
 
-    /// Wakes the other side.
-    pub(super) fn ring(&self) {
-        if let State::Met { line } = &self.state {
-            // If its bells pile up, it has one already; if it has gone, that is seen elsewhere.
-            let _ = send(line, &[0], SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+    /// Wakes the peer.
+    pub(super) fn wake_peer(&self) {
+        if let LinkState::Connected { socket } = &self.state {
+            // If the socket is full, the peer has wake-ups already; if it has disconnected, `step` notices.
+            let _ = send(socket, &[0], SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
         }
     }
 
-    /// What tells of the other side; once both have met, only if somebody waits for it.
-    pub(super) fn watch<'d>(&'d self, waits: bool, watched: &mut Vec<Interest<'d>>) {
+    /// Adds the descriptors to wait for; once both sides have connected, only if `waiting` for a message or room.
+    pub(super) fn watch<'d>(&'d self, waiting: bool, watched: &mut Vec<Interest<'d>>) {
         match &self.state {
-            State::Waiting { door, callers, .. } => {
-                if callers.len() < CALLERS {
-                    watched.push((door.socket.as_fd(), PollFlags::IN));
+            LinkState::Listening { listener, callers, .. } => {
+                if callers.len() < MAX_CALLERS {
+                    watched.push((listener.socket.as_fd(), PollFlags::IN));
                 }
                 watched.extend(callers.iter().map(|caller| (caller.as_fd(), PollFlags::IN)));
             }
-            State::Asking { line } => watched.push((line.as_fd(), PollFlags::IN)),
-            State::Met { line } if waits => watched.push((line.as_fd(), PollFlags::IN)),
-            State::Met { .. } | State::Parted => {}
+            LinkState::Greeting { socket } => watched.push((socket.as_fd(), PollFlags::IN)),
+            LinkState::Connected { socket } if waiting => watched.push((socket.as_fd(), PollFlags::IN)),
+            LinkState::Connected { .. } | LinkState::Disconnected => {}
         }
     }
 }
 
 fn no_ring(path: &Path) -> HostError {
     HostError::new(format!("`{}` is no ring", path.display())).help(
-        "a ring has a name of its own, which is there until both sides have come; remove what has it, or choose another",
+        "a ring has a name of its own, which exists until both sides have connected; remove the file, or choose another name",
     )
 }
 
-/// A socket at the name, of whichever side comes first.
-fn arrive(name: &Name, role: Role) -> Result<State, HostError> {
+/// Connects to a listener at the name, or listens there.
+fn connect_or_listen(name: &RingEndpoint, role: Role) -> Result<LinkState, HostError> {
     let path = &name.path;
-    let failed = |error: Errno| HostError::file("meet at", path.display(), &error.into());
+    let failed = |error: Errno| HostError::file("connect at", path.display(), &error.into());
     let address = SocketAddrUnix::new(path.as_path()).map_err(|_| {
-        HostError::new(format!("cannot meet at `{}`: the name is too long", path.display()))
+        HostError::new(format!("cannot connect at `{}`: the name is too long", path.display()))
             .help("names of sockets have at most 107 bytes; a relative one is shorter")
     })?;
     let _lock = lock(path)?;
@@ -275,9 +276,9 @@ fn arrive(name: &Name, role: Role) -> Result<State, HostError> {
     match connect(&socket, &address) {
         Ok(()) => {
             let greeting = Greeting { role: role as u32, slots_log2: 0 };
-            // If it has gone again, its answer says so.
+            // If the first side has exited, reading its answer fails.
             let _ = send(&socket, &greeting.bytes(), SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
-            return Ok(State::Asking { line: socket });
+            return Ok(LinkState::Greeting { socket });
         }
         Err(Errno::NOENT) => {}
         Err(Errno::CONNREFUSED) => match std::fs::symlink_metadata(path) {
@@ -288,7 +289,7 @@ fn arrive(name: &Name, role: Role) -> Result<State, HostError> {
         },
         Err(Errno::PROTOTYPE) => return Err(no_ring(path)),
         Err(Errno::AGAIN) => {
-            return Err(HostError::new(format!("too many others wait at ring `{}`", path.display()))
+            return Err(HostError::new(format!("too many processes wait at ring `{}`", path.display()))
                 .help("a ring is from one writer to one reader; choose another name for another pair"));
         }
         Err(error) => return Err(failed(error)),
@@ -297,9 +298,9 @@ fn arrive(name: &Name, role: Role) -> Result<State, HostError> {
     let memory = memory.map_err(|error| HostError::new(format!("cannot make a ring: {}", reason(&error))))?;
     let ring = Shared::create(memory, name.slots_log2, OWNER).expect("the memory was made for it");
     bind(&socket, &address).map_err(failed)?;
-    let door = Door { socket, path: path.clone() };
-    listen(&door.socket, CALLERS as i32).map_err(failed)?;
-    Ok(State::Waiting { door, callers: Vec::new(), ring: Arc::new(ring) })
+    let listener = Listener { socket, path: path.clone() };
+    listen(&listener.socket, MAX_CALLERS as i32).map_err(failed)?;
+    Ok(LinkState::Listening { listener, callers: Vec::new(), ring: Arc::new(ring) })
 }
 
 /// The lock of the folder that holds the name; it ends with the value.
@@ -308,62 +309,62 @@ fn lock(path: &Path) -> Result<File, HostError> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         Some(_) | None => Path::new("."),
     };
-    let failed = |error: Error| HostError::file("meet at", path.display(), &error);
+    let failed = |error: Error| HostError::file("connect at", path.display(), &error);
     let file = File::open(folder).map_err(failed)?;
-    for _ in 0..TRIES {
+    for _ in 0..LOCK_ATTEMPTS {
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => return Ok(file),
-            Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(PAUSE),
+            Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(LOCK_INTERVAL),
             Err(error) => return Err(failed(error.into())),
         }
     }
-    Err(HostError::new(format!("cannot meet at `{}`: somebody else has locked its folder", path.display()))
+    Err(HostError::new(format!("cannot connect at `{}`: another process has locked its folder", path.display()))
         .help("choose a name in another folder"))
 }
 
-/// How far a caller has come.
-enum Greeted {
-    /// It has said nothing.
-    NotYet,
-    /// It is none that we wait for, or has gone.
-    Not,
-    /// It is the other side, and has our memory.
-    Welcome,
+/// The state of a connection that was accepted.
+enum Caller {
+    /// It has sent no greeting.
+    Silent,
+    /// It is not the peer, or has disconnected.
+    Rejected,
+    /// It is the peer, and has the memory.
+    Accepted,
 }
 
-fn greeted(caller: &OwnedFd, role: Role, slots_log2: u32, ring: &Shared) -> Greeted {
-    // One byte more than a greeting: a longer packet is none.
-    let mut bytes = [0; GREETING + 1];
+fn greet(caller: &OwnedFd, role: Role, slots_log2: u32, ring: &Shared) -> Caller {
+    // One byte more than a greeting, so that a longer packet is noticed.
+    let mut bytes = [0; GREETING_BYTES + 1];
     let length = match recv(caller, &mut bytes, RecvFlags::DONTWAIT) {
         Ok((length, _)) => length,
-        Err(Errno::AGAIN | Errno::INTR) => return Greeted::NotYet,
-        Err(_) => return Greeted::Not,
+        Err(Errno::AGAIN | Errno::INTR) => return Caller::Silent,
+        Err(_) => return Caller::Rejected,
     };
-    let Some(greeting) = Greeting::read(&bytes[..length]) else { return Greeted::Not };
+    let Some(greeting) = Greeting::read(&bytes[..length]) else { return Caller::Rejected };
     let ours = Greeting { role: role as u32, slots_log2 }.bytes();
     let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
     if greeting.role == role as u32 || (greeting.role != Role::Reader as u32 && greeting.role != Role::Writer as u32) {
-        // It finds out from our role.
+        // The role in the answer tells the caller why.
         let _ = send(caller, &ours, flags);
-        return Greeted::Not;
+        return Caller::Rejected;
     }
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     let memory = [ring.memory().as_fd()];
     control.push(SendAncillaryMessage::ScmRights(&memory));
     match sendmsg(caller, &[IoSlice::new(&ours)], &mut control, flags) {
-        Ok(_) => Greeted::Welcome,
-        Err(_) => Greeted::Not,
+        Ok(_) => Caller::Accepted,
+        Err(_) => Caller::Rejected,
     }
 }
 
-/// What the side that came first says: who it is, and its memory.
-fn answer(line: &OwnedFd) -> Result<Option<(Greeting, Option<OwnedFd>)>, Errno> {
-    let mut bytes = [0; GREETING + 1];
+/// Receives the greeting of the first side, and its memory.
+fn receive_greeting(socket: &OwnedFd) -> Result<Option<(Greeting, Option<OwnedFd>)>, Errno> {
+    let mut bytes = [0; GREETING_BYTES + 1];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-    let length = match recvmsg(line, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
+    let length = match recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
         Ok(received) => received.bytes,
         Err(Errno::AGAIN | Errno::INTR) => return Ok(None),
         Err(error) => return Err(error),
@@ -374,17 +375,17 @@ fn answer(line: &OwnedFd) -> Result<Option<(Greeting, Option<OwnedFd>)>, Errno> 
     });
     match (length, Greeting::read(&bytes[..length])) {
         (0, _) => Err(Errno::CONNRESET),
-        // Somebody who does not speak as we do has no role and no memory.
+        // A process with another protocol: no role and no memory.
         (_, None) => Ok(Some((Greeting { role: 0, slots_log2: u32::MAX }, None))),
         (_, Some(greeting)) => Ok(Some((greeting, memory))),
     }
 }
 
-/// Takes the bells of the other side; whether it is still there.
-fn listen_to(line: &OwnedFd) -> bool {
+/// Consumes the wake-ups of the peer; whether it is connected.
+fn consume_wake_ups(socket: &OwnedFd) -> bool {
     let mut bell = [0; 1];
-    for _ in 0..BELLS {
-        match recv(line, &mut bell, RecvFlags::DONTWAIT) {
+    for _ in 0..MAX_WAKE_UPS {
+        match recv(socket, &mut bell, RecvFlags::DONTWAIT) {
             Ok((0, _)) => return false,
             Ok(_) | Err(Errno::INTR) => {}
             Err(Errno::AGAIN) => return true,

@@ -1,9 +1,9 @@
 //! The end of a stream that a program reads.
 
 use super::broken;
-use super::frames::{Assembly, Frame, Wrong};
+use super::frames::{Assembly, Frame, SlotError};
 use super::link::{RingLink, Role, Shared};
-use crate::binding::Ring as Name;
+use crate::binding::Ring as RingEndpoint;
 use crate::drivers::bytes::Shape;
 use crate::drivers::devices::{Device, Received};
 use crate::error::HostError;
@@ -14,14 +14,14 @@ use quaject_queue::{Consumer, TryError};
 use std::sync::Arc;
 
 /// The reading end.
-pub(in super::super) struct Reader {
+pub(in super::super) struct RingReader {
     path: String,
     channel: String,
     shape: Shape,
     link: RingLink,
     consumer: Option<Consumer<Arc<Shared>>>,
     assembly: Assembly,
-    /// Found before a sleep.
+    /// Received before a sleep.
     next: Option<Vec<Datum>>,
     end: End,
 }
@@ -31,16 +31,16 @@ pub(in super::super) struct Reader {
 enum End {
     /// There may be.
     Open,
-    /// No, and the program shall hear of it, if its type has a case for that.
-    Untold,
-    /// No, and it knows.
-    Told,
+    /// No; the message that ends the stream, if the type has one, is due.
+    Due,
+    /// No; that message was received.
+    Received,
 }
 
-impl Reader {
-    pub(in super::super) fn open(name: &Name, channel: &str, shape: Shape) -> Result<Reader, HostError> {
+impl RingReader {
+    pub(in super::super) fn open(name: &RingEndpoint, channel: &str, shape: Shape) -> Result<RingReader, HostError> {
         let (link, ring) = RingLink::open(name, Role::Reader)?;
-        let mut reader = Reader {
+        let mut reader = RingReader {
             path: name.path.display().to_string(),
             channel: channel.to_string(),
             shape,
@@ -61,7 +61,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The next frame in the ring. Ends: whoever writes as we read fills a message of bounded length.
+    /// The next frame in the ring. Terminates even if the peer writes meanwhile: a message has a bounded length.
     fn frame(&mut self) -> Result<Option<Frame>, HostError> {
         let Some(consumer) = &mut self.consumer else { return Ok(None) };
         let (mut taken, bound) = (false, self.shape.wanted());
@@ -72,8 +72,8 @@ impl Reader {
                     match self.assembly.add(slot, bound) {
                         Ok(None) => {}
                         Ok(Some(frame)) => break Ok(Some(frame)),
-                        Err(Wrong::NoFrame) => break Err(broken(&self.path)),
-                        Err(Wrong::TooLong(length)) => {
+                        Err(SlotError::NoFrame) => break Err(broken(&self.path)),
+                        Err(SlotError::TooLong(length)) => {
                             break Err(HostError::new(format!(
                                 "ring `{}` holds a message of {length} bytes, and channel `{}` takes at most {bound}",
                                 self.path, self.channel
@@ -88,25 +88,25 @@ impl Reader {
         };
         if taken {
             let link = &self.link;
-            consumer.queue().producer_bell().ring(|| link.ring());
+            consumer.queue().producer_bell().ring(|| link.wake_peer());
         }
         found
     }
 
-    /// The next frame, or the end that the writer's end is.
+    /// The next frame; the end of the stream, too, if the writer has disconnected.
     fn next_frame(&mut self) -> Result<Option<Frame>, HostError> {
         if let Some(frame) = self.frame()? {
             return Ok(Some(frame));
         }
         let ring = self.link.step()?;
         self.use_ring(ring)?;
-        // In this order: what it wrote before it went is seen now.
-        let parted = self.link.is_peer_gone();
+        // In this order: the frames that it wrote before it disconnected are read now.
+        let is_disconnected = self.link.is_disconnected();
         let frame = self.frame()?;
-        if frame.is_none() && parted {
+        if frame.is_none() && is_disconnected {
             if self.assembly.is_open() {
                 return Err(HostError::new(format!(
-                    "the writer of ring `{}` has gone in the middle of a message",
+                    "the writer of ring `{}` has disconnected in the middle of a message",
                     self.path
                 ))
                 .help("it was killed, or stopped early; start both again"));
@@ -116,7 +116,7 @@ impl Reader {
         Ok(frame)
     }
 
-    /// What the program gets of a frame.
+    /// The message of a frame.
     fn message(&self, content: &[u8]) -> Result<Vec<Datum>, HostError> {
         let mut message = Vec::new();
         if !self.shape.holds(content) {
@@ -133,7 +133,7 @@ impl Reader {
     }
 }
 
-impl Device for Reader {
+impl Device for RingReader {
     fn receive(&mut self) -> Result<Received, HostError> {
         if let Some(message) = self.next.take() {
             return Ok(Received::Message(message));
@@ -142,12 +142,12 @@ impl Device for Reader {
             match self.next_frame()? {
                 None => return Ok(Received::Nothing),
                 Some(Frame::Content(content)) => return self.message(&content).map(Received::Message),
-                Some(Frame::End) => self.end = End::Untold,
+                Some(Frame::End) => self.end = End::Due,
             }
         }
-        let told = std::mem::replace(&mut self.end, End::Told);
+        let end = std::mem::replace(&mut self.end, End::Received);
         match self.shape.end() {
-            Some(end) if told == End::Untold => Ok(Received::Message(vec![end])),
+            Some(message) if end == End::Due => Ok(Received::Message(vec![message])),
             Some(_) | None => Ok(Received::Ended),
         }
     }
@@ -188,8 +188,8 @@ impl Device for Reader {
             Received::Message(message) => self.next = Some(message),
             Received::Nothing | Received::Ended => {}
         }
-        // A bell that has rung since may be one that the look has taken from the line: nothing would tell again. Nor is
-        // that of a ring armed which has come just now.
+        // `receive` may have consumed a wake-up that was sent after the bell was armed, and the bell of a ring that has just arrived
+        // is not armed: no further wake-up would come.
         let may_miss = self.consumer.as_ref().is_some_and(|consumer| !consumer.queue().consumer_bell().is_armed());
         Ok(self.holds_input() || may_miss)
     }

@@ -3,7 +3,7 @@
 use super::broken;
 use super::frames::Frame;
 use super::link::{RingLink, Role, Shared};
-use crate::binding::Ring as Name;
+use crate::binding::Ring as RingEndpoint;
 use crate::drivers::bytes::{Outcome, Shape};
 use crate::drivers::devices::{Device, Received};
 use crate::error::HostError;
@@ -15,23 +15,23 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// The writing end.
-pub(in super::super) struct Writer {
+pub(in super::super) struct RingWriter {
     path: String,
     channel: String,
     shape: Shape,
     link: RingLink,
     producer: Option<Producer<Arc<Shared>>>,
-    /// Messages that are not in the ring yet, and how much of the first one is. Generated C sends several at once, and
-    /// asks only whether one is taken.
+    /// Messages that are not in the ring yet, and how many slots of the first one are. Generated C sends several messages after one check
+    /// of readiness.
     held: VecDeque<Vec<Slot>>,
     pushed: usize,
     ended: bool,
 }
 
-impl Writer {
-    pub(in super::super) fn open(name: &Name, channel: &str, shape: Shape) -> Result<Writer, HostError> {
+impl RingWriter {
+    pub(in super::super) fn open(name: &RingEndpoint, channel: &str, shape: Shape) -> Result<RingWriter, HostError> {
         let (link, ring) = RingLink::open(name, Role::Writer)?;
-        let mut writer = Writer {
+        let mut writer = RingWriter {
             path: name.path.display().to_string(),
             channel: channel.to_string(),
             shape,
@@ -56,7 +56,7 @@ impl Writer {
         !self.held.is_empty()
     }
 
-    /// Puts into the ring what fits. A message that fits in one insert is there whole or not at all.
+    /// Puts messages into the ring as far as there is room. A message that fits one insert is put completely or not at all.
     fn push(&mut self) -> Result<(), HostError> {
         let Some(producer) = &mut self.producer else { return Ok(()) };
         let longest = producer.queue().max_insert();
@@ -75,22 +75,22 @@ impl Writer {
         }
         if news {
             let link = &self.link;
-            producer.queue().consumer_bell().ring(|| link.ring());
+            producer.queue().consumer_bell().ring(|| link.wake_peer());
         }
         Ok(())
     }
 
-    /// What is sent and not in the ring when the reader has gone can never be read.
+    /// Messages that are not in the ring when the reader has disconnected can never be read.
     fn check_reader(&self) -> Result<(), HostError> {
-        if self.link.is_peer_gone() && self.is_holding() {
-            return Err(HostError::new(format!("the reader of ring `{}` has gone", self.path))
+        if self.link.is_disconnected() && self.is_holding() {
+            return Err(HostError::new(format!("the reader of ring `{}` has disconnected", self.path))
                 .help("what it has not read is lost; start both again"));
         }
         Ok(())
     }
 }
 
-impl Device for Writer {
+impl Device for RingWriter {
     fn receive(&mut self) -> Result<Received, HostError> {
         Ok(Received::Nothing)
     }
@@ -115,22 +115,22 @@ impl Device for Writer {
             }
         };
         self.held.push_back(frame.slots());
-        // Whether the reader is still there is asked first: what is put into the ring of one that has gone is lost unseen.
+        // The connection is checked first: messages in the ring of a reader that has disconnected are lost without an error.
         self.flush()
     }
 
     fn flush(&mut self) -> Result<(), HostError> {
         let ring = self.link.step()?;
         self.use_ring(ring)?;
-        if !self.link.is_peer_gone() {
+        if !self.link.is_disconnected() {
             self.push()?;
         }
         self.check_reader()
     }
 
     fn holds_output(&self) -> bool {
-        // The reader that comes late finds out that there was nothing from us only, and who waits at the name is us.
-        (self.is_holding() || !self.link.is_connected()) && !self.link.is_peer_gone()
+        // A reader that comes late learns of the end of the stream from this process only, which waits for it.
+        (self.is_holding() || !self.link.is_connected()) && !self.link.is_disconnected()
     }
 
     fn holds_input(&self) -> bool {
