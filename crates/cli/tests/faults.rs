@@ -49,7 +49,10 @@ const DEADLOCKS: [(&str, &str); 7] = [
          process Q { alt { in(b, $x) { out(a, x); } } }\n",
         "      for `P` to write `b`\n",
     ),
-    ("channel a(int);\nprocess P { out(a, 1); out(a, 2); }\nprocess Q { in(a, _); }\n", "for a process to read"),
+    (
+        "channel a(int);\nprocess P { out(a, 1); out(a, 2); }\nprocess Q { in(a, _); }\n",
+        "      for a process to read `a`, and none can\n",
+    ),
     (
         "channel a(int) external out;\nchannel b(int);\nprocess P { in(a, $x); out(b, x); }\nprocess Q { in(b, _); }\n",
         "      for `a`, which the environment has closed\n",

@@ -1,4 +1,4 @@
-//! The time a program sees: nanoseconds since it started. Knows nothing of waiting.
+//! The clock of a program: nanoseconds since its start. Does not wait.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -13,15 +13,15 @@ pub fn monotonic_time() -> Duration {
 /// How time passes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Time {
-    /// As on the wall.
+    /// Wall-clock time.
     #[default]
     Real,
-    /// Not at all while the program has something to do; then at once to the next moment it waits for. Runs with
-    /// timers become fast and repeatable.
+    /// Virtual time: stands still while the program can continue, then jumps to its next deadline. Runs with timers become fast and
+    /// reproducible.
     Virtual,
 }
 
-/// A clock that shows the time since it was made.
+/// A clock that starts at 0.
 pub(crate) enum Clock {
     Real(Instant),
     Virtual(i64),

@@ -1,5 +1,5 @@
-//! How many bytes of code each process becomes: compiles the generated C once more, with debugging information, and asks
-//! that for the line every byte comes from. What was inlined belongs to the code it was inlined into.
+//! The code size of each process: compiles the generated C with debugging information, which maps every byte to a line. Inlined code
+//! belongs to the code that contains it.
 
 use crate::compiled::HEADER_NAME;
 use crate::compiler::{Workshop, compiler_name};
@@ -11,10 +11,10 @@ use quaject_esp_ir::ir::Program;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// As firmware is compiled.
+/// The flags with which firmware is compiled.
 pub const SIZE_FLAGS: &[&str] = &["-std=gnu99", "-Os"];
 
-/// Fills in the code bytes of a program's report; without a C compiler, why they are not known.
+/// Fills in the code bytes of a program's report, or the reason why they are not known.
 pub fn measure_code(program: &Program, options: &Options, report: &mut Report) {
     match measure(program, options, SIZE_FLAGS) {
         Ok(sizes) => sizes.fill(report),
@@ -26,10 +26,10 @@ pub fn measure_code(program: &Program, options: &Options, report: &mut Report) {
 /// processes, as they are one function.
 const MAX_BYTES: usize = 1_000_000;
 
-/// Bytes of code, by whose it is.
+/// Bytes of code, by owner.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CodeSizes {
-    /// What each is of the whole.
+    /// The bytes of each owner.
     pub bytes: BTreeMap<Owner, u64>,
     /// Bytes of the section that holds the code.
     pub text_bytes: u64,
@@ -78,7 +78,7 @@ pub fn measure(program: &Program, options: &Options, flags: &[&str]) -> Result<C
 
 const SOURCE_NAME: &str = "program.c";
 
-/// Whose each byte of the code is.
+/// The owner of each byte of the code.
 fn attribute(image: &Path, owners: &[Owner]) -> Result<(BTreeMap<Owner, u64>, u64), HostError> {
     let unreadable = |error: &dyn std::fmt::Display| {
         HostError::new(format!("the debugging information of the compiled program cannot be read: {error}"))
@@ -91,8 +91,8 @@ fn attribute(image: &Path, owners: &[Owner]) -> Result<(BTreeMap<Owner, u64>, u6
     let mut last = Owner::Scheduler;
     for address in start..start + size {
         let mut frames = loader.find_frames(address).map_err(|error| unreadable(&error))?;
-        // From the innermost frame out: a process or function has what is inlined into it; the scheduler is left with
-        // what none of them asked for.
+        // From the innermost frame outwards: code that is inlined into a process or function belongs to it, the rest to the
+        // scheduler.
         let mut owner = None;
         while let Some(frame) = frames.next().map_err(|error| unreadable(&error))? {
             match frame.location.and_then(|location| owner_of(&location, owners)) {
@@ -101,20 +101,20 @@ fn attribute(image: &Path, owners: &[Owner]) -> Result<(BTreeMap<Owner, u64>, u6
                 None => {}
             }
         }
-        // Bytes without a line, which the compiler made on its own, belong to what stands before them.
+        // Bytes without a line, which the compiler has added, belong to the owner of the bytes before them.
         last = owner.unwrap_or(last);
         *bytes.entry(last).or_insert(0) += 1;
     }
     Ok((bytes, size))
 }
 
-/// Whose a line of our own file is.
+/// The owner of a line of the generated file.
 fn owner_of(location: &Location<'_>, owners: &[Owner]) -> Option<Owner> {
     let line = location.line?.checked_sub(1)?;
     if location.file?.ends_with(SOURCE_NAME) { owners.get(line as usize).copied() } else { None }
 }
 
-/// Where the code is, and how much.
+/// The address and size of the code.
 fn text_section(loader: &Loader) -> Option<(u64, u64)> {
     let range = loader.get_section_range(b".text")?;
     Some((range.begin, range.end - range.begin))

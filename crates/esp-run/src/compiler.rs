@@ -1,4 +1,4 @@
-//! The C compiler: `cc`, or what the variable CC says. Works in a private folder that vanishes afterwards.
+//! The C compiler: `cc`, or the variable CC. Works in a temporary folder.
 
 use crate::error::{HostError, reason};
 use std::ffi::OsString;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 /// Flags for everything we compile: fast, readable in a debugger, and of its own symbols only what is asked for.
 const FLAGS: &[&str] = &["-std=gnu99", "-O2", "-g1", "-fPIC"];
 
-/// A private folder for sources and what is made of them.
+/// A temporary folder for sources and products.
 pub(crate) struct Workshop {
     folder: tempfile::TempDir,
 }
@@ -64,8 +64,8 @@ impl Workshop {
         };
         command.arg("-o").arg(output);
         for input in inputs {
-            // A library is looked for again when the product is loaded, so its whole path goes in; and though all that
-            // is wanted of it may be weak symbols, for which alone linkers leave libraries out.
+            // A library is searched for again when the product is loaded, so that its absolute path is recorded. Linkers omit a
+            // library of which only weak symbols are used, unless told otherwise.
             let input = std::path::absolute(input).unwrap_or_else(|_| input.clone());
             if is_library(&input) {
                 command.arg("-Wl,--no-as-needed");
@@ -80,7 +80,7 @@ impl Workshop {
 }
 
 impl Workshop {
-    /// Compiles one C file with debugging information and gives it addresses; nothing it needs has to be there.
+    /// Compiles one C file with debugging information and assigns addresses; undefined symbols are allowed.
     pub(crate) fn link_alone(&self, source: &Path, flags: &[&str], output: &Path) -> Result<(), HostError> {
         let mut words = compiler();
         let mut command = Command::new(words.remove(0));

@@ -14,7 +14,7 @@ pub enum DebugInfo {
 }
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
-mod here {
+mod native {
     use super::DebugInfo;
     use crate::error::HostError;
     use quaject_esp_gen::jit;
@@ -67,7 +67,7 @@ mod here {
                 source: order.iter().position(|number| *number == usize::from(file)).unwrap_or(0),
                 line: line as usize,
             };
-            // A debugger stops where the second line begins, when it is told a name.
+            // A breakpoint at the name of a function is at its second line.
             let head = [0, prologue].map(|offset| line(offset, process.location.file, process.location.line));
             let of = |origin: &jit::Origin| line(origin.offset - start, origin.location.file, origin.location.line);
             let lines: Vec<Line> = head.into_iter().chain(code.origins.iter().map(of)).collect();
@@ -101,7 +101,7 @@ mod here {
         dump.add(described)
     }
 
-    /// The path by which a debugger that was started elsewhere finds a file.
+    /// The path of a file for a debugger with another working directory.
     fn absolute(file: &str) -> String {
         std::path::absolute(Path::new(file))
             .map_or_else(|_| file.to_string(), |path| path.to_string_lossy().into_owned())

@@ -1,4 +1,4 @@
-//! Program files and their imports, read from disk for the compiler. Knows nothing of what they hold.
+//! Program files and their imports, read from disk for the compiler. Does not know their content.
 
 use crate::error::HostError;
 use crate::files::read_bytes;
@@ -16,7 +16,7 @@ pub struct Disk {
     known: HashSet<String>,
     /// The name by which each file was read first: links are names of the same file.
     files: HashMap<FileIdentity, String>,
-    /// Where bytes come from.
+    /// The source of the bytes.
     origin: Origin,
 }
 
@@ -35,7 +35,7 @@ pub fn open_program(root: &Path, fast_paths: &[PathBuf]) -> Result<(Source, Disk
     Ok((Source { root, fast_paths }, disk))
 }
 
-/// A program whose files, the root first, have been read before.
+/// A program of a recording, by its files, the root first.
 pub fn open_recorded(files: &[(String, String)]) -> Option<(Source, Disk)> {
     let (name, text) = files.first()?;
     let origin = Origin::Recording(files.iter().cloned().collect());
@@ -50,15 +50,15 @@ impl Disk {
     fn open(&mut self, path: &Path) -> Result<File, HostError> {
         let bytes = read_bytes(path)?;
         let path = normal(path);
-        let name = self.note(&path);
+        let name = self.record(&path);
         if let Some(identity) = file_identity(&path) {
             self.files.entry(identity).or_insert_with(|| name.clone());
         }
         Ok(File { name, bytes })
     }
 
-    /// Notes where a file lies, unless that is known; returns its name.
-    fn note(&mut self, path: &Path) -> String {
+    /// Records the folder of a file at its first use; returns the name of the file.
+    fn record(&mut self, path: &Path) -> String {
         let name = if path.as_os_str() == "-" { "<stdin>".to_string() } else { path.display().to_string() };
         if self.known.insert(name.clone()) {
             self.folders.push(path.parent().map(Path::to_path_buf).unwrap_or_default());
@@ -97,7 +97,7 @@ impl Loader for Disk {
         match identity.as_ref().and_then(|identity| self.files.get(identity)) {
             Some(name) => Ok((name.clone(), bytes)),
             None => {
-                let name = self.note(&path);
+                let name = self.record(&path);
                 self.files.extend(identity.map(|identity| (identity, name.clone())));
                 Ok((name, bytes))
             }

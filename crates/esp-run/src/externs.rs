@@ -1,8 +1,8 @@
-//! Extern functions for the interpreter: C sources and libraries behind one small C function each, which takes its
-//! arguments from memory, so that no machine's calling convention is known here.
+//! Extern functions for the interpreter: each is called through a generated C function, the shim, which takes its arguments from memory,
+//! so that this crate knows no calling convention.
 //!
 //! ```text
-//!   Datum -> bytes as C sees them (marshal) -> shim: result = f(*(int32_t *)a[0], a[1]) -> Datum
+//!   Datum -> layout of C (marshal) -> shim: result = f(*(int32_t *)a[0], a[1]) -> Datum
 //! ```
 //!
 //! The convention is that of the generated header: integers, `bool` and `pid` by value; everything else by pointer; a
@@ -19,7 +19,7 @@ use std::ffi::c_void;
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Where the functions of one program come from.
+/// The extern functions of one program.
 pub struct Externs {
     files: Vec<PathBuf>,
     headers: Vec<(String, String)>,
@@ -31,14 +31,14 @@ enum State {
     Unloaded,
     /// Functions are called through these.
     Loaded(Loaded),
-    /// There is no C compiler to make them: nothing can be called.
+    /// There is no C compiler for the shims: no function can be called.
     Missing,
 }
 
 /// Calls one function: arguments, result. Returns 0 if there is no such function.
 type Shim = unsafe extern "C" fn(*const *mut c_void, *mut c_void) -> i32;
 
-/// Whether the files given with `--extern` are there, in our words rather than the C compiler's.
+/// Checks that the files of `--extern` can be read, for a better message than that of the C compiler.
 pub(crate) fn check_files(files: &[PathBuf]) -> Result<(), HostError> {
     for file in files {
         let is_folder = |file: std::fs::File| file.metadata().map(|metadata| metadata.is_dir());
@@ -56,7 +56,7 @@ pub(crate) fn check_files(files: &[PathBuf]) -> Result<(), HostError> {
 struct Loaded {
     shims: Vec<Shim>,
     layouts: Layouts,
-    // Dropped last: the shims lie in it. The library keeps its file; the folder may go.
+    // Dropped last: the shims point into it. It is mapped, so that its file may be removed.
     _library: libloading::Library,
 }
 

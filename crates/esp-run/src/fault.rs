@@ -1,6 +1,7 @@
 //! The report of a fault: the process, the location, the cause, and for a deadlock the wait-for graph. Knows the program, not the
 //! engine that ran it.
 
+use crate::snippet::caret_indent;
 use quaject_esp_exec::report::FaultReport;
 use quaject_esp_exec::report::edges_by_member;
 use quaject_esp_gen::layout::branches;
@@ -105,9 +106,7 @@ fn place(text: &mut String, program: &Program, location: Location, line_of: &dyn
     let _ = writeln!(text, "{margin}--> {}", location_text(program, location));
     let Some(line) = line_of(location) else { return };
     let line = line.trim_end();
-    // The caret stands below its column: tabs stay tabs.
-    let before = line.chars().take(location.column.saturating_sub(1) as usize);
-    let indent: String = before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    let indent = caret_indent(line, location.column as usize);
     let _ = writeln!(text, "{margin} |\n{number} | {line}\n{margin} | {indent}^");
 }
 

@@ -227,7 +227,7 @@ impl FaultInjector {
     }
 }
 
-/// Turns one bit of the first bytes there are; whether there are any.
+/// Inverts one bit of the first bytes of a message; whether it has any.
 fn damage<'d>(mut data: impl Iterator<Item = &'d mut Datum>, place: u64) -> bool {
     data.any(|datum| match datum {
         Datum::Bytes(bytes) if !bytes.is_empty() => {

@@ -1,8 +1,12 @@
-//! Runs ESP programs: drivers of external channels, the event loop, extern functions, the engines. It is the only ESP crate that does I/O
-//! or has `unsafe`.
+//! Runs ESP programs: drivers of external channels, the event loop, extern functions, the engines. It is the only ESP crate that does
+//! I/O or has `unsafe`.
 
-// Parts of the drivers serve devices of Linux only.
-#![cfg_attr(not(target_os = "linux"), allow(dead_code))]
+#![cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "parts of the drivers serve devices of Linux only"))]
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 mod adaptive;
 mod binding;
@@ -29,6 +33,7 @@ mod record;
 mod run;
 mod settings;
 mod signals;
+mod snippet;
 pub mod spin;
 mod system;
 

@@ -8,7 +8,7 @@ use quaject_esp_exec::step::Checks;
 use quaject_esp_ir::ir::Program;
 
 #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
-mod here {
+mod native {
     use super::*;
     use quaject_esp_exec::native::{Cell, Extents, Native, NativeFrame};
     use quaject_esp_gen::jit;
@@ -92,7 +92,7 @@ mod here {
             let mut unit = Unit { function, entries: vec![false; last], addresses: vec![0; last], values };
             for entry in &code.entries {
                 unit.entries[entry.position as usize] = true;
-                // `function` is where the buffer's byte at `offset` went.
+                // `function` is the address of the buffer's byte at `offset`.
                 unit.addresses[entry.position as usize] = function + entry.offset - code.code.offset;
             }
             unit
@@ -128,7 +128,7 @@ mod here {
 }
 
 #[cfg(not(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64"))))]
-mod here {
+mod unsupported {
     use super::*;
     use quaject_esp_exec::native::{Native, NativeFrame};
     use quaject_esp_ir::ir::ProcessId;
@@ -138,7 +138,7 @@ mod here {
     pub enum MachineCode {}
 
     impl MachineCode {
-        /// Says that there is none.
+        /// Refuses: there is no code generator.
         pub fn compile(_program: &Program, _checks: Checks, _debug_info: DebugInfo) -> Result<MachineCode, HostError> {
             Err(HostError::usage("engine `jit` has no code generator for this machine").help("use `--engine interp`"))
         }
@@ -155,13 +155,19 @@ mod here {
     }
 }
 
-pub use here::MachineCode;
+#[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")))]
+pub use native::MachineCode;
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64", target_arch = "riscv64")
+)))]
+pub use unsupported::MachineCode;
 
 impl MachineCode {
-    /// The machine code that the engine asked for wants, if it wants any and there is any.
+    /// The machine code of a program, if the engine uses machine code and this machine has a code generator.
     ///
     /// # Errors
-    /// [`HostError`] if there is none and the engine cannot do without.
+    /// [`HostError`] if the engine requires machine code and there is none.
     pub(crate) fn of_engine(program: &Program, settings: &Settings) -> Result<Option<MachineCode>, HostError> {
         match settings.engine {
             Engine::Interpreter | Engine::C => Ok(None),

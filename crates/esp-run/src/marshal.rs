@@ -1,5 +1,4 @@
-//! Values between their two forms outside a program: a `Datum`, and bytes as C sees them (`esp_gen::layout`, the
-//! world's view). Knows where things lie; not what they are for.
+//! Conversion of values between `Datum` and their layout in C (`esp_gen::layout`, the environment's view). Knows layouts, not their use.
 
 use quaject_esp_exec::datum::{Datum, conforms};
 use quaject_esp_gen::layout::{self, Layouts, View};
@@ -57,8 +56,8 @@ pub(crate) fn store(program: &Program, layouts: &Layouts, ty: TypeId, datum: &Da
     }
 }
 
-/// Reads a value of a type from the beginning of `memory`. C code may have left anything there: none, if a
-/// length, a tag or an id in it is outside its range.
+/// Reads a value of a type from the beginning of `memory`, which C code may have filled with anything; none if a length, a tag or an id
+/// in it is out of range.
 pub(crate) fn load(program: &Program, layouts: &Layouts, ty: TypeId, memory: &[u8]) -> Option<Datum> {
     let types = &program.types;
     let datum = match types.get(ty) {

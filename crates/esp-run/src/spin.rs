@@ -1,5 +1,5 @@
-//! Runs Spin on a model: makes the verifier, compiles it, searches, reads what it found and the run that leads there.
-//! Works in a private folder that vanishes afterwards. Knows nothing of what a model means.
+//! Runs Spin on a model: generates the verifier, compiles it, searches, and reads the result and its counterexample.
+//! Works in a temporary folder. Does not know the meaning of a model.
 
 use crate::compiler::{Workshop, compiler};
 use crate::error::{HostError, reason};
@@ -13,20 +13,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How to search, and how far.
+/// The settings and limits of a search.
 #[derive(Clone, Debug)]
 pub struct Spin {
     /// The C compiler and its flags; without one `cc -O2`, or what the variable CC says.
     pub compiler: Option<Vec<OsString>>,
-    /// Most memory of the search, in MiB.
+    /// The limit on the memory of the search, in MiB.
     pub memory_mib: u32,
-    /// Most time of the search.
+    /// The limit on the time of the search.
     pub time: Duration,
-    /// Longest run that is followed, in steps of Spin.
+    /// The limit on the length of runs, in steps of Spin.
     pub depth: u32,
-    /// Whether Spin may leave out runs that differ only in the order of independent steps.
+    /// Whether Spin may omit runs that differ only in the order of independent steps (partial-order reduction).
     pub reduction: Reduction,
-    /// Set when the search shall end: see [`Short::Interrupted`].
+    /// Set to end the search: see [`Short::Interrupted`].
     pub interrupt: Option<Arc<AtomicBool>>,
 }
 
@@ -43,26 +43,26 @@ impl Default for Spin {
     }
 }
 
-/// Most bytes of a state that a verifier is made for. Its own limit of 1024 is soon reached.
+/// The limit on the bytes of a state; the default of Spin, 1024, is too small.
 const MAX_STATE_BYTES: u32 = 1 << 16;
 
-/// What to look for.
+/// The property to search for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Question<'a> {
     /// Faults and deadlocks.
     Safety,
     /// Whether the model has a behaviour that the observer of its specification cannot follow. A run may end in any state.
     Refinement,
-    /// Whether a property holds when no instance that can go on for ever is left out.
+    /// Whether a property holds under weak fairness: no instance that can run is passed over forever.
     Property(&'a Property),
 }
 
-/// What a search has found.
+/// The result of a search.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Found {
-    /// Nothing, in all states.
+    /// No violation, in all states.
     Nothing,
-    /// Nothing, but the search was cut short.
+    /// No violation, but the search is incomplete.
     NothingSoFar(Short),
     /// A state without a transition in which a process is not at rest.
     Deadlock(Trail),
@@ -72,7 +72,7 @@ pub enum Found {
     Property(Trail),
 }
 
-/// What cut a search short.
+/// The reason why a search is incomplete.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Short {
     /// The time limit was reached.
@@ -83,15 +83,15 @@ pub enum Short {
     Depth,
     /// The user interrupted it.
     Interrupted,
-    /// The program can end as a whole: under fairness Spin passes over runs on which a `provided` clause blocks a process
-    /// that it looks at after the one that moves.
+    /// The program can end by `exit`: under fairness Spin omits runs on which a `provided` clause blocks a process that it schedules
+    /// after the one that moves.
     Exits,
-    /// The verifier broke off, saying this.
+    /// The verifier ended with this message.
     Broken(String),
 }
 
 impl Short {
-    /// The same in words.
+    /// The reason as text.
     pub fn text(&self) -> String {
         match self {
             Short::Time => "the time was up".to_string(),
@@ -144,7 +144,7 @@ impl Search {
     }
 }
 
-/// What a program wrote, and how it ended.
+/// The output of a program, and how it ended.
 struct PanOutput {
     text: String,
     errors: String,
@@ -208,8 +208,8 @@ impl Spin {
             return Ok(search);
         };
         if question == Question::Safety {
-            // The first run found may be long; looking in all directions at once finds a shortest one. It may take
-            // more memory than there is: then the first run stands.
+            // The first counterexample may be long; a breadth-first search finds a shortest one. It may exceed the memory limit: the
+            // first one is used then.
             let longer = self.trail(&workshop, model, instances, &said)?;
             let again = self
                 .compile(&workshop, model, instances, question, Order::Breadth)
@@ -258,7 +258,7 @@ impl Spin {
                 "install it, as in `apt install spin`, or leave out `--engine spin`: the built-in one needs nothing",
             )
         })?;
-        // Spin tells of errors on its output.
+        // Spin reports errors on its standard output.
         if said.ending == PanExit::Success && !said.text.contains("rror:") {
             return Ok(());
         }
@@ -390,8 +390,8 @@ impl Spin {
     }
 }
 
-/// What the verifier's NFAIR must be: it counts 4 processes in each byte, and wants room for one more than there are. The
-/// claim and the process that stands for runs that have ended are processes as well.
+/// The verifier's NFAIR: it counts 4 processes in each byte, and needs room for one more. The claim and the process of runs that have
+/// ended are processes, too.
 fn fairness_bytes(instances: u32) -> u32 {
     (instances.div_ceil(4) + 1).max(2)
 }
@@ -466,13 +466,13 @@ fn incomplete(said: &PanOutput) -> Option<Short> {
     None
 }
 
-/// The number that stands before these words.
+/// The number in front of these words.
 fn number_before(text: &str, words: &str) -> u64 {
     let before = text.find(words).map_or("", |at| &text[..at]);
     before.split_ascii_whitespace().next_back().and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0) as u64
 }
 
-/// The number that stands after these words.
+/// The number after these words.
 fn number_after(text: &str, words: &str) -> u64 {
     let after = text.find(words).map_or("", |at| &text[at + words.len()..]);
     after.split(|c: char| !c.is_ascii_digit()).next().and_then(|word| word.parse().ok()).unwrap_or(0)

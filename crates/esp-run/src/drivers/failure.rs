@@ -2,6 +2,7 @@
 
 use super::form::Value;
 use crate::error::reason;
+use std::fmt;
 use std::io::{Error, ErrorKind};
 
 /// The reason why a request failed.
@@ -80,6 +81,14 @@ impl Failure {
         vec![Value::Number(i128::from(self.code)), Value::Bytes(reason.into_bytes())]
     }
 }
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+impl std::error::Error for Failure {}
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {

@@ -71,6 +71,14 @@ impl Value {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct TooLarge;
 
+impl std::fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("it is larger than the channel's type holds")
+    }
+}
+
+impl std::error::Error for TooLarge {}
+
 /// The conversion of one channel.
 #[derive(Debug)]
 pub(crate) struct Form {

@@ -131,7 +131,7 @@ impl Input {
         }
     }
 
-    /// The descriptor that tells when there may be a message, for those that have one.
+    /// The descriptor to poll for a message, if reading may block.
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         match &self.source {
             MessageSource::Text(text) => text.reader.descriptor(),

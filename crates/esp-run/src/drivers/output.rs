@@ -21,8 +21,8 @@ enum Format {
 }
 
 impl Output {
-    /// Opens what a driver writes for a channel, or joins the channel that already writes there, so that messages
-    /// of both come out in the order they were sent.
+    /// Opens the endpoint of a channel, or shares the writer of another channel to it, so that messages of both are written in the order
+    /// in which they were sent.
     pub(crate) fn open(
         program: &Program,
         channel: &Channel,

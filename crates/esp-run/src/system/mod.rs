@@ -6,9 +6,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::BorrowedFd;
 use std::time::Duration;
 
-// On Unix for its tests only.
 #[cfg(any(test, not(unix)))]
-#[cfg_attr(unix, allow(dead_code))]
+#[cfg_attr(unix, expect(dead_code, reason = "on Unix it exists for its tests only"))]
 mod portable;
 #[cfg(unix)]
 mod unix;

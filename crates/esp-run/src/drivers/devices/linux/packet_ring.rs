@@ -144,7 +144,7 @@ fn put_tag_back(buffer: &mut [u8], length: usize, protocol: u16, control: u16) -
 
 /// Sets an option of a packet socket.
 fn set<T>(socket: &impl AsFd, option: libc::c_int, value: T) -> Result<(), Error> {
-    // SAFETY: The value is of the size that is told, and outlives the call.
+    // SAFETY: The value has the size that is passed, and outlives the call.
     let status = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),

@@ -12,6 +12,7 @@
 use crate::drivers::form::{Case, Form, Value, Want};
 use crate::error::HostError;
 use crate::files::read_text;
+use crate::snippet::caret_indent;
 use quaject_esp_ir::ir::{Channel, Program, Type};
 use quaject_filter::pcap::Pcap;
 use quaject_filter::rules::{Compiled, Mistake, compile, read};
@@ -141,9 +142,7 @@ fn compiled(path: &Path) -> Result<Vec<Compiled>, HostError> {
 fn shown(path: &Path, text: &str, mistake: &Mistake) -> HostError {
     let Mistake { line, column, message, .. } = mistake;
     let content = text.lines().nth(line - 1).unwrap_or_default();
-    // Tabulators stay, so that the caret is below what it means.
-    let blank = |character: char| if character == '\t' { '\t' } else { ' ' };
-    let indent: String = content.chars().take(column - 1).map(blank).collect();
+    let indent = caret_indent(content, *column);
     let place = format!("{}:{line}:{column}", path.display());
     HostError::new(format!("{place}: {message}\n  {content}\n  {indent}^")).help(mistake.help)
 }

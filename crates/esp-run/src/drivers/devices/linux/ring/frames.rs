@@ -68,6 +68,17 @@ pub(super) enum SlotError {
     TooLong(u32),
 }
 
+impl std::fmt::Display for SlotError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SlotError::NoFrame => f.write_str("the slot does not begin a frame"),
+            SlotError::TooLong(bytes) => write!(f, "the message has {bytes} bytes"),
+        }
+    }
+}
+
+impl std::error::Error for SlotError {}
+
 /// Assembles frames of slots.
 #[derive(Default)]
 pub(super) struct Assembly {
