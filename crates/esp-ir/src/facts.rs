@@ -219,7 +219,7 @@ pub fn convert(types: &TypeTable, ty: TypeId, a: &Fact) -> Fact {
 
 /// Both sides as they are known when a comparison came out like this; none if it cannot.
 pub fn refine(op: BinaryOp, holds: bool, a: &Fact, b: &Fact) -> Option<(Fact, Fact)> {
-    let op = if holds { op } else { negated(op)? };
+    let op = if holds { op } else { op.inverted()? };
     Some(match op {
         BinaryOp::Equal => {
             let mut low = a.within(b.low, b.high)?;
@@ -240,20 +240,8 @@ pub fn refine(op: BinaryOp, holds: bool, a: &Fact, b: &Fact) -> Option<(Fact, Fa
     })
 }
 
-fn negated(op: BinaryOp) -> Option<BinaryOp> {
-    Some(match op {
-        BinaryOp::Equal => BinaryOp::NotEqual,
-        BinaryOp::NotEqual => BinaryOp::Equal,
-        BinaryOp::Less => BinaryOp::GreaterEqual,
-        BinaryOp::LessEqual => BinaryOp::Greater,
-        BinaryOp::Greater => BinaryOp::LessEqual,
-        BinaryOp::GreaterEqual => BinaryOp::Less,
-        _ => return None,
-    })
-}
-
 fn comparison(op: BinaryOp, a: &Fact, b: &Fact) -> Option<Fact> {
-    negated(op)?;
+    op.inverted()?;
     let truth = match (refine(op, true, a, b), refine(op, false, a, b)) {
         (None, _) => Fact::constant(0),
         (_, None) => Fact::constant(1),

@@ -91,8 +91,9 @@ fn guard(layout: &CodeLayout<'_>, block: BlockId, is_then: bool) -> Option<Branc
     let Terminator::Branch { condition, .. } = &code.terminator else { return None };
     let defined = code.instructions.iter().rev().find(|instruction| instruction.result == Some(*condition))?;
     match defined.op {
-        Op::Binary(op, a, b) if op.is_comparison() => {
-            Some(BranchFact { op: if is_then { op } else { super::emit::inverse(op) }, a, b })
+        Op::Binary(op, a, b) => {
+            let inverted = op.inverted()?;
+            Some(BranchFact { op: if is_then { op } else { inverted }, a, b })
         }
         _ => None,
     }

@@ -4,7 +4,7 @@
 use super::allocate::MachineLocation;
 use super::arithmetic::Type;
 use super::code_layout::{Point, chance};
-use super::emit::{Emitter, inverse};
+use super::emit::{COMPARES, Emitter};
 use super::value_forms::ValueForm;
 use quaject_esp_ir::ir::{BlockId, Instruction, Terminator, Value};
 use quaject_vcode::{Asm, Core, Extension, Label, Machine};
@@ -83,7 +83,8 @@ where
             return false;
         }
         let is_likely = chance(layout.body, block, *condition) >= 0.5;
-        let (op, hot, cold) = if is_likely { (op, then, otherwise) } else { (inverse(op), otherwise, then) };
+        let (op, hot, cold) =
+            if is_likely { (op, then, otherwise) } else { (op.inverted().expect(COMPARES), otherwise, then) };
         if !self.live_moves(hot.to, &hot.arguments).is_empty() {
             return false;
         }

@@ -28,6 +28,9 @@ use quaject_vcode::{Asm, Class, Core, Error, Extension, Label, Machine, Param, R
 pub(super) const MAX_LABELS: usize = 1 << 13;
 pub(super) const MAX_FIXUPS: usize = 1 << 14;
 
+/// Why the operation that is fused with a branch can be inverted.
+pub(super) const COMPARES: &str = "only comparisons are fused with branches";
+
 /// Working memory of the assembler.
 pub type Room<M> = Workspace<M, MAX_LABELS, MAX_FIXUPS, 16>;
 
@@ -274,7 +277,7 @@ where
                 };
                 let (op, to, inline) =
                     if next == Some(self.final_target(then.to)) && next != Some(self.final_target(otherwise.to)) {
-                        (inverse(op), otherwise, then)
+                        (op.inverted().expect(COMPARES), otherwise, then)
                     } else {
                         (op, then, otherwise)
                     };
@@ -424,16 +427,4 @@ pub(super) enum Written {
 /// The distance of a cell from the frame's address.
 pub(super) fn at(cell: usize) -> i32 {
     (cell * 8) as i32
-}
-
-pub(super) fn inverse(op: BinaryOp) -> BinaryOp {
-    match op {
-        BinaryOp::Equal => BinaryOp::NotEqual,
-        BinaryOp::NotEqual => BinaryOp::Equal,
-        BinaryOp::Less => BinaryOp::GreaterEqual,
-        BinaryOp::LessEqual => BinaryOp::Greater,
-        BinaryOp::Greater => BinaryOp::LessEqual,
-        BinaryOp::GreaterEqual => BinaryOp::Less,
-        other => other,
-    }
 }

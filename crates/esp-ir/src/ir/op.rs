@@ -234,15 +234,15 @@ impl BinaryOp {
         }
     }
 
-    /// Whether it compares, which gives a boolean.
-    pub fn is_comparison(self) -> bool {
+    /// The comparison that holds if and only if this one does not; none of an operation that is no comparison.
+    pub fn inverted(self) -> Option<BinaryOp> {
         match self {
-            BinaryOp::Equal
-            | BinaryOp::NotEqual
-            | BinaryOp::Less
-            | BinaryOp::LessEqual
-            | BinaryOp::Greater
-            | BinaryOp::GreaterEqual => true,
+            BinaryOp::Equal => Some(BinaryOp::NotEqual),
+            BinaryOp::NotEqual => Some(BinaryOp::Equal),
+            BinaryOp::Less => Some(BinaryOp::GreaterEqual),
+            BinaryOp::LessEqual => Some(BinaryOp::Greater),
+            BinaryOp::Greater => Some(BinaryOp::LessEqual),
+            BinaryOp::GreaterEqual => Some(BinaryOp::Less),
             BinaryOp::Add
             | BinaryOp::Subtract
             | BinaryOp::Multiply
@@ -252,8 +252,13 @@ impl BinaryOp {
             | BinaryOp::ShiftRight
             | BinaryOp::BitAnd
             | BinaryOp::BitOr
-            | BinaryOp::BitXor => false,
+            | BinaryOp::BitXor => None,
         }
+    }
+
+    /// Whether it compares, which gives a boolean.
+    pub fn is_comparison(self) -> bool {
+        self.inverted().is_some()
     }
 
     /// Whether its operands may change places.
