@@ -10,7 +10,7 @@ use quaject_esp_ir::ir::{
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
-/// How many times a process is analysed, as its messages grow, before they are widened to their types.
+/// How many times a process is analysed, as the intervals of its messages grow, before these are widened to their types.
 const MAX_VISITS: u32 = 4;
 
 /// Per channel, per part of its messages: the join of what is sent; none before the first send.
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_senders_the_widest() {
+    fn the_ranges_of_several_senders_are_joined() {
         let text = "channel aC(int); channel endC(int) external in;
             process read { in(aC, $n); in(aC, $m); out(endC, n + m); }
             process low { out(aC, 3); }
@@ -155,9 +155,9 @@ mod tests {
         assert_eq!(known(text, "read", "n"), (3, 5));
     }
 
-    /// A count that goes round two processes for ever, and what the world sends.
+    /// A counter that two processes pass to each other forever, and a value from the environment.
     #[test]
-    fn what_nothing_bounds_can_be_anything() {
+    fn an_unbounded_value_has_the_range_of_its_type() {
         let text = "channel thereC(int); channel backC(int);
             process up { var n = 0; while { out(thereC, n); in(backC, n); } }
             process down { while { in(thereC, $m); out(backC, m + 1); } }";
@@ -167,11 +167,11 @@ mod tests {
         assert_eq!(known(text, "pass", "n"), INT_RANGE);
     }
 
-    /// Branches of one `alt` bring it from a channel that is known and from the world.
+    /// Branches of one `alt` that receive on an internal channel and from the environment.
     #[test]
-    fn branches_each_bring_their_own() {
-        let text = "channel aC(int); channel worldC(int) external out; channel endC(int) external in;
-            process read { alt { in(aC, $n) { out(endC, n); } in(worldC, $m) { out(endC, m); } } }
+    fn each_branch_has_the_range_of_its_channel() {
+        let text = "channel aC(int); channel outerC(int) external out; channel endC(int) external in;
+            process read { alt { in(aC, $n) { out(endC, n); } in(outerC, $m) { out(endC, m); } } }
             process write { out(aC, 7); }";
         assert_eq!(known(text, "read", "n"), (7, 7));
         assert_eq!(known(text, "read", "m"), INT_RANGE);

@@ -49,7 +49,7 @@ pub fn fuse(
     Ok(FusedProgram { program: fused, nodes })
 }
 
-/// Builds the process that stands for all replicas of these processes. Takes its work from `fuel`.
+/// Builds the process that replaces all replicas of these processes. `fuel` is reduced by the work it takes.
 pub(crate) fn build_fused_process(
     program: &Program,
     processes: &[ProcessId],

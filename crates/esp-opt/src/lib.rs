@@ -1,10 +1,11 @@
-//! Passes from flow IR to flow IR. Emits neither text nor code of a machine.
+//! Transformations from flow IR to flow IR. Emits neither text nor code of a machine.
 //!
 //! ```text
-//!   facts, ranges, within, channel_ranges     intervals: of a value, a body, a program
+//!   facts, channel_ranges                     intervals: of a value, of the values of all processes
 //!   observability                             whether the schedule of a program is observable
 //!   limits, refusal, path_spec, path_exit,
-//!   placement, places                         the vocabulary that the product shares with its users
+//!   placement, places                         the data types that the product shares with its users
+//!   absolute_deadlines, label_instances       preparation of the members of a product
 //!   passes, loop_versioning                   passes over one body
 //!   product                                   the product of several instances, by abstract interpretation
 //!   fuse, groups                              fusion: a group of processes becomes one, on the product
@@ -12,6 +13,11 @@
 //!   report                                    all of the above in words
 //! ```
 #![forbid(unsafe_code)]
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 mod absolute_deadlines;
 mod channel_ranges;

@@ -6,7 +6,8 @@ use quaject_esp_ir::ir::{Body, ProcessId, Program, Terminator};
 /// Instructions and terminators that are emitted for each that remains after clean-up.
 const EMITTED_PER_KEPT: usize = 10;
 
-/// The same for a large product under [`CodeGrowth::Conservative`]. Measured over all products worth having: 1.5.
+/// As [`EMITTED_PER_KEPT`], for a large product under [`CodeGrowth::Conservative`]. Measured over all products within the
+/// limits: 1.5.
 const EMITTED_PER_KEPT_CONSERVATIVE: usize = 2;
 
 /// The size that a product may reach although it exceeds 1.5 times its processes, and the factor over its processes up
@@ -20,7 +21,7 @@ const SMALL_PRODUCT_FACTOR: usize = 3;
 /// 10 %.
 const WAIT_COST: usize = 30;
 
-/// Fuel for each instruction of the processes, waits at their cost. Products worth having take up to 200.
+/// Fuel for each instruction of the processes, waits at their cost. Products within the limits take up to 200.
 const FUEL_PER_INSTRUCTION: usize = 256;
 
 /// Processes of fewer instructions may grow as if they had so many.
@@ -32,8 +33,8 @@ pub enum CodeGrowth {
     /// So many times the instructions of the separate processes, twice as many where members can be blocked forever. The
     /// costliest process is left out until the product keeps to it.
     Factor(usize),
-    /// CodeGrowth that is acceptable without a request for speed, found within a short time: 1.5 times, waits at their cost
-    /// in code, or three times where the product is small. A group that exceeds it is not fused.
+    /// A growth that is acceptable without a request for speed, found within a short time: 1.5 times, waits at their cost in
+    /// code, or three times where the product is small. A group that exceeds it is not fused.
     Conservative,
 }
 
@@ -118,7 +119,7 @@ pub(crate) struct ProductLimits {
     pub(crate) nodes: usize,
     /// Instructions and terminators after clean-up.
     pub(crate) instructions: usize,
-    /// The same as emitted, before clean-up.
+    /// Instructions and terminators as emitted, before clean-up.
     pub(crate) emitted: usize,
     /// The cost of an emitted wait, in instructions.
     pub(crate) wait_cost: usize,

@@ -11,7 +11,7 @@ use quaject_esp_ir::dominators::Dominators;
 use quaject_esp_ir::intervals::intervals_by_block;
 use quaject_esp_ir::ir::{
     AltOrder, BinaryOp, Body, Boundary, ChannelId, Direction, FnId, Function, Guard, Location, MemoryMode, Op,
-    Operation, Place, ProcessId, Program, Projection, Purity, Terminator, UnaryOp, Value, Wait,
+    Operation, Place, Process, ProcessId, Program, Projection, Purity, Terminator, UnaryOp, Value, Wait,
 };
 use quaject_esp_ir::visit::op_places;
 use std::cell::OnceCell;
@@ -19,7 +19,7 @@ use std::cell::OnceCell;
 /// Which parts of a program are independent of the schedule.
 #[derive(Clone, Debug)]
 pub struct ScheduleIndependence {
-    /// Why the program as a whole is not: by its output, faults or allocation.
+    /// Why the program is not, by output, faults or allocations of several processes.
     program: Option<Refusal>,
     /// Per process: why it is not, by its own choices.
     processes: Vec<Option<Refusal>>,
@@ -30,12 +30,12 @@ impl ScheduleIndependence {
     pub fn analyze(program: &Program, checked: bool) -> ScheduleIndependence {
         let all = (0..program.processes.len() as u32).map(ProcessId);
         let processes: Vec<Option<Refusal>> = all.map(|process| schedule_dependent_choice(program, process)).collect();
-        let whole =
+        let of_program =
             several_outputs(program).or_else(|| manual_deallocation(program)).or_else(|| contended_allocation(program));
         // The search for faults takes longest.
-        let is_decided = whole.is_some() || processes.iter().all(Option::is_some) || has_single_instance(program);
+        let is_decided = of_program.is_some() || processes.iter().all(Option::is_some) || has_single_instance(program);
         let faults = || if is_decided { None } else { concurrent_faults(program, checked) };
-        ScheduleIndependence { program: whole.or_else(faults), processes }
+        ScheduleIndependence { program: of_program.or_else(faults), processes }
     }
 
     /// Why the output may depend on the schedule of these processes; none if it does not.
@@ -145,60 +145,18 @@ fn may_fault(
     let constant = |value: &Value| constants[value.0 as usize];
     // Ranges are computed only if bounds checks remain.
     let known = OnceCell::new();
-    let within = |place: &Place, block: usize| {
+    let is_in_bounds = |place: &Place, block: usize| {
         let (known, dominators) =
             known.get_or_init(|| (intervals_by_block(&body, &program.types, checked), Dominators::new(&body)));
         BoundsCheck { body: &body, intervals: known, dominators }.is_in_bounds(place, block)
     };
     let faults = |block: usize, op: &Op| {
-        let mut outside = false;
+        let mut is_outside = false;
         op_places(op, &mut |place| {
-            outside |= place.path.iter().any(|step| matches!(step, Projection::Element(_))) && !within(place, block);
+            is_outside |=
+                place.path.iter().any(|step| matches!(step, Projection::Element(_))) && !is_in_bounds(place, block);
         });
-        let by_itself = match op {
-            Op::Unary(UnaryOp::Negate, _) => checked,
-            Op::Binary(BinaryOp::Divide | BinaryOp::Remainder, _, divisor) => {
-                checked || constant(divisor).is_none_or(|value| value == 0)
-            }
-            Op::Binary(op, _, _) => op.may_fault(checked),
-            Op::InstanceOf(process, replica) => constant(replica).is_none_or(|replica| {
-                !(0..i128::from(program.processes[process.0 as usize].replicas)).contains(&replica)
-            }),
-            Op::CallFunction { function, .. } => function_faults(*function),
-            // A bound exceeded, an index out of range, an empty pool, a missing function.
-            Op::Copy { .. }
-            | Op::SetLength(..)
-            | Op::CopySlice { .. }
-            | Op::StoreSlice { .. }
-            | Op::Append { .. }
-            | Op::LoadNumber { .. }
-            | Op::StoreNumber { .. }
-            | Op::LoadBits { .. }
-            | Op::StoreBits { .. }
-            | Op::CallExtern { .. }
-            | Op::Allocate(_) => true,
-            Op::Constant(_)
-            | Op::Unary(UnaryOp::Not | UnaryOp::Complement, _)
-            | Op::Convert(_)
-            | Op::Load(_)
-            | Op::Store(..)
-            | Op::SetBytes(..)
-            | Op::Fill(..)
-            | Op::SetTag(..)
-            | Op::Tag(_)
-            | Op::Length(_)
-            | Op::Equal(..)
-            | Op::OwnId
-            | Op::ReplicaNumber(_)
-            | Op::FreeObjects(_)
-            | Op::IsUnique(_)
-            | Op::Retain(_)
-            | Op::Release(_)
-            | Op::Deadline { .. }
-            | Op::Mark(_)
-            | Op::Test(..) => false,
-        };
-        outside || by_itself
+        is_outside || operation_may_fault(program, op, checked, &constant, function_faults)
     };
     body.blocks.iter().enumerate().find_map(|(number, block)| {
         let instruction = block.instructions.iter().find(|instruction| faults(number, &instruction.op));
@@ -207,12 +165,65 @@ fn may_fault(
             (None, Terminator::Fault(_)) => Some(block.location),
             // It faults if no branch is open.
             (None, Terminator::Wait(wait)) => {
-                let may_close = wait.otherwise.is_none() && wait.branches.iter().all(|of| of.guard != Guard::Open);
+                let may_close =
+                    wait.otherwise.is_none() && wait.branches.iter().all(|branch| branch.guard != Guard::Open);
                 may_close.then_some(block.location)
             }
             (None, _) => None,
         }
     })
+}
+
+/// Whether an operation may fault, its indices apart. `constant`: the constant that a value is.
+fn operation_may_fault(
+    program: &Program,
+    op: &Op,
+    checked: bool,
+    constant: &dyn Fn(&Value) -> Option<i128>,
+    function_faults: &dyn Fn(FnId) -> bool,
+) -> bool {
+    match op {
+        Op::Unary(UnaryOp::Negate, _) => checked,
+        Op::Binary(BinaryOp::Divide | BinaryOp::Remainder, _, divisor) => {
+            checked || constant(divisor).is_none_or(|value| value == 0)
+        }
+        Op::Binary(op, _, _) => op.may_fault(checked),
+        Op::InstanceOf(process, replica) => constant(replica)
+            .is_none_or(|replica| !(0..i128::from(program.processes[process.0 as usize].replicas)).contains(&replica)),
+        Op::CallFunction { function, .. } => function_faults(*function),
+        // A bound exceeded, an index out of range, an empty pool, a missing function.
+        Op::Copy { .. }
+        | Op::SetLength(..)
+        | Op::CopySlice { .. }
+        | Op::StoreSlice { .. }
+        | Op::Append { .. }
+        | Op::LoadNumber { .. }
+        | Op::StoreNumber { .. }
+        | Op::LoadBits { .. }
+        | Op::StoreBits { .. }
+        | Op::CallExtern { .. }
+        | Op::Allocate(_) => true,
+        Op::Constant(_)
+        | Op::Unary(UnaryOp::Not | UnaryOp::Complement, _)
+        | Op::Convert(_)
+        | Op::Load(_)
+        | Op::Store(..)
+        | Op::SetBytes(..)
+        | Op::Fill(..)
+        | Op::SetTag(..)
+        | Op::Tag(_)
+        | Op::Length(_)
+        | Op::Equal(..)
+        | Op::OwnId
+        | Op::ReplicaNumber(_)
+        | Op::FreeObjects(_)
+        | Op::IsUnique(_)
+        | Op::Retain(_)
+        | Op::Release(_)
+        | Op::Deadline { .. }
+        | Op::Mark(_)
+        | Op::Test(..) => false,
+    }
 }
 
 /// Where a process produces output: it sends to the environment, calls an impure function, or ends the program.
@@ -244,13 +255,13 @@ fn manual_deallocation(program: &Program) -> Option<Refusal> {
     schedule_dependent(ProcessId(0), "manually freed objects", first.location)
 }
 
-/// A process that allocates from a pool while objects travel on channels: whether the pool is exhausted depends on how
-/// far the other processes have run.
+/// A process that allocates from a pool while channels carry objects: whether the pool is exhausted depends on how far the
+/// other processes have run.
 fn contended_allocation(program: &Program) -> Option<Refusal> {
-    let travel = program.channels.iter().any(|channel| {
+    let sends_objects = program.channels.iter().any(|channel| {
         channel.boundary == Boundary::Internal && channel.payload.iter().any(|ty| program.types.holds_objects(*ty))
     });
-    let mut all = program.processes.iter().enumerate().filter(|_| travel);
+    let mut all = program.processes.iter().enumerate().filter(|_| sends_objects);
     all.find_map(|(index, process)| {
         let mut instructions = process.body.blocks.iter().flat_map(|block| &block.instructions);
         let allocation = instructions.find(|instruction| matches!(instruction.op, Op::Allocate(_)))?;
@@ -296,8 +307,7 @@ fn choice_in_wait(wait: &Wait) -> Option<&'static str> {
 
 /// How many instances use a channel in a direction.
 fn user_count(program: &Program, channel: ChannelId, direction: Direction) -> u32 {
-    let uses = |process: &&quaject_esp_ir::ir::Process| {
-        process.sites.iter().any(|site| site.channel == channel && site.direction == direction)
-    };
+    let uses =
+        |process: &&Process| process.sites.iter().any(|site| site.channel == channel && site.direction == direction);
     program.processes.iter().filter(uses).map(|process| process.replicas).sum()
 }

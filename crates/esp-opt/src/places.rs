@@ -1,7 +1,24 @@
-//! Properties of the places (paths into memory) that an instruction accesses: their indices, and the bound of `bytes`.
+//! Properties of places (paths into memory): their slots and indices, the bound of `bytes`, and which of them an
+//! instruction accesses.
 
-use quaject_esp_ir::ir::{Body, Op, Operand, Place, Projection, Type, TypeTable};
+use quaject_esp_ir::ir::{Base, Body, Op, Operand, Place, Projection, SlotId, Type, TypeTable, Value};
 use quaject_esp_ir::typing::place_type;
+
+/// The slot and the index of a place that is an element of a slot.
+pub(crate) fn slot_element(place: &Place) -> Option<(SlotId, Value)> {
+    match (place.base, &place.path[..]) {
+        (Base::Slot(slot), [Projection::Element(index) | Projection::Inside(index)]) => Some((slot, *index)),
+        _ => None,
+    }
+}
+
+/// The slot that a place is as a whole: it has no path.
+pub(crate) fn whole_slot(place: &Place) -> Option<SlotId> {
+    match (place.base, &place.path[..]) {
+        (Base::Slot(slot), []) => Some(slot),
+        _ => None,
+    }
+}
 
 /// The maximal length of the `bytes` at a place; 0 if its type is another.
 pub(crate) fn bytes_bound(types: &TypeTable, body: &Body, place: &Place) -> u32 {

@@ -1,5 +1,5 @@
-//! Fused processes keep times and give others their turn: waits with `after`, `yield` and `else` of several members, all
-//! processes fused to one, show the same messages in the same order, and the form can be written and read again.
+//! Fused processes keep their timers and fairness: waits with `after`, `yield` and `else` of several members, all processes
+//! fused, produce the same messages in the same order, and the result round-trips through its text.
 
 use quaject_esp_exec::interpreter::Interpreter;
 use quaject_esp_exec::report::Outcome;
@@ -12,15 +12,15 @@ use quaject_esp_opt::refusal::Refusal;
 use quaject_test_environment::{Script, act, compile};
 use std::path::Path;
 
-/// What is shown, and how it ends; none if it goes on for ever.
+/// The output, and the exit status; none if the program does not end.
 fn run(program: &Program, text: &str) -> (Vec<String>, Option<u8>) {
-    let mut world = Script::new(program, text);
-    let mut interpreter = Interpreter::new(program, world.checks).expect("test programs are small");
+    let mut environment = Script::new(program, text);
+    let mut interpreter = Interpreter::new(program, environment.checks).expect("test programs are small");
     loop {
-        match interpreter.run(&mut world, 100_000) {
-            Outcome::Ended(status) => return (world.log, Some(status)),
-            Outcome::Budget => return (world.log, None),
-            outcome => assert!(act(&mut world, &outcome), "{:?}: {outcome:?}", world.log),
+        match interpreter.run(&mut environment, 100_000) {
+            Outcome::Ended(status) => return (environment.log, Some(status)),
+            Outcome::Budget => return (environment.log, None),
+            outcome => assert!(act(&mut environment, &outcome), "{:?}: {outcome:?}", environment.log),
         }
     }
 }
@@ -35,29 +35,29 @@ fn all_fused(program: &Program) -> Result<Program, Refusal> {
     Ok(fused)
 }
 
-/// What the program shows, which its fused form does, too.
+/// The output of the program, which its fused form has as well.
 fn check(text: &str, offers: &str) -> (Vec<String>, Option<u8>) {
     let program = compile(Path::new("test.esp"), text);
     let fused = all_fused(&program).unwrap_or_else(|refusal| panic!("{refusal:?}: {text}"));
-    let (mut shown, mut as_one) = (run(&program, offers), run(&fused, offers));
-    // When something is read is not shown.
-    [&mut shown, &mut as_one].into_iter().for_each(|(log, _)| log.retain(|line| !line.starts_with("< ")));
-    assert_eq!(as_one, shown, "{}", print(&fused));
-    shown.0.retain(|line| !line.starts_with("time "));
-    shown
+    let (mut expected, mut found) = (run(&program, offers), run(&fused, offers));
+    // The times of inputs are not part of the output.
+    [&mut expected, &mut found].into_iter().for_each(|(log, _)| log.retain(|line| !line.starts_with("< ")));
+    assert_eq!(found, expected, "{}", print(&fused));
+    expected.0.retain(|line| !line.starts_with("time "));
+    expected
 }
 
 fn sent(numbers: &[i32]) -> Vec<String> {
     numbers.iter().map(|number| format!("> o {number}")).collect()
 }
 
-/// A reader that stops after two silences, for streams of 0, 1 and 2 numbers.
+/// A reader that stops after two timeouts, for streams of 0, 1 and 2 numbers.
 #[test]
-fn silences_are_noticed() {
+fn timeouts_occur() {
     let text = "channel i(int) external out; channel c(int); channel o(int) external in;\n\
         process s { while { in(i, $x); if (x == 0) break; out(c, x); } }\n\
-        process t { var quiet = 0; while { alt { in(c, $x) { out(o, x); }\n\
-        after (5 ms) { quiet += 1; out(o, 100 + quiet); if (quiet == 2) break; } } } }\n";
+        process t { var timeouts = 0; while { alt { in(c, $x) { out(o, x); }\n\
+        after (5 ms) { timeouts += 1; out(o, 100 + timeouts); if (timeouts == 2) break; } } } }\n";
     for count in 0..3 {
         let offers: String = (1..=count).chain([0]).map(|number| format!("; offer i {number}\n")).collect();
         let (log, ended) = check(text, &offers);
@@ -65,9 +65,9 @@ fn silences_are_noticed() {
     }
 }
 
-/// A time runs from when its process began to wait, whatever others do meanwhile, whose times are their own.
+/// A timer starts when its process starts to wait, independently of other processes and their timers.
 #[test]
-fn each_member_keeps_its_time() {
+fn each_member_keeps_its_timer() {
     let text = "channel c(int); channel d(int); channel o(int) external in;\n\
         process a { for k in 0..5 { alt { after (2 ms) { } } out(c, k); } }\n\
         process b { alt { after (5 ms) { } } out(d, 50); alt { after (4 ms) { } } out(d, 90); }\n\
@@ -75,9 +75,9 @@ fn each_member_keeps_its_time() {
     assert_eq!(check(text, ""), (sent(&[0, 1, 50, 2, 3, 90, 4]), Some(0)));
 }
 
-/// A time that is over at once, an unsigned one that is very long, a closed branch, and one that is computed.
+/// A timeout of zero, a very long unsigned one, one with a false guard, and a computed one.
 #[test]
-fn times_are_as_long_as_they_say() {
+fn timeouts_have_their_duration() {
     let text = "channel c(int); channel o(int) external in;\n\
         process a { alt { after (-1 s) { out(c, 1); } } var n = 3; alt { after (n ms) { out(c, 2); } }\n\
         var long: u64 = 0xffff_ffff_ffff_ffff; alt { after (long s) { out(c, 0); } when (n > 5) after (0 s) { out(c, 0); }\n\
@@ -87,9 +87,9 @@ fn times_are_as_long_as_they_say() {
     assert_eq!(check(text, ""), (sent(&[1, 10, 2, 3]), Some(0)));
 }
 
-/// Who yields lets others go on, and goes on after them, however many do so.
+/// A process that yields lets others run, and runs after them, however many yield.
 #[test]
-fn everybody_goes_on_who_yields() {
+fn every_yielding_process_runs() {
     let text = "channel c(int); channel o(int) external in;\n\
         process a { while { yield; } }\nprocess b { var n = 0; while { yield; n += 1; if (n == 9) out(c, n); } }\n\
         process s { yield; out(c, 1); yield; out(c, 2); }\n\
@@ -97,9 +97,9 @@ fn everybody_goes_on_who_yields() {
     assert_eq!(check(text, ""), (sent(&[12]), Some(3)));
 }
 
-/// Two that ask for ever whether somebody is there, and yield or not, are both served.
+/// Two processes that poll forever, with and without `yield`, are both served.
 #[test]
-fn nobody_starves_beside_who_asks() {
+fn no_process_starves_next_to_one_that_polls() {
     for pause in ["", "yield;"] {
         let text = format!(
             "channel c(int); channel d(int); channel o(int) external in;\n\

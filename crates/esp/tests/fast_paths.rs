@@ -720,7 +720,7 @@ fn paths_that_cannot_be_made() {
       process sum { statement evenC; start evenC; } }";
     assert_eq!(refused(&pri, start), "no fast path f: `sum` has a `pri alt` at its start at p.esp:16:7");
     let large = "fastpath f { process split { statement inC, evenC; start inC; follows (inC evenC){0,90000}; } }";
-    assert_eq!(refused(CHOICES, large), "no fast path f: `split` has too long a `follows` at p.esp:8:5");
+    assert_eq!(refused(CHOICES, large), "no fast path f: `split` has a `follows` that is too long at p.esp:8:5");
     // A member that waits on the path would be passed over.
     let passing = "channel c(int);\nchannel x(int) external in;\nchannel go(int) external out;\n\
         process asks { while { in(go, $n); pri alt { in(c, _) {} out(x, n) {} } } }\n\

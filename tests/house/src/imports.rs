@@ -28,10 +28,6 @@ pub const REMAINING: &[&str] = &[
     "crates/esp-exec/src/step.rs",
     "crates/esp-gen/src/jit/allocate.rs",
     "crates/esp-gen/src/promela/process.rs",
-    "crates/esp-opt/src/loop_versioning/loop_paths.rs",
-    "crates/esp-opt/src/path/back_off.rs",
-    "crates/esp-opt/src/product/group.rs",
-    "crates/esp-opt/src/product/explore.rs",
     "crates/vcode-spec/src/emit.rs",
     "crates/vcode-spec/src/print_c.rs",
 ];

@@ -20,7 +20,7 @@ pub(super) struct UnrolledVersion<'a> {
     /// The header's parameters after them.
     pub(super) results: Vec<Value>,
     /// The constants that parameters have to equal before.
-    pub(super) at: BTreeMap<usize, i128>,
+    pub(super) entry_constants: BTreeMap<usize, i128>,
     /// The tables that it uses.
     pub(super) tables: Vec<Tables>,
 }
@@ -61,7 +61,7 @@ pub(super) fn version_blocks(
     header: usize,
     version: UnrolledVersion<'_>,
 ) -> Result<VersionBlocks, UnrollRefusal> {
-    let UnrolledVersion { mut unrolled, results, at, tables } = version;
+    let UnrolledVersion { mut unrolled, results, entry_constants, tables } = version;
     let location = body.blocks[header].location;
     let mut chain = BlockChain {
         first: body.blocks.len() as u32,
@@ -71,12 +71,12 @@ pub(super) fn version_blocks(
         location,
     };
     // Guards on the initial parameters are cheap and fail early.
-    let (soon, later) = unrolled.guards();
+    let (on_parameters, on_elements) = unrolled.guards();
     let mut superwords = Superwords::default();
-    let later = superwords.combine_guards(&mut unrolled, body, types, &later);
+    let on_elements = superwords.combine_guards(&mut unrolled, body, types, &on_elements);
     superwords.combine_stores(&mut unrolled, body, types);
     let mut code = CodeBuilder { values: &mut unrolled.values, instructions: Vec::new(), location };
-    for (number, constant) in &at {
+    for (number, constant) in &entry_constants {
         let parameter = chain.general.arguments[*number];
         let ty = code.values[parameter.0 as usize].ty;
         let constant = code.constant(ty, *constant);
@@ -86,41 +86,20 @@ pub(super) fn version_blocks(
     for tables in &tables {
         chain.test(&mut code, tables.is_linear);
     }
-    let mut non_negative = None;
-    for ((value, bound), most) in &unrolled.ranges {
+    emit_range_tests(&mut chain, &mut code, types, &unrolled.ranges)?;
+    for ((value, mask), (max_offset, _)) in &unrolled.windows {
         let ty = code.values[value.0 as usize].ty;
-        if non_negative != Some(*value) && matches!(types.get(ty), Type::Int(int) if int.is_signed()) {
-            let zero = code.constant(ty, 0);
-            let holds = code.binary(TypeTable::BOOL, BinaryOp::GreaterEqual, *value, zero);
-            chain.test(&mut code, holds);
-        }
-        non_negative = Some(*value);
-        let end = match bound {
-            RangeBound::Value(end) => *end,
-            RangeBound::Length(slot) => code.length(*slot),
-            RangeBound::Number(number) if number - most > 0 => code.constant(ty, *number),
-            RangeBound::Number(_) => return Err(UnrollRefusal::Unsupported("fewer elements than an unrolled version")),
-        };
-        let most = code.constant(ty, *most);
-        let is_long_enough = code.binary(TypeTable::BOOL, BinaryOp::Greater, end, most);
-        chain.test(&mut code, is_long_enough);
-        let end = code.binary(ty, BinaryOp::Subtract, end, most);
-        let holds = code.binary(TypeTable::BOOL, BinaryOp::Less, *value, end);
-        chain.test(&mut code, holds);
-    }
-    for ((value, mask), (most, _)) in &unrolled.windows {
-        let ty = code.values[value.0 as usize].ty;
-        let (bits, last) = (code.constant(ty, *mask), code.constant(ty, mask - most));
+        let (bits, last) = (code.constant(ty, *mask), code.constant(ty, mask - max_offset));
         let first = code.binary(ty, BinaryOp::BitAnd, *value, bits);
         let holds = code.binary(TypeTable::BOOL, BinaryOp::LessEqual, first, last);
         chain.test(&mut code, holds);
     }
     let mut computed =
         DemandedCode { instructions: unrolled.computed.into_iter().map(Some).collect(), defined: unrolled.defined };
-    for guards in [soon, later] {
-        let Some((one, others)) = guards.split_first() else { continue };
+    for guards in [on_parameters, on_elements] {
+        let Some((first, others)) = guards.split_first() else { continue };
         computed.emit_for(&guards, &mut code.instructions);
-        let all = others.iter().fold(*one, |all, guard| code.binary(TypeTable::BOOL, BinaryOp::BitAnd, all, *guard));
+        let all = others.iter().fold(*first, |all, guard| code.binary(TypeTable::BOOL, BinaryOp::BitAnd, all, *guard));
         chain.test(&mut code, all);
     }
     let mut needed = results.clone();
@@ -134,6 +113,38 @@ pub(super) fn version_blocks(
     chain.push(instructions, Terminator::Jump(again));
     let BlockChain { blocks, general, .. } = chain;
     Ok(VersionBlocks { blocks, values: unrolled.values, header: general.to })
+}
+
+/// Emits the tests that each number is at least 0 and below its bounds, at its maximal offset.
+fn emit_range_tests(
+    chain: &mut BlockChain,
+    code: &mut CodeBuilder<'_>,
+    types: &TypeTable,
+    ranges: &BTreeMap<(Value, RangeBound), i128>,
+) -> Result<(), UnrollRefusal> {
+    let mut non_negative = None;
+    for ((value, bound), max_offset) in ranges {
+        let ty = code.values[value.0 as usize].ty;
+        if non_negative != Some(*value) && matches!(types.get(ty), Type::Int(int) if int.is_signed()) {
+            let zero = code.constant(ty, 0);
+            let holds = code.binary(TypeTable::BOOL, BinaryOp::GreaterEqual, *value, zero);
+            chain.test(code, holds);
+        }
+        non_negative = Some(*value);
+        let end = match bound {
+            RangeBound::Value(end) => *end,
+            RangeBound::Length(slot) => code.length(*slot),
+            RangeBound::Number(number) if number - max_offset > 0 => code.constant(ty, *number),
+            RangeBound::Number(_) => return Err(UnrollRefusal::Unsupported("fewer elements than an unrolled version")),
+        };
+        let max_offset = code.constant(ty, *max_offset);
+        let is_long_enough = code.binary(TypeTable::BOOL, BinaryOp::Greater, end, max_offset);
+        chain.test(code, is_long_enough);
+        let end = code.binary(ty, BinaryOp::Subtract, end, max_offset);
+        let holds = code.binary(TypeTable::BOOL, BinaryOp::Less, *value, end);
+        chain.test(code, holds);
+    }
+    Ok(())
 }
 
 /// Consecutive blocks.
@@ -184,7 +195,7 @@ impl DemandedCode {
             self.instructions
                 .iter_mut()
                 .zip(wanted)
-                .filter_map(|(instruction, is)| if is { instruction.take() } else { None }),
+                .filter_map(|(instruction, is_wanted)| if is_wanted { instruction.take() } else { None }),
         );
     }
 }

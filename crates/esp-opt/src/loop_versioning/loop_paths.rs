@@ -20,7 +20,7 @@ pub(super) struct LoopPath {
     /// The blocks in order, the header first.
     pub(super) blocks: Vec<(usize, EdgeChoice)>,
     /// Those of them that are memset loops.
-    pub(super) fills: Vec<MemsetLoop>,
+    pub(super) memset_loops: Vec<MemsetLoop>,
 }
 
 /// The edge by which a path leaves a block.
@@ -47,7 +47,7 @@ pub(super) struct Loops {
     /// Per loop: its header, and per block whether it is inside.
     pub(super) loops: Vec<(usize, Vec<bool>)>,
     /// The memset loops, which a path may contain.
-    pub(super) fills: Vec<MemsetLoop>,
+    pub(super) memset_loops: Vec<MemsetLoop>,
 }
 
 impl Loops {
@@ -56,8 +56,8 @@ impl Loops {
         let inner = in_regions(body);
         let natural = loops(body, dominators).into_iter().filter(|natural| !inner[natural.header]);
         let loops: Vec<_> = natural.map(|Loop { header, inside, .. }| (header, inside)).collect();
-        let fills = loops.iter().filter_map(|(header, _)| memset_loop(body, types, *header)).collect();
-        Loops { loops, fills }
+        let memset_loops = loops.iter().filter_map(|(header, _)| memset_loop(body, types, *header)).collect();
+        Loops { loops, memset_loops }
     }
 
     /// Whether this edge out of a block leads off the path to an inner loop with stores.
@@ -90,15 +90,17 @@ impl Loops {
     /// first, then the shortest.
     pub(super) fn paths(&self, body: &Body, number: usize) -> Vec<LoopPath> {
         let (header, inside) = &self.loops[number];
-        let fill = |block: usize| self.fills.iter().find(|fill| fill.block == block && fill.block != *header);
+        let memset =
+            |block: usize| self.memset_loops.iter().find(|memset| memset.block == block && memset.block != *header);
         let is_inner = |block: usize| {
             let inner = self.loops.iter().find(|(other, _)| *other == block && *other != *header);
             inner.is_some_and(|(_, inside)| (0..inside.len()).any(|block| inside[block] && has_store(body, block)))
         };
-        let is_open = |block: usize| inside[block] && (fill(block).is_some() || !is_inner(block));
+        let is_open = |block: usize| inside[block] && (memset(block).is_some() || !is_inner(block));
         let choices = |block: usize| -> Vec<(EdgeChoice, usize)> {
-            let choices = match (&body.blocks[block].terminator, fill(block)) {
-                (_, Some(fill)) => vec![fill.exit],
+            let choices = match (&body.blocks[block].terminator, memset(block)) {
+                // A memset loop is left where its condition is false.
+                (_, Some(_)) => vec![EdgeChoice::If(false)],
                 (Terminator::Jump(_), None) => vec![EdgeChoice::Only],
                 (Terminator::Branch { .. }, None) => vec![EdgeChoice::If(false), EdgeChoice::If(true)],
                 (_, None) => Vec::new(),
@@ -111,27 +113,27 @@ impl Loops {
         let mut prefix: Vec<(usize, EdgeChoice)> = Vec::new();
         let mut stack = vec![(*header, choices(*header))];
         for _ in 0..MAX_STEPS {
-            let Some((block, rest)) = stack.last_mut() else { break };
+            let Some((block, untried)) = stack.last_mut() else { break };
             let block = *block;
-            let Some((by, next)) = rest.pop() else {
+            let Some((choice, next)) = untried.pop() else {
                 stack.pop();
                 prefix.pop();
                 continue;
             };
             if next == *header {
                 let mut blocks = prefix.clone();
-                blocks.push((block, by));
-                let fills = blocks.iter().filter_map(|(block, _)| fill(*block).cloned()).collect();
-                found.push(LoopPath { blocks, fills });
+                blocks.push((block, choice));
+                let memset_loops = blocks.iter().filter_map(|(block, _)| memset(*block).cloned()).collect();
+                found.push(LoopPath { blocks, memset_loops });
                 if found.len() == MAX_PATHS {
                     break;
                 }
             } else if is_open(next) && stack.len() < MAX_BLOCKS && stack.iter().all(|(other, _)| *other != next) {
-                prefix.push((block, by));
+                prefix.push((block, choice));
                 stack.push((next, choices(next)));
             }
         }
-        found.sort_by_key(|path| (path.fills.is_empty(), path.blocks.len()));
+        found.sort_by_key(|path| (path.memset_loops.is_empty(), path.blocks.len()));
         found
     }
 }

@@ -1,8 +1,8 @@
-//! Loop versioning: in front of a fused process's loop, an unrolled version of it that executes several iterations at once.
-//! It follows one path through the loop body that communicates with no channel of the environment, allocates nothing and
-//! cannot fault. All guards of its iterations are evaluated before any of their stores, which follow as straight-line
-//! code; constants, keys and states of automata are folded in it. If a guard fails nothing has been stored, and the
-//! original loop, which also is the remainder loop, executes one iteration.
+//! Loop versioning: an unrolled version of a loop, in front of the original, which executes several iterations at once.
+//! The version follows one path through the loop body: a path that communicates on no channel of the environment, allocates
+//! nothing and cannot fault. All guards of its iterations are evaluated before any of their stores, which follow as
+//! straight-line code with constants folded. If a guard fails nothing has been stored, and the original loop executes one
+//! iteration; it is also the remainder loop.
 //!
 //! ```text
 //!   unrolled(p..): p at its constant? enough elements? index does not wrap?    -> else original(p..)
@@ -11,11 +11,22 @@
 //!   original(p..): unchanged; its back edge leads to unrolled(p..)
 //! ```
 //!
-//! A loop is recognised by its instructions alone. This module knows no program, filter or checksum.
+//! ```text
+//!   loop_paths        the candidates: paths once through a loop body
+//!   memset_idiom      inner loops that only store one byte repeatedly
+//!   unrolled          symbolic evaluation of the iterations: constants, base plus offset, guards, stores
+//!     memset_stores     a memset loop as two wide stores
+//!   recurrences       linear recurrences through a table: independent lookups (slicing)
+//!   superwords        bytes combined into words (superword-level parallelism)
+//!   emit              the blocks of the version
+//! ```
+//!
+//! Candidates are recognised by their instructions alone; no program, filter or checksum is known here.
 
 mod emit;
 mod loop_paths;
 mod memset_idiom;
+mod memset_stores;
 mod recurrences;
 mod superwords;
 mod unrolled;
@@ -55,8 +66,8 @@ const MAX_INITIAL_CONSTANTS: usize = 8;
 pub enum UnrollRefusal {
     /// The loop has a construct that the unrolled version cannot express.
     Unsupported(&'static str),
-    /// No path through a loop reads consecutive elements. A loop that only stores mostly ends before an unrolled version
-    /// would.
+    /// No path through a loop reads consecutive elements. The trip count of a loop that only stores is usually below that
+    /// of an unrolled version.
     NoStream,
     /// The constants of the loop do not recur within few iterations.
     NoPeriod,
@@ -110,35 +121,35 @@ pub fn unroll_body(body: &mut Body, types: &TypeTable) -> Result<Vec<UnrolledLoo
     if body.blocks.iter().any(|block| matches!(block.terminator, Terminator::Enter(_) | Terminator::Leave(_))) {
         return Err(UnrollRefusal::Unsupported("a fast path"));
     }
-    let mut made = Vec::new();
-    let mut done = FxHashSet::default();
-    // The reported reason is that of the loop of which most was analysed.
+    let mut unrolled_loops = Vec::new();
+    let mut visited_headers = FxHashSet::default();
+    // The reported reason is that of the loop in which the most instructions were analysed.
     let mut reason = (0, UnrollRefusal::NoStream);
-    while made.len() < MAX_LOOPS {
+    while unrolled_loops.len() < MAX_LOOPS {
         let dominators = Dominators::new(body);
         let loops = Loops::new(body, types, &dominators);
-        let open = |(header, _): &(usize, Vec<bool>)| !done.contains(header);
-        let Some(number) = loops.loops.iter().position(open) else { break };
+        let is_unvisited = |(header, _): &(usize, Vec<bool>)| !visited_headers.contains(header);
+        let Some(number) = loops.loops.iter().position(is_unvisited) else { break };
         let header = loops.loops[number].0;
-        done.insert(header);
+        visited_headers.insert(header);
         let known = intervals(body, types, false, &[]);
         for path in loops.paths(body, number) {
             match unroll_path(body, types, (&dominators, &loops), &known, &path) {
                 Ok((unrolled_loop, entry)) => {
-                    made.push(unrolled_loop);
-                    done.insert(entry);
+                    unrolled_loops.push(unrolled_loop);
+                    visited_headers.insert(entry);
                     break;
                 }
-                Err((analysed, why)) if analysed >= reason.0 => reason = (analysed, why),
+                Err((analysed, refusal)) if analysed >= reason.0 => reason = (analysed, refusal),
                 Err(_) => {}
             }
         }
     }
-    if made.is_empty() {
+    if unrolled_loops.is_empty() {
         return Err(reason.1);
     }
     *body = merge_and_number(std::mem::take(body));
-    Ok(made)
+    Ok(unrolled_loops)
 }
 
 /// Unrolls this path. The error has the number of instructions that were analysed and the reason.
@@ -151,11 +162,11 @@ fn unroll_path(
 ) -> Result<(UnrolledLoop, usize), (usize, UnrollRefusal)> {
     let header = path.blocks[0].0;
     let plan = plan(body, types, known, loops, path)?;
-    let mut unrolled = Unrolled::new((body, types), known, path, &plan.at);
+    let mut unrolled = Unrolled::new((body, types), known, path, &plan.entry_constants);
     let iterations = |unrolled: &mut Unrolled<'_>| (0..plan.iterations).try_for_each(|_| unrolled.iteration(path));
     iterations(&mut unrolled).map_err(|reason| (0, reason))?;
     let first_pass = recurrences(&unrolled, types, body, &unrolled.results(path));
-    // Tables come first: their values are defined before the unrolled version.
+    // Tables are emitted first: their values are defined before the unrolled version.
     let mut changed = body.clone();
     let mut tables: Vec<recurrences::Tables> = Vec::new();
     let mut sliced = Vec::new();
@@ -172,7 +183,7 @@ fn unroll_path(
         };
         sliced.extend(index.map(|index| (number, recurrence, index)));
     }
-    let mut unrolled = Unrolled::new((&changed, types), known, path, &plan.at);
+    let mut unrolled = Unrolled::new((&changed, types), known, path, &plan.entry_constants);
     iterations(&mut unrolled).and_then(|()| unrolled.finish()).map_err(|reason| (unrolled.computed.len(), reason))?;
     let mut results = unrolled.results(path);
     let mut recurrence_steps = 0;
@@ -191,7 +202,7 @@ fn unroll_path(
         recurrence_steps = recurrence_steps.max(tables.slots.len());
     }
     let analysed = unrolled.computed.len();
-    let version = UnrolledVersion { unrolled, results, at: plan.at, tables };
+    let version = UnrolledVersion { unrolled, results, entry_constants: plan.entry_constants, tables };
     let blocks = version_blocks(&changed, types, header, version).map_err(|reason| (analysed, reason))?;
     let instructions = blocks.size();
     let entry = blocks.insert(&mut changed);
@@ -206,7 +217,7 @@ fn unroll_path(
 /// How a path is unrolled.
 struct Plan {
     /// Parameters of the header that have to be constants, by number.
-    at: BTreeMap<usize, i128>,
+    entry_constants: BTreeMap<usize, i128>,
     /// Iterations after which the constants recur.
     iterations: usize,
     /// Elements that all iterations process.
@@ -221,15 +232,15 @@ fn plan(
     path: &LoopPath,
 ) -> Result<Plan, (usize, UnrollRefusal)> {
     let header = path.blocks[0].0;
-    let once = |at: &BTreeMap<usize, i128>| {
-        let mut unrolled = Unrolled::new((body, types), known, path, at);
+    let unroll_once = |constants: &BTreeMap<usize, i128>| {
+        let mut unrolled = Unrolled::new((body, types), known, path, constants);
         match unrolled.iteration(path) {
             Ok(()) => Ok(unrolled),
             Err(reason) => Err((unrolled.computed.len(), reason)),
         }
     };
-    let unrolled = once(&BTreeMap::new())?;
-    // A path around an inner loop is rarely the common one.
+    let unrolled = unroll_once(&BTreeMap::new())?;
+    // A path around an inner loop is rarely the frequent one.
     if unrolled
         .guarded_branches
         .iter()
@@ -240,38 +251,63 @@ fn plan(
             UnrollRefusal::Unsupported("an inner loop whose execution depends on the data"),
         ));
     }
-    let mut at = BTreeMap::new();
-    let mut open = Vec::new();
+    let (entry_constants, stride) = entry_constants(&unrolled, body, header, path, &unroll_once)?;
+    let mut unrolled = Unrolled::new((body, types), known, path, &entry_constants);
+    let iterations = recurrence_period(&mut unrolled, path, &entry_constants, stride)?;
+    Ok(Plan { entry_constants, iterations, elements: iterations * stride as usize })
+}
+
+/// The header's parameters that are constants after one iteration, by number, with these constants; and the elements that
+/// an iteration processes. `unrolled` is one iteration without any assumption.
+fn entry_constants<'a>(
+    unrolled: &Unrolled<'_>,
+    body: &Body,
+    header: usize,
+    path: &LoopPath,
+    unroll_once: &dyn Fn(&BTreeMap<usize, i128>) -> Result<Unrolled<'a>, (usize, UnrollRefusal)>,
+) -> Result<(BTreeMap<usize, i128>, i128), (usize, UnrollRefusal)> {
+    let mut constants = BTreeMap::new();
+    let mut undecided = Vec::new();
     let mut stride = 0;
     for (number, (before, after)) in unrolled.parameters.iter().zip(unrolled.results(path)).enumerate() {
         match (unrolled.offset(after), unrolled.as_constant(after)) {
             (_, Some(constant)) => {
-                at.insert(number, constant);
+                constants.insert(number, constant);
             }
             ((base, offset), None) if base == *before => {
                 if unrolled.ranges.keys().any(|(value, _)| value == before) {
                     stride = stride.max(offset);
                 }
             }
-            ((_, _), None) => open.push(number),
+            ((_, _), None) => undecided.push(number),
         }
     }
     if stride <= 0 || unrolled.read == 0 {
         return Err((0, UnrollRefusal::NoStream));
     }
-    for number in open {
+    for number in undecided {
         let parameter = body.blocks[header].parameters[number];
         for constant in reaching_constants(body, header, parameter) {
-            let mut assumed = at.clone();
+            let mut assumed = constants.clone();
             assumed.insert(number, constant);
             let is_constant = |unrolled: Unrolled<'_>| unrolled.as_constant(unrolled.results(path)[number]).is_some();
-            if once(&assumed).is_ok_and(is_constant) {
-                at = assumed;
+            if unroll_once(&assumed).is_ok_and(is_constant) {
+                constants = assumed;
                 break;
             }
         }
     }
-    let mut unrolled = Unrolled::new((body, types), known, path, &at);
+    Ok((constants, stride))
+}
+
+/// The number of iterations to unroll: the constants recur after them, and they process enough elements if the code size
+/// allows it.
+fn recurrence_period(
+    unrolled: &mut Unrolled<'_>,
+    path: &LoopPath,
+    entry_constants: &BTreeMap<usize, i128>,
+    stride: i128,
+) -> Result<usize, (usize, UnrollRefusal)> {
     let mut iterations = 0;
     for iteration in 1..=MAX_ITERATIONS {
         unrolled.iteration(path).map_err(|reason| (unrolled.computed.len(), reason))?;
@@ -279,7 +315,7 @@ fn plan(
             break;
         }
         let results = unrolled.results(path);
-        if at.iter().all(|(number, constant)| unrolled.as_constant(results[*number]) == Some(*constant)) {
+        if entry_constants.iter().all(|(number, constant)| unrolled.as_constant(results[*number]) == Some(*constant)) {
             iterations = iteration;
             if iteration as i128 * stride >= MIN_ELEMENTS {
                 break;
@@ -290,16 +326,16 @@ fn plan(
         0 if unrolled.computed.len() > MAX_INSTRUCTIONS => Err((unrolled.computed.len(), UnrollRefusal::TooLarge)),
         0 => Err((unrolled.computed.len(), UnrollRefusal::NoPeriod)),
         1 => Err((unrolled.computed.len(), UnrollRefusal::TooLarge)),
-        _ => Ok(Plan { at, iterations, elements: iterations * stride as usize }),
+        _ => Ok(iterations),
     }
 }
 
 /// Constants that flow into a parameter of a block, through other parameters as well.
 fn reaching_constants(body: &Body, block: usize, parameter: Value) -> Vec<i128> {
-    let mut of: FxHashMap<Value, i128> = FxHashMap::default();
+    let mut constants: FxHashMap<Value, i128> = FxHashMap::default();
     for instruction in body.blocks.iter().flat_map(|block| &block.instructions) {
         if let (Op::Constant(constant), Some(result)) = (&instruction.op, instruction.result) {
-            of.insert(result, *constant);
+            constants.insert(result, *constant);
         }
     }
     let owner: FxHashMap<Value, (usize, usize)> = body
@@ -315,7 +351,7 @@ fn reaching_constants(body: &Body, block: usize, parameter: Value) -> Vec<i128> 
         }
     }
     let position = body.blocks[block].parameters.iter().position(|value| *value == parameter);
-    let mut first_pass = Vec::new();
+    let mut reaching = Vec::new();
     let mut visited = FxHashSet::default();
     let mut worklist: Vec<(usize, usize)> = position.map(|at| (block, at)).into_iter().collect();
     while let Some((block, at)) = worklist.pop() {
@@ -323,13 +359,13 @@ fn reaching_constants(body: &Body, block: usize, parameter: Value) -> Vec<i128> 
             continue;
         }
         for value in incoming[block].iter().filter_map(|arguments| arguments.get(at)) {
-            match of.get(value) {
-                Some(constant) if !first_pass.contains(constant) => first_pass.push(*constant),
+            match constants.get(value) {
+                Some(constant) if !reaching.contains(constant) => reaching.push(*constant),
                 Some(_) => {}
                 None => worklist.extend(owner.get(value)),
             }
         }
     }
-    first_pass.truncate(MAX_INITIAL_CONSTANTS);
-    first_pass
+    reaching.truncate(MAX_INITIAL_CONSTANTS);
+    reaching
 }

@@ -5,7 +5,8 @@
 //! Berry, "Novel Table Lookup-Based Algorithms for High-Performance CRC Generation", for CRCs). The generated code tests the
 //! linearity of the table's contents at run time; no polynomial is known here.
 
-use super::unrolled::{Unrolled, element};
+use super::unrolled::Unrolled;
+use crate::places::slot_element;
 use quaject_esp_ir::cfg::{Regions, successors};
 use quaject_esp_ir::dominators::Dominators;
 use quaject_esp_ir::ir::{
@@ -15,7 +16,7 @@ use quaject_esp_ir::ir::{
 use quaject_esp_ir::visit::{op_slots, op_values, terminator_slots};
 use rustc_hash::FxHashMap;
 
-/// Steps that are combined; that many tables are needed.
+/// The maximal number of steps that are combined, and of tables.
 const MAX_STEPS: usize = 8;
 
 /// Consecutive steps below which nothing is gained.
@@ -47,7 +48,7 @@ pub(super) struct Tables {
     pub(super) is_linear: Value,
 }
 
-/// One step, matched backwards: the state before it, and its input.
+/// One step, matched from its result: the state before it, and its input.
 struct RecurrenceStep {
     table: Table,
     state: Value,
@@ -67,20 +68,20 @@ fn recurrence(
     let mut steps = Vec::new();
     let mut value = last;
     while value != first {
-        let match_step = match_step(unrolled, types, body, value)?;
-        if steps.last().is_some_and(|after: &RecurrenceStep| after.table != match_step.table) {
+        let step = match_step(unrolled, types, body, value)?;
+        if steps.last().is_some_and(|after: &RecurrenceStep| after.table != step.table) {
             return None;
         }
-        value = match_step.state;
-        steps.push(match_step);
+        value = step.state;
+        steps.push(step);
     }
     steps.reverse();
     let uses = uses(unrolled);
-    let is_its_own = |step: &RecurrenceStep| {
+    let is_private = |step: &RecurrenceStep| {
         let used = uses.get(&step.state).map_or(&[][..], Vec::as_slice);
         used.iter().all(|user| user.is_some_and(|user| step.users.contains(&user)))
     };
-    if steps.len() < MIN_STEPS || uses.contains_key(&last) || !steps.iter().skip(1).all(is_its_own) {
+    if steps.len() < MIN_STEPS || uses.contains_key(&last) || !steps.iter().skip(1).all(is_private) {
         return None;
     }
     Some(Recurrence { table: steps[0].table, inputs: steps.iter().map(|step| step.input).collect() })
@@ -96,8 +97,8 @@ pub(super) struct Recurrence {
 fn uses(unrolled: &Unrolled<'_>) -> FxHashMap<Value, Vec<Option<Value>>> {
     let mut uses: FxHashMap<Value, Vec<Option<Value>>> = FxHashMap::default();
     for instruction in unrolled.computed.iter().chain(&unrolled.stored) {
-        let mut note = |value: &Value| uses.entry(*value).or_default().push(instruction.result);
-        op_values(&instruction.op, &mut note);
+        let mut record = |value: &Value| uses.entry(*value).or_default().push(instruction.result);
+        op_values(&instruction.op, &mut record);
     }
     for guard in &unrolled.guards {
         uses.entry(*guard).or_default().push(None);
@@ -120,7 +121,7 @@ fn match_step(unrolled: &Unrolled<'_>, types: &TypeTable, body: &Body, value: Va
     };
     let bits = u32::try_from(count).ok().filter(|bits| (1..int.bits()).contains(bits))?;
     let Op::Load(place) = unrolled.op(looked_up)? else { return None };
-    let (slot, index) = element(place)?;
+    let (slot, index) = slot_element(place)?;
     let &Type::Array { length, element } = types.get(body.slots[slot.0 as usize].ty) else { return None };
     if element != ty || int.is_signed() || int.bits() % bits != 0 || length > MAX_TABLE_LENGTH || length != 1 << bits {
         return None;
@@ -240,11 +241,7 @@ pub(super) fn final_definition(body: &Body, dominators: &Dominators, table: Slot
 }
 
 fn dominator_count(dominators: &Dominators, block: usize, count: usize) -> usize {
-    (0..count)
-        .filter(|dominators_of_header| {
-            dominators.is_reachable(*dominators_of_header) && dominators.dominates(*dominators_of_header, block)
-        })
-        .count()
+    (0..count).filter(|other| dominators.is_reachable(*other) && dominators.dominates(*other, block)).count()
 }
 
 /// Whether a block does more with a slot than load its elements.
@@ -252,7 +249,7 @@ fn may_write(block: &Block, slot: SlotId) -> bool {
     let mut is_used = false;
     for instruction in &block.instructions {
         match &instruction.op {
-            Op::Load(place) if element(place).is_some() => {}
+            Op::Load(place) if slot_element(place).is_some() => {}
             op => op_slots(op, &mut |used| is_used |= *used == slot),
         }
     }
@@ -274,7 +271,7 @@ pub(super) fn derive_tables(body: &mut Body, table: Table, count: usize, at: usi
     let mut code = CodeBuilder { values: &mut body.values, instructions: Vec::new(), location };
     let ty = table.ty;
     let zero = code.constant(ty, 0);
-    let yes = code.constant(TypeTable::BOOL, 1);
+    let linear_so_far = code.constant(TypeTable::BOOL, 1);
     let start = std::mem::take(&mut code.instructions);
     let number = code.value(ty);
     let is_linear = code.value(TypeTable::BOOL);
@@ -290,7 +287,7 @@ pub(super) fn derive_tables(body: &mut Body, table: Table, count: usize, at: usi
     let (of_rest, of_lowest) = (code.load(ty, table.slot, rest), code.load(ty, table.slot, lowest));
     let sum = code.binary(ty, BinaryOp::BitXor, of_rest, of_lowest);
     let same = code.binary(TypeTable::BOOL, BinaryOp::Equal, entry, sum);
-    let still = code.binary(TypeTable::BOOL, BinaryOp::BitAnd, is_linear, same);
+    let still_linear = code.binary(TypeTable::BOOL, BinaryOp::BitAnd, is_linear, same);
     let mask = code.constant(ty, (1 << table.bits) - 1);
     let bits = code.constant(ty, i128::from(table.bits));
     for slot in &slots[1..] {
@@ -308,7 +305,7 @@ pub(super) fn derive_tables(body: &mut Body, table: Table, count: usize, at: usi
     let moved = Block {
         parameters: Vec::new(),
         instructions: std::mem::replace(&mut block.instructions, start),
-        terminator: std::mem::replace(&mut block.terminator, Terminator::Jump(edge(header, vec![zero, yes]))),
+        terminator: std::mem::replace(&mut block.terminator, Terminator::Jump(edge(header, vec![zero, linear_so_far]))),
         location,
     };
     body.blocks.push(moved);
@@ -319,7 +316,7 @@ pub(super) fn derive_tables(body: &mut Body, table: Table, count: usize, at: usi
         terminator: Terminator::Branch { condition: is_less, then, otherwise },
         location,
     });
-    let terminator = Terminator::Jump(edge(header, vec![one_more, still]));
+    let terminator = Terminator::Jump(edge(header, vec![one_more, still_linear]));
     body.blocks.push(Block { parameters: Vec::new(), instructions, terminator, location });
     Tables { table, slots, is_linear }
 }

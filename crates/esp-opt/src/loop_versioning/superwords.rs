@@ -8,7 +8,8 @@
 //!   out[j+k] = byte[i+p(k)] ^ c(k)          word(j) = bytes of word(i), shifted by their distances, ^ all c
 //! ```
 
-use super::unrolled::{Unrolled, element};
+use super::unrolled::Unrolled;
+use crate::places::slot_element;
 use quaject_esp_ir::ir::{
     Base, BinaryOp, Body, ByteOrder, Instruction, IntType, Location, Op, Place, Projection, SlotId, Type, TypeId,
     TypeTable, UnaryOp, Value,
@@ -17,11 +18,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes of a word.
 const WORD: i128 = 8;
-/// Values that are inserted into a word one by one, at most; more are stored as quickly individually.
+/// The maximal number of single values that are inserted into a word; individual stores of more are as fast.
 const MAX_SINGLE_BYTES: usize = 4;
-/// Distances by which the bytes of a stream are shifted, at most.
+/// The maximal number of distances by which the bytes of a stream are shifted.
 const MAX_DISTANCES: usize = 4;
-/// The lowest bit of each byte, and the highest.
+/// The lowest bit of each byte, and the highest bit of each.
 const LOWEST: i128 = 0x0101_0101_0101_0101;
 const HIGHEST: i128 = 0x8080_8080_8080_8080;
 
@@ -57,19 +58,20 @@ impl Superwords {
             let (Some((slot_a, base_a, at_a)), Some((slot_b, base_b, at_b))) = bytes else { continue };
             streams.entry((is_equal, slot_a, base_a, slot_b, base_b, at_b - at_a)).or_default().insert(at_a, *guard);
         }
-        let mut left: Vec<Value> = guards.to_vec();
+        let mut remaining: Vec<Value> = guards.to_vec();
         for ((is_equal, slot_a, base_a, slot_b, base_b, distance), stream) in streams {
             for at in word_starts(stream.keys().copied()) {
                 let is_in = |guard: &Value| (at..at + WORD).any(|at| stream.get(&at) == Some(guard));
-                left.retain(|guard| !is_in(guard));
+                remaining.retain(|guard| !is_in(guard));
                 let a = self.word(unrolled, (slot_a, base_a, at), 64);
                 let b = self.word(unrolled, (slot_b, base_b, at + distance), 64);
                 let ty = TypeTable::U64;
                 let difference = binary(unrolled, ty, BinaryOp::BitXor, a, b);
-                let wrong = match is_equal {
+                let differing = match is_equal {
                     true => difference,
                     false => {
-                        // A zero byte borrows from the next one, and had no high bit.
+                        // Nonzero if and only if a byte of the difference is 0: such a byte borrows from the next one
+                        // and has no high bit itself (Mycroft's test).
                         let lowest = unrolled.constant(ty, LOWEST);
                         let highest = unrolled.constant(ty, HIGHEST);
                         let less = binary(unrolled, ty, BinaryOp::Subtract, difference, lowest);
@@ -80,10 +82,10 @@ impl Superwords {
                     }
                 };
                 let zero = unrolled.constant(ty, 0);
-                left.push(binary(unrolled, TypeTable::BOOL, BinaryOp::Equal, wrong, zero));
+                remaining.push(binary(unrolled, TypeTable::BOOL, BinaryOp::Equal, differing, zero));
             }
         }
-        left
+        remaining
     }
 
     /// Combines stores of adjacent bytes into word stores.
@@ -142,7 +144,7 @@ impl Superwords {
             sources.iter().map(|(position, source)| Some((*position, byte(unrolled, body, types, *source)?))).collect();
         let mut terms = Vec::new();
         match streams.and_then(|streams| self.shifted_bytes(unrolled, &streams)) {
-            Some(moved) => terms = moved,
+            Some(shifted) => terms = shifted,
             None if sources.len() <= MAX_SINGLE_BYTES => {
                 for (position, source) in sources {
                     let low = convert(unrolled, TypeTable::U8, source);
@@ -243,7 +245,7 @@ fn byte(unrolled: &Unrolled<'_>, body: &Body, types: &TypeTable, mut value: Valu
                 _ => return None,
             },
             Op::Load(place) => {
-                let (slot, index) = element(place)?;
+                let (slot, index) = slot_element(place)?;
                 let (base, offset) = unrolled.offset(index);
                 let is_stream = matches!(types.get(body.slots[slot.0 as usize].ty), Type::Bytes { .. });
                 return (is_stream && offset >= 0 && unrolled.ty(base) == TypeTable::U64)

@@ -1,11 +1,11 @@
-//! Unrolls a path: its iterations as straight-line code, with known constants and values of the form base plus constant.
-//! Guards and pure computations are kept apart from stores, so that all guards can be evaluated before any store. Emits no
-//! blocks.
+//! Symbolic evaluation of the iterations of a path: straight-line code in which constants are folded and values are tracked
+//! as a base plus an offset. Guards and pure computations are kept apart from stores, so that all guards can be evaluated
+//! before any store. Emits no blocks.
 
 use super::UnrollRefusal;
 use super::loop_paths::{EdgeChoice, LoopPath, chosen_edge};
-use super::memset_idiom::FilledArray;
 use crate::facts::{self, Fact};
+use crate::places::{slot_element, whole_slot};
 use quaject_esp_ir::ir::{
     Base, BinaryOp, Body, ByteOrder, Instruction, Location, Op, Place, Projection, SlotId, Terminator, Type, TypeId,
     TypeTable, Value, ValueData,
@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 
 /// Bytes of a word.
 pub(super) const WORD: i128 = 8;
+
 /// An exclusive upper bound.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum RangeBound {
@@ -25,6 +26,20 @@ pub(super) enum RangeBound {
     Length(SlotId),
     /// A constant.
     Number(i128),
+}
+
+/// An array that is filled from an unknown index on.
+#[derive(Clone)]
+pub(super) struct FilledArray {
+    pub(super) slot: SlotId,
+    /// The index before the first iteration, and the mask of its significant bits.
+    pub(super) base: Value,
+    pub(super) mask: i128,
+    /// The current index, and its 64-bit position in the array.
+    pub(super) index: Value,
+    pub(super) at: Value,
+    /// The number of fills so far.
+    pub(super) fills: i128,
 }
 
 /// The straight-line code of several iterations.
@@ -55,28 +70,29 @@ pub(super) struct Unrolled<'a> {
     pub(super) guards: Vec<Value>,
     /// The blocks whose conditions they are, and the edge taken.
     pub(super) guarded_branches: Vec<(usize, bool)>,
-    /// Numbers that have to be at least 0, and the distance to an upper bound.
+    /// Numbers that have to be at least 0: by upper bound, the maximal offset at which they have to be below it.
     pub(super) ranges: BTreeMap<(Value, RangeBound), i128>,
-    /// Masked indices: by how much they grow without wrapping, and their masked value at first.
+    /// Masked indices, by unmasked value and mask: the maximal offset that must not wrap, and the masked value before the
+    /// first iteration.
     pub(super) windows: BTreeMap<(Value, i128), (i128, Value)>,
     /// The slots that the path writes.
     written: FxHashSet<SlotId>,
     /// The literal in a slot, and the instruction that wrote it.
     literals: BTreeMap<SlotId, Instruction>,
     is_literal_unknown: bool,
-    /// The array that memset loops fill, and the position.
+    /// The array that memset loops fill.
     pub(super) filled: Option<FilledArray>,
     /// Element loads.
     pub(super) read: usize,
 }
 
 impl<'a> Unrolled<'a> {
-    /// No iteration yet. `at` are the assumed constants of the header's parameters, by number.
+    /// No iteration yet. `entry_constants` are the assumed constants of the header's parameters, by number.
     pub(super) fn new(
         (body, types): (&'a Body, &'a TypeTable),
         known: &'a [Option<Fact>],
         path: &LoopPath,
-        at: &BTreeMap<usize, i128>,
+        entry_constants: &BTreeMap<usize, i128>,
     ) -> Unrolled<'a> {
         let mut unrolled = Unrolled {
             body,
@@ -110,7 +126,7 @@ impl<'a> Unrolled<'a> {
             unrolled.parameters.push(before);
             let fact = known.get(parameter.0 as usize).cloned().flatten();
             unrolled.facts.insert(before, fact.unwrap_or_else(|| Fact::of_type(types, ty)));
-            let current = match at.get(&number) {
+            let current = match entry_constants.get(&number) {
                 Some(constant) => unrolled.constant(ty, *constant),
                 None => before,
             };
@@ -126,13 +142,14 @@ impl<'a> Unrolled<'a> {
         value
     }
 
-    pub(super) fn at(&self, value: Value) -> Value {
+    /// The value of the straight-line code for one of the body.
+    pub(super) fn current_value(&self, value: Value) -> Value {
         self.current.get(&value).copied().unwrap_or(value)
     }
 
     /// The current values of the header's parameters.
     pub(super) fn results(&self, path: &LoopPath) -> Vec<Value> {
-        self.body.blocks[path.blocks[0].0].parameters.iter().map(|parameter| self.at(*parameter)).collect()
+        self.body.blocks[path.blocks[0].0].parameters.iter().map(|parameter| self.current_value(*parameter)).collect()
     }
 
     /// The fact on a value.
@@ -184,27 +201,27 @@ impl<'a> Unrolled<'a> {
     /// Adds one iteration.
     pub(super) fn iteration(&mut self, path: &LoopPath) -> Result<(), UnrollRefusal> {
         let body = self.body;
-        for (number, way) in &path.blocks {
+        for (number, choice) in &path.blocks {
             let block = &body.blocks[*number];
-            let fill = path.fills.iter().find(|fill| fill.block == *number);
-            if let Some(fill) = fill {
-                self.emit_memset(fill, block.location)?;
+            let memset = path.memset_loops.iter().find(|memset| memset.block == *number);
+            if let Some(memset) = memset {
+                self.emit_memset(memset, block.location)?;
             }
-            let is_store = |instruction: &&Instruction| fill.is_none() || instruction.result.is_some();
+            let is_store = |instruction: &&Instruction| memset.is_none() || instruction.result.is_some();
             for instruction in block.instructions.iter().filter(is_store) {
                 self.instruction(instruction)?;
             }
-            if fill.is_none()
-                && let (Terminator::Branch { condition, .. }, EdgeChoice::If(holds)) = (&block.terminator, *way)
+            if memset.is_none()
+                && let (Terminator::Branch { condition, .. }, EdgeChoice::If(holds)) = (&block.terminator, *choice)
             {
                 let before = self.guards.len();
                 self.guard(*condition, holds, block.location)?;
                 self.guarded_branches.extend((self.guards.len() > before).then_some((*number, holds)));
             }
-            let Some(edge) = chosen_edge(&block.terminator, *way) else {
+            let Some(edge) = chosen_edge(&block.terminator, *choice) else {
                 return Err(UnrollRefusal::Unsupported("an end"));
             };
-            let arguments: Vec<Value> = edge.arguments.iter().map(|argument| self.at(*argument)).collect();
+            let arguments: Vec<Value> = edge.arguments.iter().map(|argument| self.current_value(*argument)).collect();
             let parameters = &body.blocks[edge.to.0 as usize].parameters;
             self.current.extend(parameters.iter().copied().zip(arguments));
         }
@@ -277,16 +294,16 @@ impl<'a> Unrolled<'a> {
         let value = match (&instruction.op, instruction.result) {
             (Op::Constant(constant), Some(result)) => self.constant(self.ty(result), *constant),
             (Op::Unary(op, a), Some(result)) => {
-                let (a, ty) = (self.at(*a), self.ty(result));
+                let (a, ty) = (self.current_value(*a), self.ty(result));
                 let fact = facts::unary(self.types, ty, *op, &self.fact(a));
                 self.result(ty, fact, Op::Unary(*op, a), location)
             }
             (Op::Binary(op, a, b), Some(result)) => {
-                let (a, b) = (self.at(*a), self.at(*b));
+                let (a, b) = (self.current_value(*a), self.current_value(*b));
                 self.binary(*op, a, b, self.ty(result), location)?
             }
             (Op::Convert(a), Some(result)) => {
-                let (a, ty) = (self.at(*a), self.ty(result));
+                let (a, ty) = (self.current_value(*a), self.ty(result));
                 match self.ty(a) == ty {
                     true => a,
                     false => {
@@ -297,7 +314,7 @@ impl<'a> Unrolled<'a> {
             }
             (Op::Load(place), Some(result)) => self.load(place, self.ty(result), location)?,
             (Op::Length(place), Some(result)) => {
-                let slot = slot_of(place).filter(|slot| !self.written.contains(slot));
+                let slot = whole_slot(place).filter(|slot| !self.written.contains(slot));
                 let Some(slot) = slot else { return Err(UnrollRefusal::Unsupported("a length that changes")) };
                 let place = Place { base: Base::Slot(slot), path: Vec::new() };
                 self.compute(self.ty(result), Op::Length(place), location)
@@ -306,16 +323,16 @@ impl<'a> Unrolled<'a> {
                 let is_apart = |slot: &SlotId| {
                     !self.literals.contains_key(slot) && self.filled.as_ref().is_none_or(|filled| filled.slot != *slot)
                 };
-                let slot_and_index = element(place).filter(|(slot, _)| is_apart(slot));
+                let slot_and_index = slot_element(place).filter(|(slot, _)| is_apart(slot));
                 let Some((slot, index)) = slot_and_index else { return Err(UnrollRefusal::Unsupported("a store")) };
-                let (index, value) = (self.at(index), self.at(*value));
+                let (index, value) = (self.current_value(index), self.current_value(*value));
                 let step = self.index(slot, index, location)?;
                 let place = Place { base: Base::Slot(slot), path: vec![step] };
                 self.stored.push(Instruction { result: None, op: Op::Store(place, value), location });
                 return Ok(());
             }
             (Op::SetBytes(place, _), None) => {
-                let Some(slot) = slot_of(place) else { return Err(UnrollRefusal::Unsupported("a literal")) };
+                let Some(slot) = whole_slot(place) else { return Err(UnrollRefusal::Unsupported("a literal")) };
                 self.literals.insert(slot, instruction.clone());
                 return Ok(());
             }
@@ -395,8 +412,8 @@ impl<'a> Unrolled<'a> {
     }
 
     fn load(&mut self, place: &Place, ty: TypeId, location: Location) -> Result<Value, UnrollRefusal> {
-        let Some((slot, index)) = element(place) else { return Err(UnrollRefusal::Unsupported("a load")) };
-        let index = self.at(index);
+        let Some((slot, index)) = slot_element(place) else { return Err(UnrollRefusal::Unsupported("a load")) };
+        let index = self.current_value(index);
         if let Some(Op::SetBytes(_, literal)) = self.literals.get(&slot).map(|instruction| &instruction.op) {
             let byte = |at: i128| usize::try_from(at).ok().and_then(|at| literal.get(at)).copied();
             return match self.as_constant(index).and_then(byte) {
@@ -464,8 +481,8 @@ impl<'a> Unrolled<'a> {
                 first
             }
         };
-        let most = self.windows.entry((base, mask)).or_insert((0, first));
-        most.0 = most.0.max(offset);
+        let (max_offset, _) = self.windows.entry((base, mask)).or_insert((0, first));
+        *max_offset = (*max_offset).max(offset);
         Some(self.wide(first, offset, location))
     }
 
@@ -493,12 +510,12 @@ impl<'a> Unrolled<'a> {
 
     /// Requires that a value plus an offset is below a bound.
     fn below(&mut self, value: Value, offset: i128, bound: RangeBound) {
-        let most = self.ranges.entry((value, bound)).or_insert(0);
-        *most = (*most).max(offset);
+        let max_offset = self.ranges.entry((value, bound)).or_insert(0);
+        *max_offset = (*max_offset).max(offset);
     }
 
     fn guard(&mut self, condition: Value, holds: bool, location: Location) -> Result<(), UnrollRefusal> {
-        let condition = self.at(condition);
+        let condition = self.current_value(condition);
         if let Some(constant) = self.as_constant(condition) {
             return match (constant != 0) == holds {
                 true => Ok(()),
@@ -506,10 +523,9 @@ impl<'a> Unrolled<'a> {
             };
         }
         if let Some(Op::Binary(op, a, b)) = self.op(condition) {
-            let (op, a, b) = (*op, *a, *b);
-            let less = match (op, holds) {
-                (BinaryOp::Less, true) | (BinaryOp::GreaterEqual, false) => Some((a, b)),
-                (BinaryOp::Greater, true) | (BinaryOp::LessEqual, false) => Some((b, a)),
+            let less = match if holds { Some(*op) } else { op.inverted() } {
+                Some(BinaryOp::Less) => Some((*a, *b)),
+                Some(BinaryOp::Greater) => Some((*b, *a)),
                 _ => None,
             };
             if let Some((a, b)) = less
@@ -534,8 +550,8 @@ impl<'a> Unrolled<'a> {
         let guard = match holds {
             true => condition,
             false => {
-                let no = self.constant(ty, 0);
-                self.compute(ty, Op::Binary(BinaryOp::Equal, condition, no), location)
+                let zero = self.constant(ty, 0);
+                self.compute(ty, Op::Binary(BinaryOp::Equal, condition, zero), location)
             }
         };
         self.guards.push(guard);
@@ -556,22 +572,6 @@ fn written(body: &Body, path: &LoopPath) -> FxHashSet<SlotId> {
         }
     }
     slots
-}
-
-/// The slot of a place without path.
-fn slot_of(place: &Place) -> Option<SlotId> {
-    match (place.base, &place.path[..]) {
-        (Base::Slot(slot), []) => Some(slot),
-        _ => None,
-    }
-}
-
-/// The slot and the index of an element.
-pub(super) fn element(place: &Place) -> Option<(SlotId, Value)> {
-    match (place.base, &place.path[..]) {
-        (Base::Slot(slot), [Projection::Element(index) | Projection::Inside(index)]) => Some((slot, *index)),
-        _ => None,
-    }
 }
 
 /// The construct, as a noun, of an operation that an unrolled version cannot express.

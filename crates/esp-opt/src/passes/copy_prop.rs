@@ -1,4 +1,4 @@
-//! Copy propagation: a block parameter that always equals another value is replaced replacement it (a redundant phi).
+//! Copy propagation: replaces a block parameter that always equals another value (a redundant phi) by that value.
 
 use quaject_esp_ir::cfg::{Regions, edges, edges_mut, successors};
 use quaject_esp_ir::ir::{BlockId, Body, Value};

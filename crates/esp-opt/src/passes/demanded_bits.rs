@@ -1,5 +1,5 @@
-//! Demanded bits (as LLVM's analysis of that name): a number that goes round a loop and of which only the low bits are
-//! demanded, as an index into a ring whose length is a power of two, is masked where it is used, not in each iteration.
+//! Demanded bits (LLVM's analysis of that name): sinks masks from the definitions of values to the uses that demand them. A
+//! loop-carried index into a ring whose length is a power of two is then masked where it is used, not in each iteration.
 //! Not applicable where overflow is a fault.
 
 use quaject_esp_ir::cfg::{Regions, edges, edges_mut};
@@ -45,14 +45,14 @@ fn masked_values(body: &Body) -> FxHashMap<Value, (Value, i128)> {
 fn sink_through_joins(body: &mut Body, types: &TypeTable) -> bool {
     let masked = masked_values(body);
     let mut arriving: FxHashMap<Value, Vec<Value>> = FxHashMap::default();
-    let mut is_set_otherwise: Vec<bool> = vec![false; body.values.len()];
+    let mut has_other_source: Vec<bool> = vec![false; body.values.len()];
     for block in &body.blocks {
         let by_edges =
             matches!(block.terminator, Terminator::Jump(_) | Terminator::Branch { .. } | Terminator::Switch { .. });
         for edge in edges(&block.terminator) {
             for (parameter, argument) in body.blocks[edge.to.0 as usize].parameters.iter().zip(&edge.arguments) {
                 arriving.entry(*parameter).or_default().push(*argument);
-                is_set_otherwise[parameter.0 as usize] |= !by_edges;
+                has_other_source[parameter.0 as usize] |= !by_edges;
             }
         }
     }
@@ -69,7 +69,7 @@ fn sink_through_joins(body: &mut Body, types: &TypeTable) -> bool {
         for position in (0..body.blocks[index].parameters.len()).rev() {
             let parameter = body.blocks[index].parameters[position];
             let ty = body.values[parameter.0 as usize].ty;
-            if is_set_otherwise[parameter.0 as usize] || !matches!(types.get(ty), Type::Int(_)) {
+            if has_other_source[parameter.0 as usize] || !matches!(types.get(ty), Type::Int(_)) {
                 continue;
             }
             let Some(mask) = mask_of(&parameter).filter(|_| is_only_counted(body, index, parameter)) else { continue };
@@ -101,7 +101,7 @@ fn sink_through_joins(body: &mut Body, types: &TypeTable) -> bool {
     any
 }
 
-/// Whether the loops around a parameter's block only count with it: then it is masked outside of them.
+/// Whether the loops around a parameter's block only increment, decrement or mask it: then it is masked outside of them.
 fn is_only_counted(body: &Body, defining_block: usize, parameter: Value) -> bool {
     let mut predecessors: Vec<Vec<usize>> = vec![Vec::new(); body.blocks.len()];
     for (index, block) in body.blocks.iter().enumerate() {
@@ -110,14 +110,14 @@ fn is_only_counted(body: &Body, defining_block: usize, parameter: Value) -> bool
             .for_each(|to| predecessors[to.0 as usize].push(index));
     }
     let mut is_in_loop = vec![false; body.blocks.len()];
-    let mut work = vec![defining_block];
-    while let Some(block) = work.pop() {
+    let mut worklist = vec![defining_block];
+    while let Some(block) = worklist.pop() {
         if !std::mem::replace(&mut is_in_loop[block], true) {
-            work.extend(&predecessors[block]);
+            worklist.extend(&predecessors[block]);
         }
     }
     let counts = |op: &Op| matches!(op, Op::Binary(BinaryOp::Add | BinaryOp::Subtract | BinaryOp::BitAnd, ..));
-    // Values derived from it by counting.
+    // Values derived from it by such operations.
     let mut derived = vec![false; body.values.len()];
     derived[parameter.0 as usize] = true;
     loop {
@@ -202,7 +202,7 @@ fn demanded_bits(body: &Body, types: &TypeTable, masked: &FxHashMap<Value, (Valu
                 let is_number = instruction.result.is_some_and(|result| is_number(body, types, result));
                 match (&instruction.op, instruction.result.and_then(|result| masked.get(&result))) {
                     (_, Some((of, mask))) => demand(*of, of_result & *mask as u128),
-                    // The low bits of the result are derived of the low bits of the operands.
+                    // The low bits of the result depend on the low bits of the operands only.
                     (Op::Binary(BinaryOp::Add | BinaryOp::Subtract, a, b), None) if is_number => {
                         let low = up_to_highest(of_result);
                         demand(*a, low);
@@ -243,8 +243,8 @@ mod tests {
     use super::super::clean_path;
     use super::super::gvn::tests::cleaned_by;
 
-    /// A loop with a number that is advanced by one modulo a power of two, on one of two edges.
-    fn advances(masks: [u32; 2], use_in_loop: &str, sends: &str, checked: bool) -> String {
+    /// A loop with a number that is incremented modulo a power of two, masked on each of two edges.
+    fn masked_counter(masks: [u32; 2], use_in_loop: &str, sends: &str, checked: bool) -> String {
         let blocks = format!(
             "block1(v0: int):\n  v1: int = constant 0\n  v2: int = constant 7\n  v3: int = constant 1\n  \
              v4: int = and v0, v2\n  jump block2(v1, v4)\nblock2(v5: int, v6: int):\n  v7: bool = less v5, v0\n  \
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn a_value_that_is_only_counted_is_masked_once() {
-        let text = advances([7, 7], "", "v6", false);
+        let text = masked_counter([7, 7], "", "v6", false);
         assert_eq!(text.matches("= and").count(), 1, "{text}");
     }
 
@@ -269,10 +269,10 @@ mod tests {
         let use_in_loop =
             "  set_bytes s0, \"12345678\"\n  v15: u8 = load s0[v6]\n  v16: int = convert v15\n  store s1[v0], v15\n";
         for text in [
-            advances([7, 3], "", "v6", false),
-            advances([7, 5], "", "v6", false),
-            advances([7, 7], "", "v6", true),
-            advances([7, 7], use_in_loop, "v6", false),
+            masked_counter([7, 3], "", "v6", false),
+            masked_counter([7, 5], "", "v6", false),
+            masked_counter([7, 7], "", "v6", true),
+            masked_counter([7, 7], use_in_loop, "v6", false),
         ] {
             assert!(text.matches("= and").count() > 1, "{text}");
         }

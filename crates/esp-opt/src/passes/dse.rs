@@ -27,17 +27,17 @@ fn is_pure_write(body: &Body, types: &TypeTable, op: &Op) -> bool {
     let ty = |place: &Place| place_type(types, body, place);
     match op {
         Op::Store(to, _) | Op::SetBytes(to, _) | Op::SetTag(to, _) | Op::Fill(to, Operand::Value(_)) => {
-            always_exists(to)
+            is_always_in_bounds(to)
         }
         // A copy between `bytes` of different bounds may overflow.
-        Op::Copy { to, from } => always_exists(to) && always_exists(from) && ty(to) == ty(from),
-        Op::Fill(to, Operand::Place(from)) => always_exists(to) && always_exists(from),
+        Op::Copy { to, from } => is_always_in_bounds(to) && is_always_in_bounds(from) && ty(to) == ty(from),
+        Op::Fill(to, Operand::Place(from)) => is_always_in_bounds(to) && is_always_in_bounds(from),
         _ => false,
     }
 }
 
-/// Whether a place exists for all values of its indices.
-fn always_exists(place: &Place) -> bool {
+/// Whether a place is in bounds for all values of its indices.
+fn is_always_in_bounds(place: &Place) -> bool {
     place.path.iter().all(|step| match step {
         Projection::Field(_) | Projection::Payload(_) | Projection::Inside(_) => true,
         Projection::Element(_) => false,

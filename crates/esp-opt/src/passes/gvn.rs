@@ -1,7 +1,7 @@
-//! Global value numbering (Simpson, "Value-Driven Redundancy Elimination", 1996, section 4.2): values that are congruent
-//! get one number, and the first of them replaces the others. Optimistic: loop-carried values, such as the indices that
-//! two processes have into equal expressions, are congruent until a round shows a difference. Operations that cancel each other
-//! are removed as well, also across a join of control flow.
+//! Global value numbering (Simpson, "Value-Driven Redundancy Elimination", 1996, section 4.2): congruent values get one
+//! number, and a dominating one of them replaces the others. The algorithm is optimistic: loop-carried values, such as the
+//! indices of two processes into equal arrays, are congruent until a round shows a difference. Operations that cancel an
+//! earlier one are removed as well, also across a join of control flow.
 
 use quaject_esp_ir::cfg::{Regions, edges, edges_mut, successors};
 use quaject_esp_ir::dominators::Dominators;
@@ -45,7 +45,7 @@ pub(super) fn unify(body: &mut Body) -> bool {
         return false;
     };
     let epochs = epochs(body, &dominators);
-    let mut leaders = Leaders { of: FxHashMap::default(), epochs: &epochs, dominators: &dominators };
+    let mut leaders = Leaders { by_number: FxHashMap::default(), epochs: &epochs, dominators: &dominators };
     let mut replacements = Replacements::new(body.values.len());
     let mut parameters = Vec::new();
     let mut any = false;
@@ -94,8 +94,8 @@ pub(super) fn unify(body: &mut Body) -> bool {
     any
 }
 
-/// The numbers of a body's values, if each expression of `assumed_equal` were equal to its value. None if the analysis takes too
-/// many rounds.
+/// The numbers of a body's values, under the assumption that each key of `assumed_equal` equals its value. None if the
+/// analysis takes too many rounds.
 pub(crate) fn value_numbers(body: &Body, assumed_equal: &FxHashMap<Value, Value>) -> Option<Vec<ValueNumber>> {
     number_values(body, &Dominators::new(body), assumed_equal).map(|numbering| numbering.numbers)
 }
@@ -110,16 +110,16 @@ enum Argument {
 fn become_parameter(body: &mut Body, block: usize, value: Value, arguments: Vec<(usize, Argument)>) {
     body.blocks[block].parameters.push(value);
     let ValueData { ty, .. } = body.values[value.0 as usize];
-    for (position, (from, argument_here)) in arguments.iter().enumerate() {
-        let argument = match argument_here {
-            Argument::Value(argument) => *argument,
+    for (position, (from, argument)) in arguments.iter().enumerate() {
+        let argument = match argument {
+            Argument::Value(value) => *value,
             Argument::Constant(constant) => {
                 body.values.push(ValueData { ty, name: None });
-                let argument = Value(body.values.len() as u32 - 1);
+                let value = Value(body.values.len() as u32 - 1);
                 let location = body.blocks[*from].location;
-                let (result, op) = (Some(argument), Op::Constant(*constant));
+                let (result, op) = (Some(value), Op::Constant(*constant));
                 body.blocks[*from].instructions.push(Instruction { result, op, location });
-                argument
+                value
             }
         };
         // A block may lead to the same one along several edges.
@@ -130,9 +130,9 @@ fn become_parameter(body: &mut Body, block: usize, value: Value, arguments: Vec<
     }
 }
 
-/// Per number: the values that no other replaces, and their blocks.
+/// Per number: its leaders, values that no other replaces, and their blocks.
 struct Leaders<'b> {
-    of: FxHashMap<ValueNumber, Vec<(usize, Value)>>,
+    by_number: FxHashMap<ValueNumber, Vec<(usize, Value)>>,
     epochs: &'b [usize],
     dominators: &'b Dominators,
 }
@@ -143,7 +143,7 @@ impl Leaders<'_> {
         let leads = |(other, _): &&(usize, Value)| {
             self.epochs[*other] == self.epochs[block] && self.dominators.dominates(*other, block)
         };
-        self.of.get(&number)?.iter().find(leads).map(|(_, value)| *value)
+        self.by_number.get(&number)?.iter().find(leads).map(|(_, value)| *value)
     }
 
     /// The value that replaces this one; itself, from now on, if there is none.
@@ -151,25 +151,25 @@ impl Leaders<'_> {
         if let Some(leader) = self.find(number, block) {
             return leader;
         }
-        self.of.entry(number).or_default().push((block, value));
+        self.by_number.entry(number).or_default().push((block, value));
         value
     }
 }
 
-/// Per block: the part of the body, delimited by waits, that it belongs to. A value that is live across a wait is kept in
-/// memory, so that recomputing it is cheaper.
+/// Per block: its epoch, the part of the body, delimited by waits, that it belongs to. A value that is live across a wait is
+/// kept in memory, so that recomputing it is cheaper: leaders replace values of their epoch only.
 fn epochs(body: &Body, dominators: &Dominators) -> Vec<usize> {
-    let mut begins = vec![false; body.blocks.len()];
+    let mut starts_epoch = vec![false; body.blocks.len()];
     let mut from: Vec<Option<usize>> = vec![None; body.blocks.len()];
     for index in dominators.order() {
         let terminator = &body.blocks[*index].terminator;
         match terminator {
             Terminator::Wait(_) => {
                 let targets = successors(terminator, Regions::Include);
-                targets.iter().for_each(|target| begins[target.0 as usize] = true);
+                targets.iter().for_each(|target| starts_epoch[target.0 as usize] = true);
             }
-            Terminator::Yield(edge) => begins[edge.to.0 as usize] = true,
-            Terminator::Enter(enter) => begins[enter.then.0 as usize] = true,
+            Terminator::Yield(edge) => starts_epoch[edge.to.0 as usize] = true,
+            Terminator::Enter(enter) => starts_epoch[enter.then.0 as usize] = true,
             _ => {}
         }
         for edge in edges(terminator) {
@@ -178,7 +178,7 @@ fn epochs(body: &Body, dominators: &Dominators) -> Vec<usize> {
     }
     let mut epochs: Vec<usize> = (0..body.blocks.len()).collect();
     for index in dominators.order() {
-        if let (false, Some(from)) = (begins[*index], from[*index]) {
+        if let (false, Some(from)) = (starts_epoch[*index], from[*index]) {
             epochs[*index] = epochs[from];
         }
     }
@@ -213,8 +213,15 @@ fn number_values(body: &Body, dominators: &Dominators, assumed_equal: &FxHashMap
     for _ in 0..MAX_ROUNDS {
         let expression_numbers = FxHashMap::with_capacity_and_hasher(body.values.len(), FxBuildHasher);
         let expressions = vec![None; body.values.len()];
-        let mut round =
-            Round { body, dominators, defined: &defined, assumed_equal, expression_numbers, previous, expressions };
+        let mut round = NumberingRound {
+            body,
+            dominators,
+            defined: &defined,
+            assumed_equal,
+            expression_numbers,
+            previous,
+            expressions,
+        };
         let mut changed = false;
         for index in dominators.order() {
             let edges = incoming[joins[*index]].len();
@@ -269,7 +276,7 @@ fn joins(body: &Body, dominators: &Dominators, incoming: &[Vec<(usize, Vec<Value
     joins
 }
 
-/// The context of an instruction.
+/// The join whose edges an operation may be evaluated on.
 #[derive(Clone, Copy)]
 struct JoinContext<'n> {
     /// The numbers of all values so far.
@@ -281,7 +288,7 @@ struct JoinContext<'n> {
 }
 
 /// One round over all values, in an order in which dominators come first.
-struct Round<'b> {
+struct NumberingRound<'b> {
     body: &'b Body,
     dominators: &'b Dominators,
     /// The block of each value.
@@ -289,14 +296,16 @@ struct Round<'b> {
     /// Parameters that are assumed equal to another value.
     assumed_equal: &'b FxHashMap<Value, Value>,
     expression_numbers: FxHashMap<Expression<'b>, ValueNumber>,
-    /// The expressions of the previous round: the only ones expression_numbers of predecessors along back edges.
+    /// The expressions of the previous round. Along back edges, whose sources this round has not visited, only these are
+    /// known.
     previous: FxHashMap<Expression<'b>, ValueNumber>,
     /// The expression of each number.
     expressions: Vec<Option<Expression<'b>>>,
 }
 
-impl<'b> Round<'b> {
-    fn of(&mut self, value: Value, expression: Expression<'b>) -> ValueNumber {
+impl<'b> NumberingRound<'b> {
+    /// The number of an expression that a value computes: that of an earlier value with the same expression, or its own.
+    fn number_of(&mut self, value: Value, expression: Expression<'b>) -> ValueNumber {
         let number = *self.expression_numbers.entry(expression.clone()).or_insert(value.0);
         if number == value.0 {
             self.expressions[number as usize] = Some(expression);
@@ -306,12 +315,12 @@ impl<'b> Round<'b> {
 
     /// The number of a parameter with these arguments.
     fn parameter(&mut self, block: usize, parameter: Value, arguments: Vec<ValueNumber>) -> ValueNumber {
-        let mut expression_numbers = arguments.iter().copied().filter(|number| *number != TOP);
-        match expression_numbers.next() {
+        let mut visited = arguments.iter().copied().filter(|number| *number != TOP);
+        match visited.next() {
             // The environment binds it.
             None => self.assumed_equal.get(&parameter).unwrap_or(&parameter).0,
-            Some(first) if expression_numbers.all(|number| number == first) => first,
-            Some(_) => self.of(parameter, Expression::Parameter(block, arguments)),
+            Some(first) if visited.all(|number| number == first) => first,
+            Some(_) => self.number_of(parameter, Expression::Parameter(block, arguments)),
         }
     }
 
@@ -337,7 +346,7 @@ impl<'b> Round<'b> {
                     return cancelled;
                 }
                 if let Some(cancelled) = self.cancelled_on_all_edges(*op, context, a, b) {
-                    return self.of(result, Expression::Parameter(context.block, cancelled));
+                    return self.number_of(result, Expression::Parameter(context.block, cancelled));
                 }
                 if let Some(number) = self.computed_on_all_edges(*op, context, a, b) {
                     return number;
@@ -355,7 +364,7 @@ impl<'b> Round<'b> {
             },
             _ => return result.0,
         };
-        self.of(result, expression)
+        self.number_of(result, expression)
     }
 
     /// The first operand of an operation that this one cancels.
@@ -377,7 +386,7 @@ impl<'b> Round<'b> {
         }
     }
 
-    /// The same at a join, if the operation cancels another on each of its edges.
+    /// Per edge of a join: the number of the result, if the operation cancels another on each edge.
     fn cancelled_on_all_edges(
         &self,
         op: BinaryOp,
@@ -453,7 +462,7 @@ impl<'b> Round<'b> {
             Some(Expression::Binary(op, a, b)) if self.defined[number as usize] == block && depth < MAX_DEPTH => {
                 return self.computed_before(*op, *a, *b, context, edge, depth + 1);
             }
-            // It is the same everywhere.
+            // It does not depend on the edge.
             Some(Expression::Constant(..)) => return Some(number),
             _ => {}
         }

@@ -1,5 +1,6 @@
-//! Eliminates bounds checks on `bytes` in a fast path: a dominating comparison of an index with the length shows that it is
-//! in range if the length has not changed since. Applies to bodies that no other process interleaves with.
+//! Bounds-check elimination on `bytes`, whose length varies: an index is in range if a dominating comparison shows that it is
+//! less than the length, and the length has not changed since. A forward data-flow analysis finds, per slot, the value that
+//! is its length. Applies to bodies that no other process interleaves with: fast paths.
 
 use crate::facts::Fact;
 use quaject_esp_ir::cfg::{Regions, edges};
@@ -35,20 +36,21 @@ pub(super) fn eliminate_checks(
     let conditions = Conditions::new(body, &dominators);
     if conditions.any {
         let known = intervals(body, types, checked, entry_facts);
-        let proof = Proof { conditions, known, types };
-        any |= proof.decide(body, &dominators);
-        any |= proof.mark(body, &mut lengths, &dominators);
+        let proof = CheckProof { conditions, known, types };
+        any |= proof.fold_branches(body, &dominators);
+        any |= proof.mark_inside(body, &mut lengths, &dominators);
     }
     any
 }
 
-/// The lattice element of a slot's length.
+/// What is known of the length of a slot: an element of the lattice of constant propagation.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Held {
+enum KnownLength {
     /// Not reached yet (top).
-    Unseen,
+    Unreached,
     /// It is this value.
     Is(Value),
+    /// Any length (bottom).
     Unknown,
 }
 
@@ -56,97 +58,107 @@ enum Held {
 struct Lengths {
     slots: Vec<SlotId>,
     /// Per block and slot.
-    begins: Vec<Vec<Held>>,
+    at_entry: Vec<Vec<KnownLength>>,
 }
 
 impl Lengths {
     fn new(body: &Body, dominators: &Dominators) -> Lengths {
-        let asked = body.blocks.iter().flat_map(|block| &block.instructions).filter_map(|one| length(&one.op));
-        let mut slots: Vec<SlotId> = asked.collect();
+        let instructions = body.blocks.iter().flat_map(|block| &block.instructions);
+        let mut slots: Vec<SlotId> = instructions.filter_map(|instruction| length(&instruction.op)).collect();
         slots.sort_unstable();
         slots.dedup();
-        let mut lengths = Lengths { begins: vec![vec![Held::Unseen; slots.len()]; body.blocks.len()], slots };
+        let mut lengths =
+            Lengths { at_entry: vec![vec![KnownLength::Unreached; slots.len()]; body.blocks.len()], slots };
         if lengths.slots.is_empty() {
             return lengths;
         }
-        lengths.begins[0].fill(Held::Unknown);
-        let mut before: Vec<Vec<(usize, Vec<Value>)>> = vec![Vec::new(); body.blocks.len()];
+        lengths.at_entry[0].fill(KnownLength::Unknown);
+        let mut incoming: Vec<Vec<(usize, Vec<Value>)>> = vec![Vec::new(); body.blocks.len()];
         for from in dominators.order() {
             let terminator = &body.blocks[*from].terminator;
             for edge in edges(terminator) {
-                before[edge.to.0 as usize].push((*from, edge.arguments.clone()));
+                incoming[edge.to.0 as usize].push((*from, edge.arguments.clone()));
             }
-            // Whoever comes out of a wait knows nothing.
-            let plain: Vec<usize> = edges(terminator).iter().map(|edge| edge.to.0 as usize).collect();
+            // Other processes may run while this one waits: behind a wait no length is known.
+            let along_edges: Vec<usize> = edges(terminator).iter().map(|edge| edge.to.0 as usize).collect();
             for to in quaject_esp_ir::cfg::successors(terminator, Regions::Include) {
-                if !plain.contains(&(to.0 as usize)) {
-                    lengths.begins[to.0 as usize].fill(Held::Unknown);
+                if !along_edges.contains(&(to.0 as usize)) {
+                    lengths.at_entry[to.0 as usize].fill(KnownLength::Unknown);
                 }
             }
         }
-        let mut ends = lengths.begins.clone();
+        let mut at_exit = lengths.at_entry.clone();
         for _ in 0..MAX_ROUNDS {
             let mut changed = false;
             for index in dominators.order().iter().copied() {
                 for slot in 0..lengths.slots.len() {
-                    if lengths.begins[index][slot] != Held::Unknown {
-                        lengths.begins[index][slot] =
-                            lengths.met(&body.blocks[index].parameters, &before[index], &ends, slot);
+                    if lengths.at_entry[index][slot] != KnownLength::Unknown {
+                        lengths.at_entry[index][slot] =
+                            lengths.meet(&body.blocks[index].parameters, &incoming[index], &at_exit, slot);
                     }
-                    let mut held = lengths.begins[index][slot];
+                    let mut known = lengths.at_entry[index][slot];
                     let block = &body.blocks[index];
-                    block.instructions.iter().for_each(|one| lengths.step(slot, one, &mut held));
-                    let mut touches = false;
+                    block.instructions.iter().for_each(|instruction| lengths.transfer(slot, instruction, &mut known));
+                    let mut is_accessed = false;
                     terminator_slots(&block.terminator, &mut |other| {
-                        touches |= *other == lengths.slots[slot];
+                        is_accessed |= *other == lengths.slots[slot];
                     });
-                    if touches {
-                        held = Held::Unknown;
+                    if is_accessed {
+                        known = KnownLength::Unknown;
                     }
-                    changed |= std::mem::replace(&mut ends[index][slot], held) != held;
+                    changed |= std::mem::replace(&mut at_exit[index][slot], known) != known;
                 }
             }
             if !changed {
                 return lengths;
             }
         }
-        lengths.begins.iter_mut().flatten().for_each(|held| *held = Held::Unknown);
+        lengths.at_entry.iter_mut().flatten().for_each(|known| *known = KnownLength::Unknown);
         lengths
     }
 
-    /// The meet at a join: the value that all edges know or pass.
-    fn met(&self, parameters: &[Value], before: &[(usize, Vec<Value>)], ends: &[Vec<Held>], slot: usize) -> Held {
-        let mut known = before.iter().map(|(from, _)| ends[*from][slot]).filter(|held| *held != Held::Unseen);
-        let Some(first) = known.next() else { return Held::Unseen };
-        if known.all(|held| held == first) {
+    /// The meet at a join: the length that is known on all incoming edges, or the parameter that it is passed as on each.
+    fn meet(
+        &self,
+        parameters: &[Value],
+        incoming: &[(usize, Vec<Value>)],
+        at_exit: &[Vec<KnownLength>],
+        slot: usize,
+    ) -> KnownLength {
+        let mut known =
+            incoming.iter().map(|(from, _)| at_exit[*from][slot]).filter(|known| *known != KnownLength::Unreached);
+        let Some(first) = known.next() else { return KnownLength::Unreached };
+        if known.all(|known| known == first) {
             return first;
         }
-        let is_handed = |position: usize| {
-            before.iter().all(|(from, arguments)| match ends[*from][slot] {
-                Held::Unseen => true,
-                Held::Is(value) => value == arguments[position],
-                Held::Unknown => false,
+        let is_passed = |position: usize| {
+            incoming.iter().all(|(from, arguments)| match at_exit[*from][slot] {
+                KnownLength::Unreached => true,
+                KnownLength::Is(value) => value == arguments[position],
+                KnownLength::Unknown => false,
             })
         };
-        (0..parameters.len()).find(|position| is_handed(*position)).map_or(Held::Unknown, |at| Held::Is(parameters[at]))
+        (0..parameters.len())
+            .find(|position| is_passed(*position))
+            .map_or(KnownLength::Unknown, |at| KnownLength::Is(parameters[at]))
     }
 
     /// The transfer function of an instruction.
-    fn step(&self, slot: usize, instruction: &Instruction, held: &mut Held) {
+    fn transfer(&self, slot: usize, instruction: &Instruction, known: &mut KnownLength) {
         let wanted = self.slots[slot];
         if length(&instruction.op) == Some(wanted) {
-            if let (Held::Unknown | Held::Unseen, Some(result)) = (*held, instruction.result) {
-                *held = Held::Is(result);
+            if let (KnownLength::Unknown | KnownLength::Unreached, Some(result)) = (*known, instruction.result) {
+                *known = KnownLength::Is(result);
             }
             return;
         }
         if matches!(instruction.op, Op::Load(_) | Op::Length(_) | Op::Tag(_)) {
             return;
         }
-        let mut touches = false;
-        op_slots(&instruction.op, &mut |other| touches |= *other == wanted);
-        if touches {
-            *held = Held::Unknown;
+        let mut is_accessed = false;
+        op_slots(&instruction.op, &mut |other| is_accessed |= *other == wanted);
+        if is_accessed {
+            *known = KnownLength::Unknown;
         }
     }
 
@@ -155,17 +167,17 @@ impl Lengths {
         let mut replacements = Replacements::new(body.values.len());
         let mut any = false;
         for index in dominators.order() {
-            let mut held = self.begins[*index].clone();
+            let mut known = self.at_entry[*index].clone();
             for instruction in &body.blocks[*index].instructions {
-                for (slot, held) in held.iter_mut().enumerate() {
-                    if let (true, Held::Is(value), Some(result)) =
-                        (length(&instruction.op) == Some(self.slots[slot]), *held, instruction.result)
+                for (slot, known) in known.iter_mut().enumerate() {
+                    if let (true, KnownLength::Is(value), Some(result)) =
+                        (length(&instruction.op) == Some(self.slots[slot]), *known, instruction.result)
                         && body.values[value.0 as usize].ty == body.values[result.0 as usize].ty
                     {
                         replacements.replace(result, value);
                         any |= result != value;
                     }
-                    self.step(slot, instruction, held);
+                    self.transfer(slot, instruction, known);
                 }
             }
         }
@@ -175,12 +187,12 @@ impl Lengths {
                 block.instructions.iter_mut().for_each(|instruction| op_values_mut(&mut instruction.op, &mut visit));
                 terminator_values_mut(&mut block.terminator, &mut visit);
             }
-            let find = |held: &mut Held| {
-                if let Held::Is(value) = held {
+            let find = |known: &mut KnownLength| {
+                if let KnownLength::Is(value) = known {
                     *value = replacements.find(*value);
                 }
             };
-            self.begins.iter_mut().flatten().for_each(find);
+            self.at_entry.iter_mut().flatten().for_each(find);
         }
         any
     }
@@ -205,17 +217,17 @@ struct Conditions {
 
 impl Conditions {
     fn new(body: &Body, dominators: &Dominators) -> Conditions {
-        let mut ways = vec![0usize; body.blocks.len()];
+        let mut edge_counts = vec![0usize; body.blocks.len()];
         for from in dominators.order() {
             for to in quaject_esp_ir::cfg::successors(&body.blocks[*from].terminator, Regions::Include) {
-                ways[to.0 as usize] += 1;
+                edge_counts[to.0 as usize] += 1;
             }
         }
         let mut of = vec![None; body.blocks.len()];
         for from in dominators.order() {
             let Terminator::Branch { condition, then, otherwise } = &body.blocks[*from].terminator else { continue };
             for (edge, holds) in [(then, true), (otherwise, false)] {
-                if ways[edge.to.0 as usize] == 1 {
+                if edge_counts[edge.to.0 as usize] == 1 {
                     of[edge.to.0 as usize] = Some((*condition, holds));
                 }
             }
@@ -236,7 +248,7 @@ impl Conditions {
         Conditions { of, comparisons, converted, any }
     }
 
-    /// Finds what holds in a block.
+    /// The first result of `wanted` for the conditions that hold in a block, the nearest first.
     fn find<T>(&self, dominators: &Dominators, block: usize, wanted: impl Fn(Value, bool) -> Option<T>) -> Option<T> {
         let mut at = Some(block);
         while let Some(block) = at {
@@ -248,35 +260,35 @@ impl Conditions {
         None
     }
 
-    /// Whether the first is known to be less than the second.
+    /// Whether the conditions that hold in a block imply that the first value is less than the second.
     fn is_less(&self, dominators: &Dominators, block: usize, a: Value, b: Value) -> bool {
-        let says = |condition: Value, holds: bool| match (self.comparisons.get(&condition), holds) {
-            (Some((BinaryOp::Less, p, q)), true) | (Some((BinaryOp::GreaterEqual, p, q)), false) => {
-                (*p == a && *q == b).then_some(())
-            }
-            (Some((BinaryOp::Greater, p, q)), true) | (Some((BinaryOp::LessEqual, p, q)), false) => {
-                (*p == b && *q == a).then_some(())
-            }
-            _ => None,
+        let implies_less = |condition: Value, holds: bool| {
+            let (op, p, q) = *self.comparisons.get(&condition)?;
+            let is_implied = match if holds { Some(op) } else { op.inverted() } {
+                Some(BinaryOp::Less) => (p, q) == (a, b),
+                Some(BinaryOp::Greater) => (q, p) == (a, b),
+                _ => false,
+            };
+            is_implied.then_some(())
         };
-        self.find(dominators, block, says).is_some()
+        self.find(dominators, block, implies_less).is_some()
     }
 }
 
-/// What follows from conditions and ranges.
-struct Proof<'t> {
+/// The facts from which checks are proved redundant: conditions and intervals.
+struct CheckProof<'t> {
     conditions: Conditions,
     known: Vec<Option<Fact>>,
     types: &'t TypeTable,
 }
 
-impl Proof<'_> {
-    fn is_positive(&self, value: Value) -> bool {
+impl CheckProof<'_> {
+    fn is_non_negative(&self, value: Value) -> bool {
         self.known[value.0 as usize].as_ref().is_some_and(|fact| fact.low >= 0)
     }
 
-    /// The value of a condition in a block, if an earlier one decides it.
-    fn decided(&self, body: &Body, dominators: &Dominators, block: usize, condition: Value) -> Option<bool> {
+    /// The value of a condition in a block, if conditions that hold there imply it.
+    fn implied_value(&self, body: &Body, dominators: &Dominators, block: usize, condition: Value) -> Option<bool> {
         let same = |other: Value, holds: bool| (other == condition).then_some(holds);
         if let Some(holds) = self.conditions.find(dominators, block, same) {
             return Some(holds);
@@ -288,7 +300,7 @@ impl Proof<'_> {
         let (BinaryOp::Less, wide_a, wide_b) = self.conditions.comparisons[&condition] else { return None };
         (keeps(&wide_a, a)
             && keeps(&wide_b, b)
-            && self.is_positive(*a)
+            && self.is_non_negative(*a)
             && self.conditions.is_less(dominators, block, *a, *b))
         .then_some(true)
     }
@@ -300,12 +312,12 @@ impl Proof<'_> {
         }
     }
 
-    /// Folds branches on decided conditions.
-    fn decide(&self, body: &mut Body, dominators: &Dominators) -> bool {
+    /// Folds branches on conditions whose value is implied.
+    fn fold_branches(&self, body: &mut Body, dominators: &Dominators) -> bool {
         let mut any = false;
         for index in dominators.order() {
             let Terminator::Branch { condition, then, otherwise } = &body.blocks[*index].terminator else { continue };
-            if let Some(holds) = self.decided(body, dominators, *index, *condition) {
+            if let Some(holds) = self.implied_value(body, dominators, *index, *condition) {
                 let edge = if holds { then.clone() } else { otherwise.clone() };
                 body.blocks[*index].terminator = Terminator::Jump(edge);
                 any = true;
@@ -315,23 +327,23 @@ impl Proof<'_> {
     }
 
     /// Marks indices that are in range.
-    fn mark(&self, body: &mut Body, lengths: &mut Lengths, dominators: &Dominators) -> bool {
+    fn mark_inside(&self, body: &mut Body, lengths: &mut Lengths, dominators: &Dominators) -> bool {
         let mut any = false;
         for index in dominators.order() {
-            let mut held = lengths.begins[*index].clone();
+            let mut known = lengths.at_entry[*index].clone();
             for position in 0..body.blocks[*index].instructions.len() {
                 let mut instruction = body.blocks[*index].instructions[position].clone();
                 op_places_mut(&mut instruction.op, &mut |place| {
                     let (Base::Slot(slot), [Projection::Element(at)]) = (place.base, &place.path[..]) else { return };
                     let at = *at;
                     let Some(number) = lengths.slots.iter().position(|other| *other == slot) else { return };
-                    let Held::Is(length) = held[number] else { return };
-                    if self.is_positive(at) && self.conditions.is_less(dominators, *index, at, length) {
+                    let KnownLength::Is(length) = known[number] else { return };
+                    if self.is_non_negative(at) && self.conditions.is_less(dominators, *index, at, length) {
                         place.path[0] = Projection::Inside(at);
                         any = true;
                     }
                 });
-                (0..lengths.slots.len()).for_each(|slot| lengths.step(slot, &instruction, &mut held[slot]));
+                (0..lengths.slots.len()).for_each(|slot| lengths.transfer(slot, &instruction, &mut known[slot]));
                 body.blocks[*index].instructions[position] = instruction;
             }
         }
@@ -345,7 +357,7 @@ mod tests {
     use super::super::gvn::tests::cleaned_by;
 
     /// A loop up to the length of `s0` that checks its index again and sums the elements.
-    fn adds_up(first: i32, before_test: &str, condition: &str) -> String {
+    fn sum_loop(first: i32, before_test: &str, condition: &str) -> String {
         let blocks = format!(
             "block1(v0: int):\n  v1: int = length s0\n  v2: int = constant {first}\n  v3: int = constant 0\n  \
              jump block2(v2, v3)\nblock2(v4: int, v5: int):\n  v6: bool = {condition}\n  \
@@ -359,20 +371,20 @@ mod tests {
     }
 
     #[test]
-    fn a_place_below_a_length_is_inside() {
-        let text = adds_up(0, "", "less v4, v1");
+    fn an_index_below_the_length_needs_no_check() {
+        let text = sum_loop(0, "", "less v4, v1");
         assert!(text.contains("load s0[inside ") && text.matches("length").count() == 1, "{text}");
         assert_eq!(text.matches("branch").count(), 1, "{text}");
     }
 
     #[test]
-    fn a_place_that_may_be_outside_is_tested() {
+    fn an_index_that_may_be_out_of_range_is_checked() {
         let changed = "  set_bytes s0, \"12\"\n";
         for text in [
-            adds_up(-3, "", "less v4, v1"),
-            adds_up(0, changed, "less v4, v1"),
-            adds_up(0, "", "less v4, v0"),
-            adds_up(0, "", "less_equal v4, v1"),
+            sum_loop(-3, "", "less v4, v1"),
+            sum_loop(0, changed, "less v4, v1"),
+            sum_loop(0, "", "less v4, v0"),
+            sum_loop(0, "", "less_equal v4, v1"),
         ] {
             assert_eq!(text.matches("branch").count(), 2, "{text}");
         }

@@ -118,7 +118,7 @@ pub(crate) fn clean(body: Body, types: &TypeTable, checked: bool) -> Body {
     clean_with(body, types, checked, &[])
 }
 
-/// The same. Per parameter of the entry block, `entry_facts` always hold of it; missing facts are unknown.
+/// As [`clean`]. Per parameter of the entry block, `entry_facts` always hold of it; missing facts are unknown.
 pub(crate) fn clean_with(mut body: Body, types: &TypeTable, checked: bool, entry_facts: &[Option<Fact>]) -> Body {
     loop {
         // Merged blocks are analysed together.

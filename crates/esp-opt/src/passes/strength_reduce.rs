@@ -40,8 +40,8 @@ pub(super) fn reduce(body: &mut Body, context: Context<'_>) -> bool {
             match cheaper {
                 Cheaper::Value(value) => {
                     instructions.remove(position);
-                    let by = replacements.find(value);
-                    replacements.replace(result, by);
+                    let replacement = replacements.find(value);
+                    replacements.replace(result, replacement);
                 }
                 Cheaper::Constant(constant) => instructions[position].op = Op::Constant(constant),
                 Cheaper::Operation(op, value, ty, constant) => {
@@ -59,8 +59,8 @@ pub(super) fn reduce(body: &mut Body, context: Context<'_>) -> bool {
     if any {
         let replaced = replacements_up_to(replacements, known.len());
         let mut visit = |value: &mut Value| {
-            if let Some(by) = replaced.get(value.0 as usize) {
-                *value = *by;
+            if let Some(replacement) = replaced.get(value.0 as usize) {
+                *value = *replacement;
             }
         };
         for block in &mut body.blocks {
@@ -93,14 +93,14 @@ fn cheaper(
             let Type::Int(int) = types.get(of) else { return None };
             let (fact_a, fact_b) = (fact(*a)?, fact(*b)?);
             if a == b {
-                return of_equal_operands(*op, *a);
+                return with_equal_operands(*op, *a);
             }
             match (fact_a.as_constant(), fact_b.as_constant()) {
                 // Left to constant folding.
                 (Some(_), Some(_)) => None,
-                (None, Some(constant)) => of_constant_operand(*int, of, *op, *a, fact_a, constant, checked),
+                (None, Some(constant)) => with_constant_operand(*int, of, *op, *a, fact_a, constant, checked),
                 (Some(constant), None) if op.commutes() => {
-                    of_constant_operand(*int, of, *op, *b, fact_b, constant, checked)
+                    with_constant_operand(*int, of, *op, *b, fact_b, constant, checked)
                 }
                 (Some(_) | None, None) => None,
             }
@@ -110,7 +110,7 @@ fn cheaper(
 }
 
 /// The equivalent of an operation on one value twice.
-fn of_equal_operands(op: BinaryOp, a: Value) -> Option<Cheaper> {
+fn with_equal_operands(op: BinaryOp, a: Value) -> Option<Cheaper> {
     match op {
         BinaryOp::BitAnd | BinaryOp::BitOr => Some(Cheaper::Value(a)),
         BinaryOp::BitXor | BinaryOp::Subtract => Some(Cheaper::Constant(0)),
@@ -123,7 +123,7 @@ fn of_equal_operands(op: BinaryOp, a: Value) -> Option<Cheaper> {
 }
 
 /// The equivalent of an operation on a value and a constant.
-fn of_constant_operand(
+fn with_constant_operand(
     int: IntType,
     ty: TypeId,
     op: BinaryOp,

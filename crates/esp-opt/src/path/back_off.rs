@@ -1,8 +1,8 @@
-//! Exponential back-off from a path that does not pay. Entering and exit_block a path costs about as much as it saves in two
-//! iterations; input that causes an earlier side exit again and again would run slower with the path than without. So a
-//! side exit records the progress of the run, and the next entry test bypasses the path for a while: 2 times at first,
-//! then 4, 8, 16, 32 and finally 64 times between two attempts. A run that takes the normal exit or reaches the iteration
-//! limit, or that progressed far enough, resets the interval. A warm-up counter of a tracing compiler in reverse.
+//! Exponential back-off from a path that does not pay, the reverse of a tracing compiler's warm-up counter. To enter and exit
+//! a path costs about as much as it saves in two iterations; input that repeatedly causes an earlier side exit would run
+//! slower with the path than without. A side exit therefore records the progress of the run, and entry tests after it bypass
+//! the path: 2 times at first, then 4, 8, 16, 32 and finally 64 times between two attempts. A run that takes the normal
+//! exit, reaches the iteration limit, or makes enough progress resets the interval.
 //!
 //! ```text
 //!   entry test: skip > 0:               skip -= 1 ───────────────────────────────────> bypass
@@ -14,11 +14,11 @@
 use crate::path_exit::ExitReason;
 use crate::product::{ExitBlock, LimitExit};
 use quaject_esp_ir::ir::{
-    Base, BinaryOp, Block, BlockId, Body, Edge, Instruction, Location, Op, Place, Projection, SlotId, Terminator, Type,
-    TypeId, TypeTable, Value, ValueData,
+    Base, BinaryOp, Block, BlockId, Body, Edge, Instruction, Location, Op, Place, Projection, Slot, SlotId, Terminator,
+    Type, TypeId, TypeTable, Value, ValueData,
 };
 
-/// Whether a path that exits back_off again and again is bypassed.
+/// Whether a path that repeatedly exits early is bypassed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum BackOff {
     /// It is bypassed for a while.
@@ -33,7 +33,7 @@ const BREAK_EVEN_ITERATIONS: u32 = 2;
 /// The maximal interval between two attempts, less one: a power of two less one.
 const MAX_SKIPPED: i128 = 63;
 
-/// The elements of the state: the iterations that remained at an back_off exit, 0 if there was none or it has been handled;
+/// The elements of the state: the iterations that remained at an early exit, 0 if there was none or it has been handled;
 /// the entry tests to skip after it, less one; those of them still to skip.
 const REMAINING: i128 = 0;
 const INTERVAL: i128 = 1;
@@ -45,10 +45,15 @@ pub(super) fn state_type() -> Type {
 }
 
 /// Makes a path's exits record the progress of the run, in a slot of this type.
-pub(super) fn record_progress(body: &mut Body, ty: TypeId, exit_blocks: &[ExitBlock], ends: &[LimitExit]) -> SlotId {
-    body.slots.push(super::insert::unnamed_slot(ty));
+pub(super) fn record_progress(
+    body: &mut Body,
+    ty: TypeId,
+    exit_blocks: &[ExitBlock],
+    at_limit: &[LimitExit],
+) -> SlotId {
+    body.slots.push(Slot { ty, name: None });
     let slot = SlotId(body.slots.len() as u32 - 1);
-    let limit_exits = ends.iter().map(|end| (end.stub, None));
+    let limit_exits = at_limit.iter().map(|exit| (exit.stub, None));
     let others = exit_blocks.iter().map(|exit_block| {
         let count = match exit_block.exit.reason {
             ExitReason::Normal | ExitReason::IterationLimit => None,
@@ -70,9 +75,9 @@ pub(super) fn record_progress(body: &mut Body, ty: TypeId, exit_blocks: &[ExitBl
         match count {
             None => code.reset(),
             Some((count, 0)) => code.store(REMAINING, count),
-            Some((count, less)) => {
-                let less = code.constant(i128::from(less));
-                let count = code.binary(BinaryOp::Subtract, count, less);
+            Some((count, credit)) => {
+                let credit = code.constant(i128::from(credit));
+                let count = code.binary(BinaryOp::Subtract, count, credit);
                 code.store(REMAINING, count);
             }
         }
@@ -154,18 +159,18 @@ impl BlockBuilder<'_> {
         self.define(TypeTable::BOOL, Op::Binary(op, a, b))
     }
 
-    fn place(&mut self, of: i128) -> Place {
-        let index = self.constant(of);
+    fn place(&mut self, element: i128) -> Place {
+        let index = self.constant(element);
         Place { base: Base::Slot(self.slot), path: vec![Projection::Element(index)] }
     }
 
-    fn load(&mut self, of: i128) -> Value {
-        let place = self.place(of);
+    fn load(&mut self, element: i128) -> Value {
+        let place = self.place(element);
         self.define(TypeTable::U32, Op::Load(place))
     }
 
-    fn store(&mut self, of: i128, value: Value) {
-        let place = self.place(of);
+    fn store(&mut self, element: i128, value: Value) {
+        let place = self.place(element);
         self.instructions.push(Instruction { result: None, op: Op::Store(place, value), location: self.location });
     }
 

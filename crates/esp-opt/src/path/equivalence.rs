@@ -1,8 +1,10 @@
-//! Specialisation on equal values, as loop versioning does. That two members of a path have equal counters, as a sender
-//! that enciphers and a receiver that deciphers do, cannot be derived from their code. Values that start with the same
-//! constants in their processes, and are congruent on the whole path if they are equal at its entry (value numbering of
-//! `passes::gvn`), are compared at the entry, once; if they differ the path takes a side exit there. The passes derive
-//! what follows from the equality. A pair is worth the comparison if fewer distinct values then reach block entries.
+//! Specialisation on equal values, a form of loop versioning: the path compares two values once, at its entry, takes a side
+//! exit if they differ, and uses one value for both behind the comparison. The equality itself, as that of the counters of a
+//! sender that enciphers and a receiver that deciphers, cannot be derived from the code of the members.
+//!
+//! Candidates are pairs of values that start with the same constants in their processes. A pair is worth the comparison
+//! if value numbering (`passes::gvn`), under the assumption that they are equal at the entry, leaves fewer distinct values
+//! at block entries; and if the path then becomes shorter.
 
 use crate::facts::Fact;
 use crate::limits::code_size;
@@ -18,7 +20,7 @@ use std::collections::BTreeSet;
 
 /// Pairs of values that are tried.
 const MAX_PAIRS: usize = 64;
-/// The comparison pays if the path becomes shorter by at least one part in so many.
+/// The reciprocal of the fraction of the path by which a comparison has to shorten it.
 const MIN_GAIN_DIVISOR: usize = 16;
 
 /// The constants that a value is initialised with in its process.
@@ -45,24 +47,24 @@ pub(super) fn initial_constants(body: &Body) -> FxHashMap<Value, InitialConstant
     initial
 }
 
-/// The path with a comparison at its entry, if that pays, and the index in `ends` of the node at which it exits when
-/// values differ. `body` is as emitted; per parameter of its entry block, `constants` are its initial values in its
+/// The path with a comparison at its entry, if that pays, and the index in `limit_exits` of the node at which it exits
+/// when values differ. `body` is as emitted; per parameter of its entry block, `constants` are its initial values in its
 /// process and `facts` what always holds of it.
 pub(super) fn specialise(
     body: &Body,
-    ends: &[LimitExit],
+    limit_exits: &[LimitExit],
     constants: &[InitialConstants],
     types: &TypeTable,
     checked: bool,
     facts: &[Option<Fact>],
 ) -> Option<(Body, usize)> {
     let Terminator::Jump(first) = &body.blocks[0].terminator else { return None };
-    let end = ends.iter().position(|end| end.block == first.to)?;
-    let plain = clean_with(body.clone(), types, checked, facts);
-    let leaders = congruence_leaders(&plain, constants)?;
-    let compared = with_comparison(body, &ends[end], &leaders);
+    let exit = limit_exits.iter().position(|exit| exit.block == first.to)?;
+    let general = clean_with(body.clone(), types, checked, facts);
+    let leaders = congruence_leaders(&general, constants)?;
+    let compared = with_comparison(body, &limit_exits[exit], &leaders);
     let cleaned = clean_with(compared.clone(), types, checked, facts);
-    (code_size(&cleaned) + code_size(&plain) / MIN_GAIN_DIVISOR <= code_size(&plain)).then_some((compared, end))
+    (code_size(&cleaned) + code_size(&general) / MIN_GAIN_DIVISOR <= code_size(&general)).then_some((compared, exit))
 }
 
 /// Per parameter of the entry block: the earlier one it is congruent to if they are equal there, or itself. None if no
@@ -88,17 +90,17 @@ fn congruence_leaders(body: &Body, constants: &[InitialConstants]) -> Option<Vec
 fn distinct_values(body: &Body, assumed_equal: &FxHashMap<Value, Value>) -> Option<usize> {
     let numbers = value_numbers(body, assumed_equal)?;
     let parameters = body.blocks.iter().skip(1).flat_map(|block| &block.parameters);
-    let own = parameters
+    let unequal = parameters
         .map(|parameter| numbers[parameter.0 as usize])
         .filter(|number| !assumed_equal.contains_key(&Value(*number)));
-    Some(own.collect::<BTreeSet<ValueNumber>>().len())
+    Some(unequal.collect::<BTreeSet<ValueNumber>>().len())
 }
 
 /// Puts the comparison behind the entry block; if values differ the path exits as at its first node.
-fn with_comparison(body: &Body, end: &LimitExit, leaders: &[usize]) -> Body {
+fn with_comparison(body: &Body, exit: &LimitExit, leaders: &[usize]) -> Body {
     let mut body = body.clone();
     let parameters = body.blocks[0].parameters.clone();
-    let location = body.blocks[end.block.0 as usize].location;
+    let location = body.blocks[exit.block.0 as usize].location;
     let value = |body: &mut Body, ty: TypeId| {
         body.values.push(ValueData { ty, name: None });
         Value(body.values.len() as u32 - 1)
@@ -114,7 +116,7 @@ fn with_comparison(body: &Body, end: &LimitExit, leaders: &[usize]) -> Body {
     // A copy of the first node's exit stub, with the values that are passed to the node.
     let mut substitution: FxHashMap<Value, Value> =
         body.blocks[to.0 as usize].parameters.iter().copied().zip(arguments.iter().copied()).collect();
-    let mut stub = body.blocks[end.stub.0 as usize].clone();
+    let mut stub = body.blocks[exit.stub.0 as usize].clone();
     for instruction in &mut stub.instructions {
         op_values_mut(&mut instruction.op, &mut |value| *value = *substitution.get(value).unwrap_or(value));
         if let Some(result) = &mut instruction.result {
@@ -127,8 +129,8 @@ fn with_comparison(body: &Body, end: &LimitExit, leaders: &[usize]) -> Body {
     let leave = BlockId(body.blocks.len() as u32);
     body.blocks.push(stub);
     // Behind the comparison the leader replaces the other value.
-    let equal: FxHashMap<Value, Value> = pairs.iter().copied().collect();
-    let mut replace = |value: &mut Value| *value = *equal.get(value).unwrap_or(value);
+    let leader_of: FxHashMap<Value, Value> = pairs.iter().copied().collect();
+    let mut replace = |value: &mut Value| *value = *leader_of.get(value).unwrap_or(value);
     for block in &mut body.blocks[1..leave.0 as usize] {
         block.instructions.iter_mut().for_each(|instruction| op_values_mut(&mut instruction.op, &mut replace));
         terminator_values_mut(&mut block.terminator, &mut replace);

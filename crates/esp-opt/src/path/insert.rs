@@ -26,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Why a path may be bypassed although every member is in position.
 pub(super) struct EntryGuards {
-    /// It makes a choice, which the general code has to make otherwise at intervals.
+    /// It makes a choice of an `alt`: at intervals the general code makes it, fairly.
     pub(super) has_choice: bool,
     /// The slot with the back-off state, and the initial iteration count.
     pub(super) back_off: Option<(SlotId, u32)>,
@@ -131,7 +131,7 @@ impl Splice {
             let owner = members.iter().position(|member| member.has_slot(index));
             // A slot that is dead outside of the path needs no owner.
             let owner = owner.filter(|owner| live[*owner].contains(&SlotId(index - members[*owner].first_slot)));
-            let here = match owner {
+            let trigger_slot = match owner {
                 Some(0) => SlotId(index),
                 Some(_) | None => {
                     body.slots.push(Slot { ty: slot.ty, name: slot.name.clone() });
@@ -139,9 +139,9 @@ impl Splice {
                 }
             };
             if let Some(owner @ 1..) = owner {
-                splice.shadow_slots[owner].push((SlotId(index - members[owner].first_slot), here));
+                splice.shadow_slots[owner].push((SlotId(index - members[owner].first_slot), trigger_slot));
             }
-            splice.slots.insert(index, here);
+            splice.slots.insert(index, trigger_slot);
         }
         splice
     }
@@ -291,7 +291,7 @@ impl EntryTest<'_> {
     /// Bypasses the path at every `bypass_interval`-th test.
     fn bypass_at_intervals(&self, body: &mut Body, ty: TypeId, first: BlockId, bypass: &Edge) -> BlockId {
         let location = self.spec.location;
-        body.slots.push(unnamed_slot(ty));
+        body.slots.push(Slot { ty, name: None });
         let slot = SlotId(body.slots.len() as u32 - 1);
         let [index, old, one, count, interval, rest, zero, is_due] = [
             TypeTable::U32,
@@ -325,11 +325,6 @@ impl EntryTest<'_> {
             location,
         )
     }
-}
-
-/// A slot without a variable.
-pub(super) fn unnamed_slot(ty: TypeId) -> Slot {
-    Slot { ty, name: None }
 }
 
 /// Zeroes a slot at the start of the process.

@@ -6,6 +6,7 @@
 use crate::path_exit::IterationCountPlacement;
 use crate::product::LimitExit;
 use quaject_esp_ir::cfg::{Regions, edges, edges_mut, successors};
+use quaject_esp_ir::graph::components;
 use quaject_esp_ir::ir::{
     BinaryOp, Block, BlockId, Body, Edge, Instruction, Op, Terminator, Type, TypeId, TypeTable, Value, ValueData,
 };
@@ -29,36 +30,39 @@ struct CountedHead {
 /// reserved for inner loops.
 pub(super) fn limit_iterations(
     mut body: Body,
-    ends: &[LimitExit],
+    limit_exits: &[LimitExit],
     types: &TypeTable,
     limit: u32,
     iteration_counts: IterationCountPlacement,
 ) -> (Body, u32) {
     let heads = match iteration_counts {
-        IterationCountPlacement::LoopHeads | IterationCountPlacement::Forced(_) => loop_heads(&body, ends, types),
+        IterationCountPlacement::LoopHeads | IterationCountPlacement::Forced(_) => {
+            loop_heads(&body, limit_exits, types)
+        }
         IterationCountPlacement::EveryNode => {
-            ends.iter().map(|end| CountedHead { block: end.block.0 as usize, inside: None }).collect()
+            limit_exits.iter().map(|exit| CountedHead { block: exit.block.0 as usize, inside: None }).collect()
         }
     };
     let reserved = limit / RESERVE_DIVISOR;
     let mut initial = limit;
     for head in &heads {
-        let end = ends.iter().find(|end| end.block.0 as usize == head.block).expect("loops are counted at nodes");
+        let exit =
+            limit_exits.iter().find(|exit| exit.block.0 as usize == head.block).expect("loops are counted at nodes");
         match &head.inside {
-            None => count_at_head(&mut body, end),
-            Some(inside) => match TripCount::of(&body, types, end.block, inside) {
+            None => count_at_head(&mut body, exit),
+            Some(inside) => match TripCount::of(&body, types, exit.block, inside) {
                 Some(trip_count) => {
-                    count_in_preheader(&mut body, end, inside, trip_count, reserved);
+                    count_in_preheader(&mut body, exit, inside, trip_count, reserved);
                     initial = limit - reserved;
                 }
-                None => count_on_back_edges(&mut body, end, inside),
+                None => count_on_back_edges(&mut body, exit, inside),
             },
         }
     }
     // The count is initialised by a constant of the entry block.
     for instruction in &mut body.blocks[0].instructions {
         if let Op::Constant(value) = &mut instruction.op
-            && ends.first().is_some_and(|end| Some(end.initial_count) == instruction.result)
+            && limit_exits.first().is_some_and(|exit| Some(exit.initial_count) == instruction.result)
         {
             // One more, as the test follows the decrement.
             *value = i128::from(initial.saturating_add(1));
@@ -68,8 +72,8 @@ pub(super) fn limit_iterations(
 }
 
 /// Counts at a loop head.
-fn count_at_head(body: &mut Body, end: &LimitExit) {
-    let block = &mut body.blocks[end.block.0 as usize];
+fn count_at_head(body: &mut Body, exit: &LimitExit) {
+    let block = &mut body.blocks[exit.block.0 as usize];
     let location = block.location;
     let rest = Block {
         parameters: Vec::new(),
@@ -79,26 +83,27 @@ fn count_at_head(body: &mut Body, end: &LimitExit) {
     };
     // The former parameter is the decremented count.
     let received = value(body, TypeTable::U32);
-    let parameters = &mut body.blocks[end.block.0 as usize].parameters;
-    let parameter = parameters.iter_mut().find(|parameter| **parameter == end.iteration_count);
+    let parameters = &mut body.blocks[exit.block.0 as usize].parameters;
+    let parameter = parameters.iter_mut().find(|parameter| **parameter == exit.iteration_count);
     *parameter.expect("every node has a count parameter") = received;
     let next = Edge { to: BlockId(body.blocks.len() as u32), arguments: Vec::new() };
     body.blocks.push(rest);
-    emit_count(body, end, end.block, (received, end.iteration_count), next);
+    emit_count(body, exit, exit.block, (received, exit.iteration_count), next);
 }
 
 /// Counts on the back edges to a loop head.
-fn count_on_back_edges(body: &mut Body, end: &LimitExit, inside: &[usize]) {
-    let before = InterposedBlock::new(body, end, |from| inside.contains(&from));
+fn count_on_back_edges(body: &mut Body, exit: &LimitExit, inside: &[usize]) {
+    let before = InterposedBlock::new(body, exit, |from| inside.contains(&from));
     let remaining = value(body, TypeTable::U32);
     let next = before.to_node(Some(remaining));
-    emit_count(body, end, before.block, (before.count, remaining), next);
+    emit_count(body, exit, before.block, (before.count, remaining), next);
 }
 
 /// Emits the decrement of the received count and the test at the start of a block that is still empty.
-fn emit_count(body: &mut Body, end: &LimitExit, at: BlockId, (received, remaining): (Value, Value), next: Edge) {
+fn emit_count(body: &mut Body, exit: &LimitExit, at: BlockId, (received, remaining): (Value, Value), next: Edge) {
     let location = body.blocks[at.0 as usize].location;
-    let (zero, one, is_over) = (value(body, TypeTable::U32), value(body, TypeTable::U32), value(body, TypeTable::BOOL));
+    let (zero, one, is_exhausted) =
+        (value(body, TypeTable::U32), value(body, TypeTable::U32), value(body, TypeTable::BOOL));
     let op = |result: Value, op: Op| Instruction { result: Some(result), op, location };
     let block = &mut body.blocks[at.0 as usize];
     // The decrement precedes the test, so that machines need one instruction for both.
@@ -106,16 +111,16 @@ fn emit_count(body: &mut Body, end: &LimitExit, at: BlockId, (received, remainin
         op(one, Op::Constant(1)),
         op(remaining, Op::Binary(BinaryOp::Subtract, received, one)),
         op(zero, Op::Constant(0)),
-        op(is_over, Op::Binary(BinaryOp::Equal, remaining, zero)),
+        op(is_exhausted, Op::Binary(BinaryOp::Equal, remaining, zero)),
     ];
-    block.terminator = Terminator::Branch { condition: is_over, then: to(end.stub), otherwise: next };
+    block.terminator = Terminator::Branch { condition: is_exhausted, then: to(exit.stub), otherwise: next };
 }
 
 /// A block interposed on some of the edges to a node.
 struct InterposedBlock {
     block: BlockId,
     node: BlockId,
-    /// Its parameters, and those of the node that they stand for.
+    /// Its parameters, and those of the node that they are passed as.
     own: Vec<Value>,
     of_node: Vec<Value>,
     /// Its parameter with the count.
@@ -124,15 +129,15 @@ struct InterposedBlock {
 
 impl InterposedBlock {
     /// Interposes an empty block on the edges from some blocks. The exit at the limit is then taken there, not at the node.
-    fn new(body: &mut Body, end: &LimitExit, is_redirected: impl Fn(usize) -> bool) -> InterposedBlock {
-        let node = &body.blocks[end.block.0 as usize];
+    fn new(body: &mut Body, exit: &LimitExit, is_redirected: impl Fn(usize) -> bool) -> InterposedBlock {
+        let node = &body.blocks[exit.block.0 as usize];
         let (of_node, location) = (node.parameters.clone(), node.location);
         let own: Vec<Value> =
             of_node.iter().map(|parameter| value(body, body.values[parameter.0 as usize].ty)).collect();
         let block = BlockId(body.blocks.len() as u32);
         for (_, from) in body.blocks.iter_mut().enumerate().filter(|(from, _)| is_redirected(*from)) {
             let edges = edges_mut(&mut from.terminator);
-            edges.into_iter().filter(|edge| edge.to == end.block).for_each(|edge| edge.to = block);
+            edges.into_iter().filter(|edge| edge.to == exit.block).for_each(|edge| edge.to = block);
         }
         body.blocks.push(Block {
             parameters: own.clone(),
@@ -140,16 +145,16 @@ impl InterposedBlock {
             terminator: Terminator::End,
             location,
         });
-        let mut before = InterposedBlock { block, node: end.block, own, of_node, count: end.iteration_count };
-        before.count = before.own_value(end.iteration_count);
-        let stub = &mut body.blocks[end.stub.0 as usize];
+        let mut before = InterposedBlock { block, node: exit.block, own, of_node, count: exit.iteration_count };
+        before.count = before.own_value(exit.iteration_count);
+        let stub = &mut body.blocks[exit.stub.0 as usize];
         let mut replace = |value: &mut Value| *value = before.own_value(*value);
         stub.instructions.iter_mut().for_each(|instruction| op_values_mut(&mut instruction.op, &mut replace));
         terminator_values_mut(&mut stub.terminator, &mut replace);
         before
     }
 
-    /// The own value that stands for one of the node.
+    /// The own parameter for a parameter of the node.
     fn own_value(&self, value: Value) -> Value {
         self.of_node.iter().position(|of_node| *of_node == value).map_or(value, |position| self.own[position])
     }
@@ -162,7 +167,7 @@ impl InterposedBlock {
     }
 }
 
-/// The trip count of a loop that only ends at its bound: from one number to another, by steps of one. Both are parameters
+/// The trip count of a loop that ends only at its bound: from one number to another, by steps of one. Both are parameters
 /// of its node, or constants.
 struct TripCount {
     from: Value,
@@ -193,10 +198,10 @@ impl TripCount {
             Type::Int(kind) => kind.bits() <= 32,
             _ => false,
         };
-        let same = copies_of_parameters(body, node, inside)?;
+        let copy_of = copies_of_parameters(body, node, inside)?;
         let is_next = |value: Value, at: usize| match definition(value, at) {
             Some(Op::Binary(BinaryOp::Add, a, b)) => {
-                same.get(a) == Some(from) && matches!(definition(*b, at), Some(Op::Constant(1)))
+                copy_of.get(a) == Some(from) && matches!(definition(*b, at), Some(Op::Constant(1)))
             }
             _ => false,
         };
@@ -215,7 +220,7 @@ impl TripCount {
         }
         let until = match (position(until), definition(*until, node.0 as usize)) {
             (Some(position), _) => {
-                let is_invariant = on_back_edges(&|_, edge| same.get(&edge.arguments[position]) == Some(until));
+                let is_invariant = on_back_edges(&|_, edge| copy_of.get(&edge.arguments[position]) == Some(until));
                 is_invariant.then_some(InvariantBound::Parameter(*until))?
             }
             (None, Some(Op::Constant(constant))) => InvariantBound::Constant(*constant),
@@ -228,7 +233,7 @@ impl TripCount {
 /// The values of a loop's blocks that are copies of parameters of its node, with the parameter. None if the loop contains
 /// another loop.
 fn copies_of_parameters(body: &Body, node: BlockId, inside: &[usize]) -> Option<FxHashMap<Value, Value>> {
-    let mut same: FxHashMap<Value, Option<Value>> =
+    let mut copy_of: FxHashMap<Value, Option<Value>> =
         body.blocks[node.0 as usize].parameters.iter().map(|parameter| (*parameter, Some(*parameter))).collect();
     let next = |block: usize| {
         let edges = edges(&body.blocks[block].terminator);
@@ -239,34 +244,35 @@ fn copies_of_parameters(body: &Body, node: BlockId, inside: &[usize]) -> Option<
         .iter()
         .flat_map(|block| next(*block))
         .for_each(|edge| *pending_edges.entry(edge.to.0 as usize).or_default() += 1);
-    let mut work = vec![node.0 as usize];
-    let mut done = 0;
-    while let Some(block) = work.pop() {
-        done += 1;
+    let mut worklist = vec![node.0 as usize];
+    let mut visited = 0;
+    while let Some(block) = worklist.pop() {
+        visited += 1;
         for edge in next(block) {
             let to = edge.to.0 as usize;
             for (parameter, argument) in body.blocks[to].parameters.iter().zip(&edge.arguments) {
-                let what = same.get(argument).copied().flatten();
-                let known = same.entry(*parameter).or_insert(what);
-                if *known != what {
+                let original = copy_of.get(argument).copied().flatten();
+                let known = copy_of.entry(*parameter).or_insert(original);
+                if *known != original {
                     *known = None;
                 }
             }
             let pending = pending_edges.get_mut(&to).expect("all edges were counted");
             *pending -= 1;
             if *pending == 0 {
-                work.push(to);
+                worklist.push(to);
             }
         }
     }
-    let same = same.into_iter().filter_map(|(value, what)| what.map(|what| (value, what))).collect();
-    (done == inside.len()).then_some(same)
+    let copy_of =
+        copy_of.into_iter().filter_map(|(value, original)| original.map(|original| (value, original))).collect();
+    (visited == inside.len()).then_some(copy_of)
 }
 
 /// Counts all iterations of an inner loop in its preheader. If fewer remain, but no more are needed than are reserved, the
-/// loop runs all the same, and the path exits at the head of the outer loop.
-fn count_in_preheader(body: &mut Body, end: &LimitExit, inside: &[usize], trip_count: TripCount, reserved: u32) {
-    let before = InterposedBlock::new(body, end, |from| !inside.contains(&from));
+/// loop runs nevertheless, and the path exits at the head of the outer loop.
+fn count_in_preheader(body: &mut Body, exit: &LimitExit, inside: &[usize], trip_count: TripCount, reserved: u32) {
+    let before = InterposedBlock::new(body, exit, |from| !inside.contains(&from));
     let location = body.blocks[before.block.0 as usize].location;
     let [wide_from, wide_until, count, remaining, max, one] = [TypeTable::U32; 6].map(|ty| value(body, ty));
     let [is_entered, is_below, is_reserved] = [TypeTable::BOOL; 3].map(|ty| value(body, ty));
@@ -290,7 +296,7 @@ fn count_in_preheader(body: &mut Body, end: &LimitExit, inside: &[usize], trip_c
     let last = block(vec![op(one, Op::Constant(1))], Terminator::Jump(before.to_node(Some(one))));
     let few = block(
         vec![op(max, Op::Constant(i128::from(reserved))), op(is_reserved, Op::Binary(BinaryOp::LessEqual, count, max))],
-        Terminator::Branch { condition: is_reserved, then: last, otherwise: to(end.stub) },
+        Terminator::Branch { condition: is_reserved, then: last, otherwise: to(exit.stub) },
     );
     let enough = block(
         vec![op(remaining, Op::Binary(BinaryOp::Subtract, before.count, count))],
@@ -326,19 +332,33 @@ struct PathGraph {
 }
 
 impl PathGraph {
+    /// Per block: its strongly connected component, by the first block in it.
+    fn component_of(&self) -> Vec<usize> {
+        let is_kept = |block: &usize| !self.removed[*block];
+        let kept = |block: usize| if self.removed[block] { &[][..] } else { &self.next[block] };
+        let next: Vec<Vec<usize>> =
+            (0..self.next.len()).map(|block| kept(block).iter().copied().filter(is_kept).collect()).collect();
+        let mut component_of = vec![0; next.len()];
+        for component in components(&next) {
+            let first = component.first().copied().unwrap_or_default();
+            component.iter().for_each(|block| component_of[*block] = first);
+        }
+        component_of
+    }
+
     /// Per block on a cycle: its strongly connected component, and the product of its degrees within that.
     fn loops(&self) -> Vec<Option<(usize, usize)>> {
-        let components = components(&self.next, &self.removed);
+        let component_of = self.component_of();
         let mut degrees = vec![(0usize, 0usize); self.next.len()];
         for (block, targets) in self.next.iter().enumerate().filter(|(block, _)| !self.removed[*block]) {
-            for to in targets.iter().filter(|to| !self.removed[**to] && components[**to] == components[block]) {
+            for to in targets.iter().filter(|to| !self.removed[**to] && component_of[**to] == component_of[block]) {
                 degrees[block].1 += 1;
                 degrees[*to].0 += 1;
             }
         }
         let loops = degrees.iter().enumerate().map(|(block, (into, out))| {
             let is_in_loop = !self.removed[block] && *into > 0 && *out > 0;
-            is_in_loop.then_some((components[block], into * out))
+            is_in_loop.then_some((component_of[block], into * out))
         });
         loops.collect()
     }
@@ -356,17 +376,17 @@ impl PathGraph {
         best.into_iter().map(|(component, (block, _))| (block, component)).collect()
     }
 
-    /// How many more blocks have to be removed until the graph is acyclic.
+    /// How many more blocks the greedy choice removes until the graph is acyclic.
     fn remaining_choices(&mut self, can_count: &[bool]) -> usize {
         let before = self.removed.clone();
-        let mut more = 0;
+        let mut removals = 0;
         loop {
             let best = self.greedy_choice(can_count);
             if best.is_empty() {
                 self.removed = before;
-                return more;
+                return removals;
             }
-            more += best.len();
+            removals += best.len();
             best.iter().for_each(|(block, _)| self.removed[*block] = true);
         }
     }
@@ -378,7 +398,7 @@ const MAX_ALTERNATIVES: usize = 32;
 /// A feedback vertex set: of every cyclic component the block with the largest product of degrees, then of the remaining
 /// components likewise. If the first choice is the head of an inner loop, a block of the outer loop at which the members
 /// are closer to their starts is better.
-fn loop_heads(body: &Body, ends: &[LimitExit], types: &TypeTable) -> Vec<CountedHead> {
+fn loop_heads(body: &Body, limit_exits: &[LimitExit], types: &TypeTable) -> Vec<CountedHead> {
     let count = body.blocks.len();
     let next = body
         .blocks
@@ -387,31 +407,35 @@ fn loop_heads(body: &Body, ends: &[LimitExit], types: &TypeTable) -> Vec<Counted
         .collect();
     let mut graph = PathGraph { next, removed: vec![false; count] };
     let mut can_count = vec![false; count];
-    ends.iter().for_each(|end| can_count[end.block.0 as usize] = true);
+    limit_exits.iter().for_each(|exit| can_count[exit.block.0 as usize] = true);
     let mut heads: Vec<CountedHead> = Vec::new();
     // The blocks of the outermost loops.
     let outer = graph.loops();
     for (block, component) in graph.greedy_choice(&can_count) {
-        let away = |block: usize| ends.iter().find(|end| end.block.0 as usize == block).map_or(0, |end| end.distance);
+        let distance = |block: usize| {
+            limit_exits.iter().find(|exit| exit.block.0 as usize == block).map_or(0, |exit| exit.distance)
+        };
         let of_component = |block: usize| outer[block].map_or(usize::MAX, |(of, _)| of);
-        let is_better = |other: &usize| away(*other) < away(block) && of_component(*other) == component;
+        let is_better = |other: &usize| distance(*other) < distance(block) && of_component(*other) == component;
         let mut better: Vec<usize> = (0..count).filter(|other| can_count[*other]).filter(is_better).collect();
-        better.sort_by_key(|other| away(*other));
+        better.sort_by_key(|other| distance(*other));
         better.truncate(MAX_ALTERNATIVES);
         let mut without = |other: usize| {
             graph.removed[other] = true;
-            let needs = graph.remaining_choices(&can_count);
+            let removals = graph.remaining_choices(&can_count);
             let rest = graph.loops();
             graph.removed[other] = false;
             let size = (0..count).filter(|block| rest[*block].is_some() && of_component(*block) == component).count();
-            (needs, size, rest[block].is_some())
+            (removals, size, rest[block].is_some())
         };
-        let most = if better.is_empty() { 0 } else { without(block).0 + 1 };
+        let max_removals = if better.is_empty() { 0 } else { without(block).0 + 1 };
         let size = (0..count).filter(|block| of_component(*block) == component).count();
         let tried = better.into_iter().map(|other| (without(other), other));
         // The remaining cycles are small then, and the greedy choice is in an inner loop.
-        let tried = tried.filter(|((needs, rest, is_inner), _)| *needs <= most && 2 * rest <= size && *is_inner);
-        let block = tried.min_by_key(|((_, rest, _), other)| (away(*other), *rest)).map_or(block, |(_, other)| other);
+        let tried =
+            tried.filter(|((removals, rest, is_inner), _)| *removals <= max_removals && 2 * rest <= size && *is_inner);
+        let block =
+            tried.min_by_key(|((_, rest, _), other)| (distance(*other), *rest)).map_or(block, |(_, other)| other);
         heads.push(CountedHead { block, inside: None });
     }
     heads.iter().for_each(|head| graph.removed[head.block] = true);
@@ -432,46 +456,4 @@ fn loop_heads(body: &Body, ends: &[LimitExit], types: &TypeTable) -> Vec<Counted
             graph.removed[block] = true;
         }
     }
-}
-
-/// Strongly connected components of the graph without some blocks (Kosaraju's algorithm): per block the first of its
-/// component.
-fn components(next: &[Vec<usize>], without: &[bool]) -> Vec<usize> {
-    let count = next.len();
-    let mut before: Vec<Vec<usize>> = vec![Vec::new(); count];
-    for (block, targets) in next.iter().enumerate() {
-        targets.iter().for_each(|to| before[*to].push(block));
-    }
-    let mut visited = without.to_vec();
-    let mut order = Vec::new();
-    for root in 0..count {
-        if visited[root] {
-            continue;
-        }
-        visited[root] = true;
-        let mut stack = vec![(root, 0)];
-        while let Some((block, edge)) = stack.pop() {
-            match next[block].get(edge) {
-                Some(to) => {
-                    stack.push((block, edge + 1));
-                    if !std::mem::replace(&mut visited[*to], true) {
-                        stack.push((*to, 0));
-                    }
-                }
-                None => order.push(block),
-            }
-        }
-    }
-    let mut component = vec![usize::MAX; count];
-    for root in order.into_iter().rev() {
-        let mut work = vec![root];
-        while let Some(block) = work.pop() {
-            if without[block] || component[block] != usize::MAX {
-                continue;
-            }
-            component[block] = root;
-            work.extend(&before[block]);
-        }
-    }
-    component
 }

@@ -31,9 +31,9 @@ pub(super) fn body(
 ) -> Result<Body, Refusal> {
     let mut manual = ManualPath { group, spec, table: &program.types, starts: Vec::new(), exits: Vec::new() };
     manual.starts = (0..spec.members.len()).map(|member| schedule.start(member).0).collect();
-    let exit_count = spec.members.iter().map(|part| part.exit.len()).max().unwrap_or(0);
+    let exit_count = spec.members.iter().map(|member| member.exit.len()).max().unwrap_or(0);
     for number in 0..exit_count {
-        let resume_blocks = spec.members.iter().enumerate().map(|(member, part)| match part.exit.get(number) {
+        let resume_blocks = spec.members.iter().enumerate().map(|(member, spec)| match spec.exit.get(number) {
             Some(exit) => manual.resume_block(member, exit),
             None => Ok(manual.starts[member]),
         });
@@ -58,13 +58,20 @@ pub(super) fn body(
         parameters: parameters.map(|ty| (ty, Mutability::Mutable)).collect(),
         result: Some(TypeTable::U32),
     });
-    let mut writer =
-        Writer { group, body, fields: &fields, captured: entry.captured, state, location: spec.location, exits: 0 };
-    writer.call(ExternId(program.externs.len() as u32 - 1), &slots, entry.parameters);
+    let mut builder = PathBodyBuilder {
+        group,
+        body,
+        fields: &fields,
+        captured: entry.captured,
+        state,
+        location: spec.location,
+        exits: 0,
+    };
+    builder.call(ExternId(program.externs.len() as u32 - 1), &slots, entry.parameters);
     for resume_blocks in std::iter::once(&starts).chain(&exits) {
-        writer.leave(resume_blocks);
+        builder.leave(resume_blocks);
     }
-    Ok(writer.finish())
+    Ok(builder.finish())
 }
 
 /// A variable in the record that is passed to the function: its name there, its member, and its type.
@@ -75,6 +82,7 @@ struct Field {
     ty: TypeId,
 }
 
+/// A manual path, and where its members resume.
 struct ManualPath<'m, 'p> {
     group: &'m Group<'p>,
     spec: &'m PathSpec,
@@ -85,8 +93,8 @@ struct ManualPath<'m, 'p> {
     exits: Vec<Vec<BlockId>>,
 }
 
-/// The parameters of the path's entry, and per member the own value that each stands for.
-struct Entry {
+/// The parameters of the path's entry, and per member the own value that each is.
+struct ManualEntry {
     values: Vec<ValueData>,
     parameters: Vec<Value>,
     captured: Vec<Vec<(Value, Value)>>,
@@ -118,16 +126,17 @@ impl ManualPath<'_, '_> {
             let body = self.group.body(member);
             let at_start = self.group.live_values(member, self.starts[member]);
             for block in self.resume_blocks(member) {
-                let mut here: BTreeSet<&SmolStr> = BTreeSet::new();
+                let mut variables_here: BTreeSet<&SmolStr> = BTreeSet::new();
                 for value in self.group.live_values(member, block) {
                     let ValueData { ty, name } = &body.values[value.0 as usize];
                     match name {
                         Some(variable) if self.table.is_scalar(*ty) => {
-                            let old = fields.iter().find(|field| field.member == member && field.variable == *variable);
-                            if !here.insert(variable) || old.is_some_and(|old| old.ty != *ty) {
+                            let known =
+                                fields.iter().find(|field| field.member == member && field.variable == *variable);
+                            if !variables_here.insert(variable) || known.is_some_and(|known| known.ty != *ty) {
                                 return Err(self.refuse(member, "several variables of one name at its start or exit"));
                             }
-                            if old.is_none() {
+                            if known.is_none() {
                                 let name = format!("{}_{variable}", self.group.instance_name(member));
                                 let variable = variable.clone();
                                 fields.push(Field { name: SmolStr::from(name), member, variable, ty: *ty });
@@ -168,8 +177,8 @@ impl ManualPath<'_, '_> {
         Ok(slots)
     }
 
-    fn entry(&self) -> Entry {
-        let mut entry = Entry { values: Vec::new(), parameters: Vec::new(), captured: Vec::new() };
+    fn entry(&self) -> ManualEntry {
+        let mut entry = ManualEntry { values: Vec::new(), parameters: Vec::new(), captured: Vec::new() };
         for (member, start) in self.starts.iter().enumerate() {
             let mut captured = Vec::new();
             for own in self.group.live_values(member, *start) {
@@ -188,7 +197,8 @@ impl ManualPath<'_, '_> {
     }
 }
 
-struct Writer<'w, 'p> {
+/// The body of the path under construction.
+struct PathBodyBuilder<'w, 'p> {
     group: &'w Group<'p>,
     body: Body,
     fields: &'w [Field],
@@ -199,14 +209,15 @@ struct Writer<'w, 'p> {
     exits: u32,
 }
 
-impl Writer<'_, '_> {
+impl PathBodyBuilder<'_, '_> {
     /// The block that calls the function.
     fn call(&mut self, function: ExternId, slots: &[SlotId], parameters: Vec<Value>) {
         let mut code = Vec::new();
         for (number, field) in self.fields.iter().enumerate() {
             let own = &self.group.body(field.member).values;
-            let is_it = |(value, _): &&(Value, Value)| own[value.0 as usize].name.as_ref() == Some(&field.variable);
-            let captured = self.captured[field.member].iter().find(is_it).map(|(_, captured)| *captured);
+            let is_variable =
+                |(value, _): &&(Value, Value)| own[value.0 as usize].name.as_ref() == Some(&field.variable);
+            let captured = self.captured[field.member].iter().find(is_variable).map(|(_, captured)| *captured);
             // A variable that is dead at the start is passed as zero.
             let value = captured.unwrap_or_else(|| {
                 let zero = self.value(field.ty);

@@ -1,6 +1,7 @@
-//! Fast paths ("Fast Paths in Concurrent Programs", section 4; reference, section 10): what several instances do along a
-//! specified path becomes straight code of the first of them, the trigger. A test behind the trigger's start enters it;
-//! exits restore every member's state (as deoptimization does) and continue with the general code, which remains.
+//! Fast paths ("Fast Paths in Concurrent Programs", section 4; reference, section 10). A fast path is the code that several
+//! instances, its members, execute along a specified path, merged into code of the first of them, the trigger. An entry test
+//! behind the trigger's start enters it. Exits restore the state of every member, as deoptimization does, and continue with
+//! the general code of the members, which remains.
 //!
 //! ```text
 //!   path_spec            per process: statements of interest, start, path expression, exits
@@ -105,8 +106,8 @@ pub struct FormedPath {
 pub struct Extracted {
     /// The program with its paths; unchanged if none was formed.
     pub program: Program,
-    /// The program without paths, its blocks split as in `program`: there the blocks come first, and values, slots and
-    /// sites have the same numbers. A refinement check compares the two.
+    /// The program without paths, its blocks split as in `program`, where its blocks precede those of the paths, and its
+    /// values, slots and sites have the numbers that they have here. A refinement check compares the two.
     pub without: Program,
     /// The result for each specification.
     pub extractions: Vec<Extraction>,
@@ -142,7 +143,7 @@ pub fn refuse_all(program: &Program, specifications: &[PathSpec], refusal: &Refu
 }
 
 fn extraction(program: &Program, spec: &PathSpec, result: Result<FormedPath, Refusal>) -> Extraction {
-    let members = spec.members.iter().map(|part| program.instance_name(part.instance)).collect();
+    let members = spec.members.iter().map(|member| program.instance_name(member.instance)).collect();
     Extraction { name: spec.name.clone(), members, result }
 }
 
@@ -151,7 +152,7 @@ fn separate_fused(program: &Program, specifications: &[PathSpec]) -> (Vec<PathSp
     let fused: Vec<ProcessId> = program.processes.iter().flat_map(|process| process.members.iter().copied()).collect();
     let (mut possible, mut refused) = (Vec::new(), Vec::new());
     for spec in specifications {
-        let mut processes = spec.members.iter().map(|part| process_of(program, part.instance));
+        let mut processes = spec.members.iter().map(|member| process_of(program, member.instance));
         match processes.find(|process| fused.contains(process)) {
             None => possible.push(spec.clone()),
             Some(process) => refused.push(extraction(program, spec, Err(Refusal::AlreadyFused { process }))),
@@ -168,7 +169,7 @@ fn form_path(
     ranges: &[Vec<Option<Fact>>],
     options: Options,
 ) -> Result<FormedPath, Refusal> {
-    let instances: Vec<u32> = spec.members.iter().map(|part| part.instance).collect();
+    let instances: Vec<u32> = spec.members.iter().map(|member| member.instance).collect();
     let group = Group::of_instances(source, &instances, options.checked);
     let schedule = PathSchedule::new(&group, spec)?;
     if let Some(function) = &spec.function {
@@ -236,14 +237,14 @@ fn specialise_on_equality(
         checked,
         &product.entry_facts,
     );
-    if let Some((body, end)) = specialised
+    if let Some((body, entry)) = specialised
         && observes_absence::refuse_observers(source, spec, &body).is_ok()
     {
         let block = BlockId(product.body.blocks.len() as u32);
-        let exit = PathExit { reason: ExitReason::ValuesDiffer, at: product.limit_exits[end].at.clone() };
+        let exit = PathExit { reason: ExitReason::ValuesDiffer, at: product.limit_exits[entry].at.clone() };
         product.exit_blocks.push(ExitBlock {
             block,
-            iteration_count: product.limit_exits[end].initial_count,
+            iteration_count: product.limit_exits[entry].initial_count,
             exit: exit.clone(),
         });
         product.body = body;
@@ -255,10 +256,10 @@ fn specialise_on_equality(
 /// Numbers the exits in the code of a path: first those of `product.exits`, then the iteration limit at each node.
 fn number_exits(product: &mut PathProduct) -> Vec<PathExit> {
     let mut exits = product.exits.clone();
-    let at_limit = |end: &LimitExit| PathExit { reason: ExitReason::IterationLimit, at: end.at.clone() };
-    let limits: Vec<(BlockId, PathExit)> = product.limit_exits.iter().map(|end| (end.stub, at_limit(end))).collect();
-    let others = product.exit_blocks.iter().map(|exit_block| (exit_block.block, exit_block.exit.clone()));
-    for (block, exit) in others.chain(limits) {
+    let at_limit = |exit: &LimitExit| PathExit { reason: ExitReason::IterationLimit, at: exit.at.clone() };
+    let limits: Vec<(BlockId, PathExit)> = product.limit_exits.iter().map(|exit| (exit.stub, at_limit(exit))).collect();
+    let side_exits = product.exit_blocks.iter().map(|exit_block| (exit_block.block, exit_block.exit.clone()));
+    for (block, exit) in side_exits.chain(limits) {
         let known = exits.iter().position(|known| *known == exit);
         let number = known.unwrap_or_else(|| {
             exits.push(exit);

@@ -1,6 +1,6 @@
-//! Refuses a path whose side exits are observable. After a side exit the members return to their waits one after the
-//! other. A `pri alt` or `else` of one that runs before another waits again takes another branch, although without the
-//! path the other would have waited all along: a priority inversion.
+//! Refuses a path whose side exits are observable: a priority inversion. After a side exit the members return to their waits
+//! in turn. A `pri alt` or `else` of a member that runs before another member waits again observes that no partner
+//! waits, and takes another branch; without the path the partner would have waited throughout.
 
 use super::process_of;
 use crate::path_spec::PathSpec;
@@ -10,7 +10,7 @@ use quaject_esp_ir::ir::{BlockId, Body, Boundary, ChannelId, Operation, ProcessI
 
 /// Refuses a path of which a member observes at some exit that another does not wait yet. `path`: the path's code.
 pub(super) fn refuse_observers(program: &Program, spec: &PathSpec, path: &Body) -> Result<(), Refusal> {
-    let on_path: Vec<u32> = spec.members.iter().map(|part| part.instance).collect();
+    let on_path: Vec<u32> = spec.members.iter().map(|member| member.instance).collect();
     for block in &path.blocks {
         let Terminator::Leave(leave) = &block.terminator else { continue };
         let members = leave.members.iter().map(|(number, resume)| (on_path[*number as usize + 1], resume.to));

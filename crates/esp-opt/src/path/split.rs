@@ -1,6 +1,6 @@
-//! Splits blocks of the processes of fast paths so that every place at which a path may exit is the start of a block:
-//! before waits, labels, tests, faults and ends, and before instructions whose faults the path checks beforehand. The
-//! members then resume at blocks.
+//! Splits blocks of the processes of fast paths so that every point at which a path may exit is the start of a block, at
+//! which a member can resume: before waits, labels, tests, faults and ends, and before instructions whose faults the path
+//! checks beforehand.
 
 use super::process_of;
 use crate::path_spec::{PathSpec, ProgramPoint};
@@ -14,12 +14,12 @@ use std::collections::BTreeSet;
 /// The program, with the processes of all specifications split.
 pub(super) fn split(program: &Program, specifications: &[PathSpec]) -> Program {
     let mut result = program.clone();
-    let parts = || specifications.iter().flat_map(|specification| &specification.members);
-    let processes: BTreeSet<_> = parts().map(|part| process_of(program, part.instance)).collect();
+    let members = || specifications.iter().flat_map(|specification| &specification.members);
+    let processes: BTreeSet<_> = members().map(|member| process_of(program, member.instance)).collect();
     for process in processes {
-        let own = parts().filter(|part| process_of(program, part.instance) == process);
-        let labels: BTreeSet<u32> = own
-            .flat_map(|part| &part.statements)
+        let replicas = members().filter(|member| process_of(program, member.instance) == process);
+        let labels: BTreeSet<u32> = replicas
+            .flat_map(|member| &member.statements)
             .filter_map(|point| match point {
                 ProgramPoint::Label(label) => Some(label.0),
                 ProgramPoint::Site(_) => None,
@@ -28,7 +28,8 @@ pub(super) fn split(program: &Program, specifications: &[PathSpec]) -> Program {
         let body = &mut result.processes[process.0 as usize].body;
         let regions = region_blocks(body);
         let triggers = specifications.iter().map(|specification| &specification.members[0]);
-        for start in triggers.filter(|part| process_of(program, part.instance) == process).map(|part| part.start.point)
+        for start in
+            triggers.filter(|member| process_of(program, member.instance) == process).map(|member| member.start.point)
         {
             if let ProgramPoint::Site(site) = start {
                 split_behind_start(body, site);
@@ -45,12 +46,12 @@ pub(super) fn split(program: &Program, specifications: &[PathSpec]) -> Program {
 
 /// Gives the operation at which a path starts a successor block of its own, as a place for the entry test.
 fn split_behind_start(body: &mut Body, start: SiteId) {
-    let of = |branch: &&Branch| match &branch.operation {
+    let starts_path = |branch: &&Branch| match &branch.operation {
         Operation::In { site, .. } | Operation::Out { site, .. } => *site == start,
         Operation::After { .. } => false,
     };
     let waits = body.blocks.iter().filter_map(|block| match &block.terminator {
-        Terminator::Wait(wait) => wait.branches.iter().find(of),
+        Terminator::Wait(wait) => wait.branches.iter().find(starts_path),
         _ => None,
     });
     let Some(then) = waits.map(|branch| branch.then.0 as usize).next() else { return };

@@ -330,7 +330,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
         }
     }
 
-    /// Continues after a member has come to a wait, a `yield` or its end. A new node begins where all members wait.
+    /// Continues after a member has reached a wait, a `yield` or its end. A new node begins where all members wait.
     pub(super) fn run_next_member(&mut self, exec: SymbolicState) -> Result<(), Refusal> {
         if self.schedule.is_some() {
             return self.run_scheduled(exec);

@@ -40,7 +40,7 @@ pub(super) struct Explorer<'g, 'p> {
     pub(super) round: Round,
     /// The effects of the symbolic execution at hand.
     pub(super) effects: NodeEffects,
-    /// The schedule of the fast path that is traced; none for the product of whole processes.
+    /// The schedule of the fast path that is traced; none for the product of complete processes.
     pub(super) schedule: Option<&'g PathSchedule>,
     /// Per member: the sites at which it may be blocked forever, and the numbers of those that the last round reached.
     pub(super) blocked_sites: Vec<Vec<BlockedAt>>,

@@ -6,7 +6,7 @@
 //!     perform_rendezvous   a member that has yielded, if others have run since
 //!       select_rendezvous    else the first possible rendezvous: priority of `pri alt`; preferred members; receiver
 //!                              furthest downstream; the rotation of both fair waits
-//!       attempt_rendezvous     fork on unknown guards; poll operations with the environment that come first
+//!       attempt_rendezvous     fork on unknown guards; poll operations with the environment that precede it
 //!         make_message           evaluate the payload
 //!           match_message          fork on unknown matches and on the condition
 //!             commit_rendezvous      bind, adjust reference counts, both members proceed
@@ -364,7 +364,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             Payload::Ready(passed) => {
                 let message = passed
                     .iter()
-                    .map(|one| (self.symbolic_operand(&exec, sender, &one.operand), one.clone()))
+                    .map(|passed| (self.symbolic_operand(&exec, sender, &passed.operand), passed.clone()))
                     .collect();
                 self.match_message(exec, rendezvous, message)
             }

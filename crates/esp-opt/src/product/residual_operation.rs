@@ -41,9 +41,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     fn residual_message(&mut self, exec: &mut SymbolicState, member: usize, passed: &[Passed]) -> Vec<Passed> {
-        let renumbered = passed.iter().map(|one| {
-            let operand = self.symbolic_operand(exec, member, &one.operand);
-            Passed { operand: self.residual_operand(exec, &operand), transfer: one.transfer }
+        let renumbered = passed.iter().map(|Passed { operand, transfer }| {
+            let operand = self.symbolic_operand(exec, member, operand);
+            Passed { operand: self.residual_operand(exec, &operand), transfer: *transfer }
         });
         renumbered.collect()
     }
@@ -106,8 +106,8 @@ impl<'g, 'p> Explorer<'g, 'p> {
             let mut terminator = source.terminator.clone();
             terminator_values_mut(&mut terminator, &mut |value| renumber(self, value));
             if let Terminator::Result(passed) = &mut terminator {
-                for one in passed {
-                    renumber_slot(&mut one.operand, first_slot);
+                for Passed { operand, .. } in passed {
+                    renumber_slot(operand, first_slot);
                 }
             }
             edges_mut(&mut terminator).into_iter().for_each(|edge| edge.to = blocks[&edge.to]);

@@ -100,10 +100,10 @@ impl PathSchedule {
         ended: &BTreeSet<(usize, ProgramPoint)>,
     ) -> Vec<(usize, ProgramPoint)> {
         let mut unreached = BTreeSet::new();
-        for (member, part) in self.members.iter().enumerate() {
-            let steps = part.automaton.elements.iter().map(|element| (member, element.point));
+        for (member, schedule) in self.members.iter().enumerate() {
+            let steps = schedule.automaton.elements.iter().map(|element| (member, element.point));
             unreached.extend(steps.filter(|step| !accepted.contains(step) && !ended.contains(step)));
-            let ends = part.exit.iter().map(|element| (member, element.point));
+            let ends = schedule.exit.iter().map(|element| (member, element.point));
             unreached.extend(ends.filter(|end| !ended.contains(end)));
         }
         unreached.into_iter().collect()
@@ -160,7 +160,7 @@ impl MemberSchedule {
             return refuse("a guard that asks `free` at its start", location);
         }
         let Some(automaton) = PositionAutomaton::new(spec.follows.as_ref()) else {
-            return refuse("too long a `follows`", location);
+            return refuse("a `follows` that is too long", location);
         };
         let quantifier = if number == 0 { PathQuantifier::Exists } else { PathQuantifier::ForAll };
         Ok(MemberSchedule {
@@ -286,17 +286,17 @@ impl Progress {
     }
 
     /// The order in which members resume at an exit: the running member, the queue, the others.
-    pub(super) fn order(&self, members: usize) -> Vec<usize> {
+    pub(super) fn resume_order(&self, members: usize) -> Vec<usize> {
         let mut order: Vec<usize> = self.running.into_iter().chain(self.queue.iter().copied()).collect();
         let rest: Vec<usize> = (0..members).filter(|member| !order.contains(member)).collect();
         order.extend(rest);
         order
     }
 
-    /// The member that runs next, if any can: the running one, or of the queue the one furthest downstream.
-    pub(super) fn next(&mut self, ranks: &[usize]) -> Option<usize> {
-        let last = (0..self.queue.len()).max_by_key(|position| ranks[self.queue[*position]]);
-        if let (None, Some(position)) = (self.running, last) {
+    /// Schedules the member that runs next, if any can: the running one, or of the queue the one furthest downstream.
+    pub(super) fn schedule_next(&mut self, ranks: &[usize]) -> Option<usize> {
+        let furthest = (0..self.queue.len()).max_by_key(|position| ranks[self.queue[*position]]);
+        if let (None, Some(position)) = (self.running, furthest) {
             self.running = Some(self.queue.remove(position));
         }
         self.running

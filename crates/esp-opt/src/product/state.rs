@@ -192,7 +192,7 @@ pub(super) enum Condition {
 /// The abstract state of a node: what distinguishes it from other nodes.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) struct AbstractState {
-    /// The number of the partition, which stands for the location vector.
+    /// The number of the partition, which determines the location vector.
     pub(super) partition: usize,
     pub(super) refuted: BTreeSet<Rendezvous>,
     /// Facts about live values; a value without one may be any of its type.

@@ -290,9 +290,9 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 self.bind_edge(&mut exec, member, edge);
                 self.run_region(exec, member, edge.to, then)
             }
-            Terminator::Branch { condition, then: yes, otherwise } => {
+            Terminator::Branch { condition, then: if_true, otherwise } => {
                 self.fork_on(exec, member, *condition, source.location, &mut |explorer, mut exec, holds| {
-                    let edge = if holds { yes } else { otherwise };
+                    let edge = if holds { if_true } else { otherwise };
                     explorer.bind_edge(&mut exec, member, edge);
                     explorer.run_region(exec, member, edge.to, then)
                 })
@@ -305,7 +305,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             Terminator::Result(passed) => {
                 let results = passed
                     .iter()
-                    .map(|one| (self.symbolic_operand(&exec, member, &one.operand), one.clone()))
+                    .map(|passed| (self.symbolic_operand(&exec, member, &passed.operand), passed.clone()))
                     .collect();
                 then(self, exec, results)
             }

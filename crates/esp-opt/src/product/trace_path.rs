@@ -138,7 +138,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     fn limit_exit(&mut self, node: usize, initial_count: Value) -> LimitExit {
         let mut exec = self.entry_state(node);
         exec.block = self.out.block(Vec::new());
-        let order: Vec<usize> = exec.state.progress.order(self.group.members.len());
+        let order: Vec<usize> = exec.state.progress.resume_order(self.group.members.len());
         let at = self.locations(&exec);
         let distance = self.distance_to_start(&exec);
         let terminator = self.exit_terminator(&mut exec, &order);
@@ -164,13 +164,14 @@ impl<'g, 'p> Explorer<'g, 'p> {
         self.check_size()?;
         self.effects.locations.insert(self.locations(&exec));
         let ranks = &self.schedule.expect("a path has a schedule").ranks;
-        let Some(member) = exec.state.progress.next(ranks) else {
-            let is_done = |(number, progress): (usize, &MemberProgress)| {
+        let Some(member) = exec.state.progress.schedule_next(ranks) else {
+            let has_ended = |(number, progress): (usize, &MemberProgress)| {
                 let control = exec.state.members[number].control;
                 progress.is_parked || !progress.has_started || control == Control::Terminated
             };
-            let all = exec.state.progress.members.iter().enumerate().all(is_done);
-            return self.exit_path(exec, if all { ExitReason::Normal } else { ExitReason::NoneRunnable });
+            let have_all_ended = exec.state.progress.members.iter().enumerate().all(has_ended);
+            let reason = if have_all_ended { ExitReason::Normal } else { ExitReason::NoneRunnable };
+            return self.exit_path(exec, reason);
         };
         match exec.state.members[member].control {
             Control::Running(block) => self.run_member(exec, member, block),
@@ -184,7 +185,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
     }
 
     /// Decides before a block of the running member whether the path continues into it. None if the path ends here or
-    /// was continued in another way.
+    /// was continued elsewhere.
     pub(super) fn enter_block(
         &mut self,
         mut exec: SymbolicState,
@@ -245,20 +246,20 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// Advances the automaton of a member at a label, if it can.
     fn advance_at_label(&mut self, exec: &mut SymbolicState, member: usize, point: ProgramPoint) -> StatementEffect {
-        let part = self.member_schedule(member);
+        let schedule = self.member_schedule(member);
         let progress = &mut exec.state.progress.members[member];
         let evaluated = std::mem::take(&mut progress.evaluated_tests);
-        if !part.is_interesting(point) {
+        if !schedule.is_interesting(point) {
             progress.evaluated_tests = evaluated;
             return StatementEffect::Continue;
         }
         let holds = |test: Option<u32>| test.is_none_or(|test| evaluated.contains(&(test, true)));
-        if part.exit.iter().any(|exit| exit.point == point && holds(exit.test)) {
+        if schedule.exit.iter().any(|exit| exit.point == point && holds(exit.test)) {
             self.effects.ended.insert((member, point));
             return StatementEffect::End;
         }
-        let next = part.automaton.next(&progress.positions, point);
-        let holds_at = |position: &u32| holds(part.automaton.elements[*position as usize].test);
+        let next = schedule.automaton.next(&progress.positions, point);
+        let holds_at = |position: &u32| holds(schedule.automaton.elements[*position as usize].test);
         progress.positions = next.into_iter().filter(holds_at).collect();
         if progress.positions.is_empty() {
             return StatementEffect::Deviate;
@@ -269,7 +270,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// Whether the path of a member can continue with an operation, with this partner if it has one.
     fn is_allowed(&self, exec: &SymbolicState, member: usize, site: SiteId, partner: Option<(usize, SiteId)>) -> bool {
-        let part = self.member_schedule(member);
+        let schedule = self.member_schedule(member);
         let progress = &exec.state.progress.members[member];
         let admits = |element: &PathElement| {
             let peer = match (element.peer, partner) {
@@ -281,34 +282,34 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 && element.test.is_none_or(|test| !progress.evaluated_tests.contains(&(test, false)))
         };
         if !progress.has_started {
-            return admits(&part.start);
+            return admits(&schedule.start);
         }
-        if !part.is_interesting(ProgramPoint::Site(site)) {
+        if !schedule.is_interesting(ProgramPoint::Site(site)) {
             return true;
         }
-        let next = part.automaton.next(&progress.positions, ProgramPoint::Site(site));
-        next.iter().any(|position| admits(&part.automaton.elements[*position as usize]))
+        let next = schedule.automaton.next(&progress.positions, ProgramPoint::Site(site));
+        next.iter().any(|position| admits(&schedule.automaton.elements[*position as usize]))
     }
 
     /// Advances the automaton of a member past an operation. The member that runs next by the specification, if it
     /// names one.
     pub(super) fn advance_automaton(&mut self, exec: &mut SymbolicState, member: usize, site: SiteId) -> Option<usize> {
-        let part = self.member_schedule(member);
+        let schedule = self.member_schedule(member);
         let progress = &mut exec.state.progress.members[member];
         let evaluated = std::mem::take(&mut progress.evaluated_tests);
         if !progress.has_started {
             progress.has_started = true;
             progress.positions.clear();
-            progress.is_start_pending = part.start.test.is_some_and(|test| !evaluated.contains(&(test, true)));
-            return part.start.yield_to;
+            progress.is_start_pending = schedule.start.test.is_some_and(|test| !evaluated.contains(&(test, true)));
+            return schedule.start.yield_to;
         }
-        if !part.is_interesting(ProgramPoint::Site(site)) {
+        if !schedule.is_interesting(ProgramPoint::Site(site)) {
             return None;
         }
         let mut yield_to = None;
         let mut positions = Vec::new();
-        for position in part.automaton.next(&progress.positions, ProgramPoint::Site(site)) {
-            let element = &part.automaton.elements[position as usize];
+        for position in schedule.automaton.next(&progress.positions, ProgramPoint::Site(site)) {
+            let element = &schedule.automaton.elements[position as usize];
             match element.test {
                 Some(test) if evaluated.contains(&(test, false)) => continue,
                 Some(test) if !evaluated.contains(&(test, true)) => progress.pending_positions.push(position),
@@ -333,20 +334,20 @@ impl<'g, 'p> Explorer<'g, 'p> {
         location: Location,
         then: PredicateContinuation<'_, 'g, 'p>,
     ) -> Result<(), Refusal> {
-        let part = self.member_schedule(member);
-        let is_relevant = part.start.test == Some(test) && member > 0
-            || part.exit.iter().chain(&part.automaton.elements).any(|element| element.test == Some(test));
+        let schedule = self.member_schedule(member);
+        let is_relevant = schedule.start.test == Some(test) && member > 0
+            || schedule.exit.iter().chain(&schedule.automaton.elements).any(|element| element.test == Some(test));
         if !is_relevant {
             return then(self, exec, None);
         }
         self.fork_on(exec, member, holds, location, &mut |explorer, mut exec, holds| {
-            let part = explorer.member_schedule(member);
+            let schedule = explorer.member_schedule(member);
             let progress = &mut exec.state.progress.members[member];
-            if part.start.test == Some(test) && progress.is_start_pending {
+            if schedule.start.test == Some(test) && progress.is_start_pending {
                 progress.is_start_pending = false;
                 return then(explorer, exec, (!holds).then_some(ExitReason::PredicateFalse(member)));
             }
-            let has_test = |position: &u32| part.automaton.elements[*position as usize].test == Some(test);
+            let has_test = |position: &u32| schedule.automaton.elements[*position as usize].test == Some(test);
             if progress.pending_positions.iter().any(has_test) {
                 let (decided, pending): (Vec<u32>, Vec<u32>) =
                     progress.pending_positions.iter().partition(|position| has_test(position));
@@ -376,7 +377,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
             return self.exit_path(exec, ExitReason::Forced(member));
         }
         let wait = self.group.wait(member, block);
-        let part = self.member_schedule(member);
+        let schedule = self.member_schedule(member);
         if exec.state.progress.members[member].has_started {
             let sites = || wait.branches.iter().filter_map(|branch| operation_site(&branch.operation));
             let evaluated = &exec.state.progress.members[member].evaluated_tests;
@@ -384,10 +385,11 @@ impl<'g, 'p> Explorer<'g, 'p> {
                 exit.test.is_none_or(|test| evaluated.contains(&(test, true)))
                     && sites().any(|site| exit.point == ProgramPoint::Site(site))
             };
-            let ended: Vec<ProgramPoint> = part.exit.iter().filter(|exit| ends(exit)).map(|exit| exit.point).collect();
+            let ended: Vec<ProgramPoint> =
+                schedule.exit.iter().filter(|exit| ends(exit)).map(|exit| exit.point).collect();
             if !ended.is_empty() {
                 self.effects.ended.extend(ended.into_iter().map(|point| (member, point)));
-                if member > 0 && block == part.first {
+                if member > 0 && block == schedule.first {
                     exec.state.progress.members[member] = MemberProgress::default();
                 } else {
                     exec.state.progress.members[member].is_parked = true;
@@ -534,7 +536,7 @@ impl<'g, 'p> Explorer<'g, 'p> {
 
     /// Ends the path in an exit: the members get their values back.
     pub(super) fn exit_path(&mut self, mut exec: SymbolicState, reason: ExitReason) -> Result<(), Refusal> {
-        let order = exec.state.progress.order(self.group.members.len());
+        let order = exec.state.progress.resume_order(self.group.members.len());
         let at = self.locations(&exec);
         self.effects.locations.insert(at.clone());
         let exit = PathExit { reason, at };

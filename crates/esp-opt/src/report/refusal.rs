@@ -1,25 +1,35 @@
-//! Why a group was not fused, or a path not formed, in words.
+//! Why a group was not fused, or a path not formed, in words: with the names of the program, or as an error by itself.
 
 use crate::limits::LimitKind;
 use crate::refusal::Refusal;
-use quaject_esp_ir::ir::{ProcessId, Program};
+use quaject_esp_ir::ir::{ChannelId, Location, ProcessId, Program};
 use quaject_esp_ir::text::location_text;
+use std::error::Error;
+use std::fmt::{Display, Formatter, Result as FormatResult};
 
 impl Refusal {
-    /// The reason, in words.
-    pub(crate) fn text(&self, program: &Program) -> String {
-        let name = |process: &ProcessId| program.processes[process.0 as usize].name.as_str();
+    /// The reason, with the names of processes and channels.
+    pub fn text(&self, program: &Program) -> String {
+        let process = |process: &ProcessId| format!("`{}`", program.processes[process.0 as usize].name);
+        let channel = |channel: &ChannelId| format!("`{}`", program.channels[channel.0 as usize].name);
+        self.with_names(&process, &channel, &|location| location_text(program, location))
+    }
+
+    fn with_names(
+        &self,
+        process_name: &dyn Fn(&ProcessId) -> String,
+        channel_name: &dyn Fn(&ChannelId) -> String,
+        location_of: &dyn Fn(Location) -> String,
+    ) -> String {
         match self {
-            Refusal::SharedChannel { channel } => {
-                format!("`{}` is used by other processes too", program.channels[channel.0 as usize].name)
-            }
+            Refusal::SharedChannel { channel } => format!("{} is used by other processes too", channel_name(channel)),
             Refusal::Unsupported { process, what, location } => {
-                format!("`{}` has {what} at {}", name(process), location_text(program, *location))
+                format!("{} has {what} at {}", process_name(process), location_of(*location))
             }
             Refusal::ScheduleDependent { process, what, location } => format!(
-                "`{}` has {what} at {}, which makes the output depend on the schedule",
-                name(process),
-                location_text(program, *location)
+                "{} has {what} at {}, which makes the output depend on the schedule",
+                process_name(process),
+                location_of(*location)
             ),
             Refusal::LimitExceeded { kind, limit, costliest: _ } => match kind {
                 LimitKind::Instances => format!("more than {limit} instances"),
@@ -29,16 +39,28 @@ impl Refusal {
                 LimitKind::Fuel => "the construction exceeds its time limit".to_string(),
                 LimitKind::Paths => format!("more than {limit} fast paths"),
             },
-            Refusal::AlreadyFused { process } => format!("`{}` is part of a state machine", name(process)),
+            Refusal::AlreadyFused { process } => format!("{} is part of a state machine", process_name(process)),
             Refusal::ObservesAbsence { channel, process } => format!(
-                "`{}` observes by `pri alt` or `else` that no process waits at `{}`, as is the case after a side exit",
-                name(process),
-                program.channels[channel.0 as usize].name
+                "{} observes by `pri alt` or `else` that no process waits at {}, as is the case after a side exit",
+                process_name(process),
+                channel_name(channel)
             ),
             Refusal::ManualPath { function } => {
                 format!("it is the C function `{function}`, which can neither be analysed nor called here")
             }
-            Refusal::MayStarve { process } => format!("`{}` may starve", name(process)),
+            Refusal::MayStarve { process } => format!("{} may starve", process_name(process)),
         }
     }
 }
+
+/// As [`Refusal::text`], with numbers where that has names.
+impl Display for Refusal {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> FormatResult {
+        let process = |process: &ProcessId| format!("process {}", process.0);
+        let channel = |channel: &ChannelId| format!("channel {}", channel.0);
+        let location = |location: Location| format!("line {}, column {}", location.line, location.column);
+        formatter.write_str(&self.with_names(&process, &channel, &location))
+    }
+}
+
+impl Error for Refusal {}

@@ -3,24 +3,30 @@
 use crate::loop_versioning::{MAX_INSTRUCTIONS, UnrollAttempt, UnrollRefusal, UnrolledLoop};
 use quaject_esp_ir::ir::Program;
 use quaject_esp_ir::text::location_text;
+use std::error::Error;
+use std::fmt::{Display, Formatter, Result as FormatResult};
 
-impl UnrollRefusal {
-    fn text(self) -> String {
+impl Display for UnrollRefusal {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> FormatResult {
         match self {
-            UnrollRefusal::Unsupported(what) => format!("a loop has {what}"),
-            UnrollRefusal::NoStream => "no loop reads consecutive elements".to_string(),
-            UnrollRefusal::NoPeriod => "the constants of a loop do not recur within few iterations".to_string(),
-            UnrollRefusal::TooLarge => format!("it would be more than {MAX_INSTRUCTIONS} instructions"),
-            UnrollRefusal::Checked => "overflow is checked at each operation".to_string(),
+            UnrollRefusal::Unsupported(what) => write!(formatter, "a loop has {what}"),
+            UnrollRefusal::NoStream => formatter.write_str("no loop reads consecutive elements"),
+            UnrollRefusal::NoPeriod => {
+                formatter.write_str("the constants of a loop do not recur within few iterations")
+            }
+            UnrollRefusal::TooLarge => write!(formatter, "it would be more than {MAX_INSTRUCTIONS} instructions"),
+            UnrollRefusal::Checked => formatter.write_str("overflow is checked at each operation"),
         }
     }
 }
+
+impl Error for UnrollRefusal {}
 
 impl UnrollAttempt {
     /// The result in one line.
     pub fn text(&self, program: &Program) -> String {
         match &self.result {
-            Err(refusal) => format!("not unrolled: {}: {}", self.process, refusal.text()),
+            Err(refusal) => format!("not unrolled: {}: {refusal}", self.process),
             Ok(loops) => {
                 let loops: Vec<String> = loops.iter().map(|unrolled| unrolled_text(unrolled, program)).collect();
                 format!("unrolled: {}: {}", self.process, loops.join("; "))

@@ -1,4 +1,4 @@
-//! Bodies as text, cleaned up: congruent values are unified, others are not.
+//! Value numbering of bodies, checked on their text after clean-up: congruent values are unified, others are not.
 
 use super::super::clean;
 use quaject_esp_ir::ir::{Body, TypeTable};
@@ -6,12 +6,12 @@ use quaject_esp_ir::read::read;
 use quaject_esp_ir::text::print;
 use quaject_esp_ir::verify::verify;
 
-/// A process that receives `v0`, does this, and sends what its blocks end with; tidied, from the first of these blocks on.
+/// The text, from `block1` on, of a process after clean-up: it receives `v0` and executes these blocks.
 pub(in crate::passes) fn cleaned(blocks: &str) -> String {
     cleaned_by(blocks, &clean)
 }
 
-/// The same, tidied by this.
+/// As [`cleaned`], with another clean-up.
 pub(in crate::passes) fn cleaned_by(blocks: &str, clean: &dyn Fn(Body, &TypeTable, bool) -> Body) -> String {
     let text = format!(
         "esp-ir 1\nfile \"p.esp\"\nchannel i(int) from_environment\nchannel o(int, int) to_environment\nprocess p {{\n  \
@@ -29,8 +29,8 @@ pub(in crate::passes) fn cleaned_by(blocks: &str, clean: &dyn Fn(Body, &TypeTabl
     text[text.find("block1(").expect("it receives")..].to_string()
 }
 
-/// A loop with two numbers that go round it.
-fn two_numbers(starts: &str, steps: &str) -> String {
+/// A loop with two loop-carried numbers.
+fn two_counters(starts: &str, steps: &str) -> String {
     cleaned(&format!(
         "block1(v0: int):\n  v1: int = constant 0\n  v2: int = constant 1\n  jump block2({starts})\n\
          block2(v3: int, v4: int):\n  v5: bool = less v3, v0\n  branch v5, block3, block4\n\
@@ -41,33 +41,33 @@ fn two_numbers(starts: &str, steps: &str) -> String {
 
 #[test]
 fn parallel_loop_counters_are_unified() {
-    assert!(two_numbers("v1, v1", "v6, v7").contains("block2(v3: int):"));
+    assert!(two_counters("v1, v1", "v6, v7").contains("block2(v3: int):"));
 }
 
 #[test]
-fn numbers_with_other_starts_or_steps_are_two() {
+fn loop_counters_with_different_starts_or_steps_are_not_unified() {
     for (starts, steps) in [("v1, v2", "v6, v7"), ("v1, v1", "v6, v8"), ("v1, v2", "v7, v6"), ("v1, v1", "v7, v8")] {
-        let text = two_numbers(starts, steps);
+        let text = two_counters(starts, steps);
         assert!(text.contains("block2(v3: int, v4: int):"), "{starts}, {steps}: {text}");
     }
 }
 
 /// `v0` combined with a byte of `s0` on two edges, and again with the same byte of `s1` at their join.
-fn twice(second: &str, at_join: &str) -> String {
+fn combined_twice(second: &str, at_join: &str) -> String {
     let set = |slot: &str| format!("  set_bytes {slot}, \"key\"\n");
-    let (first, more) = (set("s0"), set("s1"));
+    let (first_literal, second_literal) = (set("s0"), set("s1"));
     cleaned(&format!(
-        "block1(v0: int):\n  v1: int = constant 1\n  v2: bool = less v1, v0\n{first}  v3: u8 = load s0[v1]\n  \
+        "block1(v0: int):\n  v1: int = constant 1\n  v2: bool = less v1, v0\n{first_literal}  v3: u8 = load s0[v1]\n  \
          v4: int = convert v3\n  branch v2, block2, block3\nblock2:\n  v5: int = xor v0, v4\n  jump block4(v5)\n\
          block3:\n  v6: int = constant 255\n  v7: int = {second} v6, v4\n  jump block4(v7)\n\
-         block4(v8: int):\n{more}  v9: u8 = load s1[v1]\n  v10: int = convert v9\n  v11: int = {at_join} v8, v10\n  \
+         block4(v8: int):\n{second_literal}  v9: u8 = load s1[v1]\n  v10: int = convert v9\n  v11: int = {at_join} v8, v10\n  \
          wait fair\n    out site1 o ready(keep v11, keep v0) -> block5 @0:2:1\nblock5:\n  end\n"
     ))
 }
 
 #[test]
 fn operations_cancelled_on_all_edges_are_removed() {
-    let text = twice("xor", "xor");
+    let text = combined_twice("xor", "xor");
     assert!(!text.contains("xor"), "{text}");
     assert!(text.contains("constant 255"), "{text}");
 }
@@ -75,12 +75,12 @@ fn operations_cancelled_on_all_edges_are_removed() {
 #[test]
 fn operations_cancelled_on_one_edge_remain() {
     for (second, at_join) in [("or", "xor"), ("xor", "add"), ("add", "xor")] {
-        let text = twice(second, at_join);
+        let text = combined_twice(second, at_join);
         assert!(text.contains(&format!("{at_join} v8")) || text.contains("= xor"), "{second}, {at_join}: {text}");
     }
 }
 
-/// The same, with another branch between the join and the cancelling operation.
+/// As [`combined_twice`], with another branch between the join and the cancelling operation.
 fn behind_a_branch(second: &str) -> String {
     cleaned(&format!(
         "block1(v0: int):\n  v1: int = constant 1\n  v2: bool = less v1, v0\n  set_bytes s0, \"key\"\n  \
@@ -94,9 +94,9 @@ fn behind_a_branch(second: &str) -> String {
 }
 
 #[test]
-fn what_is_undone_behind_a_branch_is_left_out() {
+fn operations_cancelled_on_all_edges_are_removed_behind_a_branch() {
     let text = behind_a_branch("xor");
-    // The comparison asks for what is undone: there it stays.
+    // The comparison uses the result that the later operation cancels: it remains for that.
     assert!(text.contains("constant 255") && text.matches("xor").count() == 2, "{text}");
     assert!(text.contains("jump block3(v5, v0)"), "{text}");
 }
@@ -109,7 +109,7 @@ fn operations_cancelled_on_one_edge_remain_behind_a_branch() {
 
 /// A byte of one iteration is not that of the iteration before.
 #[test]
-fn what_another_time_round_did_is_not_undone() {
+fn operations_of_another_iteration_are_not_cancelled() {
     let text = cleaned(
         "block1(v0: int):\n  v1: int = constant 0\n  v2: int = constant 1\n  jump block2(v1, v0)\n\
          block2(v3: int, v4: int):\n  set_bytes s0, \"key\"\n  v5: u8 = load s0[v3]\n  v6: int = convert v5\n  \
@@ -120,9 +120,9 @@ fn what_another_time_round_did_is_not_undone() {
     assert_eq!(text.matches("xor").count(), 2, "{text}");
 }
 
-/// What would have to be kept while the process waits is computed again.
+/// A value that would have to be kept in memory during a wait is computed again.
 #[test]
-fn nothing_is_kept_over_a_wait() {
+fn values_are_not_unified_across_a_wait() {
     let text = cleaned(
         "block1(v0: int):\n  v1: int = add v0, v0\n  v2: int = add v0, v0\n  wait fair\n    \
          out site1 o ready(keep v1, keep v2) -> block2 @0:2:1\n\

@@ -96,7 +96,7 @@ impl Explorer<'_, '_> {
         self.partitions[partition].bound.extend(joined);
     }
 
-    /// The facts that are wider in the new state than in the old one; none if the states differ in another way.
+    /// The facts that are wider in the new state than in the old one; none if the states differ otherwise.
     fn wider_facts(&self, old: &AbstractState, new: &AbstractState) -> Option<Vec<(MemberValue, Fact)>> {
         let mut wider = Vec::new();
         let mut facts = new.facts.iter().peekable();
