@@ -12,9 +12,8 @@
 //! of two operands loads the immediate and goes on with the form with registers. A variable on the stack is accessed
 //! at its address. `%` stands for the letters of the type.
 
-use crate::emit::{self, Form, Parameter};
 use crate::expr::{self, Defs, Expr};
-use crate::model::{Class, Family, PortableOp, Type};
+use crate::portable::{self, Class, Family, Form, Parameter, PortableOp, Type};
 
 /// Registers that a row may borrow.
 const BORROWED: [&str; 6] = ["a", "b", "c", "e", "f", "g"];
@@ -178,7 +177,7 @@ fn from_stack_pointer(op: &PortableOp, ty: Type) -> PortableAlternative {
     let (to, borrowed) = if op.family == Family::Load { ("d", 0) } else { ("a", 1) };
     let letter = |letter: &str| Argument::Register(Register::Letter(letter.into()));
     let access = PortableStep::Emit {
-        name: emit::instruction_name(op, ty, "i"),
+        name: portable::instruction_name(op, ty, "i"),
         arguments: vec![letter("d"), letter(to), Argument::Number(Expr::Number(0), Type::I)],
     };
     PortableAlternative {
@@ -248,9 +247,9 @@ fn step(text: &str, ops: &[PortableOp]) -> Result<PortableStep, String> {
 fn find(name: &str, ops: &[PortableOp]) -> Option<Vec<Parameter>> {
     for op in ops.iter().filter(|op| name.starts_with(&op.name)) {
         for &ty in &op.types {
-            for (form, suffix) in emit::forms(op, ty) {
-                if emit::instruction_name(op, ty, suffix) == name {
-                    return Some(emit::parameters(op, ty, form));
+            for (form, suffix) in portable::forms(op, ty) {
+                if portable::instruction_name(op, ty, suffix) == name {
+                    return Some(portable::parameters(op, ty, form));
                 }
             }
         }

@@ -4,11 +4,14 @@
 //! and C share [`emit`], so an instruction cannot differ between the two. This crate does no I/O and knows nothing of
 //! functions, frames or calling conventions: those belong to `quaject-vcode`.
 
+mod availability;
+mod c_spelling;
 pub mod emit;
 mod expand;
 pub mod expr;
 pub mod extension;
 pub mod model;
+pub mod portable;
 mod print_c;
 mod print_docs;
 mod print_extension;
@@ -19,6 +22,7 @@ mod print_tables;
 mod print_tests;
 mod print_vectors;
 mod read;
+mod rust_spelling;
 mod scatter;
 
 use extension::PortableRow;

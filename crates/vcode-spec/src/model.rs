@@ -1,242 +1,8 @@
 //! What a specification says, checked and resolved: registers, fields, machine instructions, rows of the mapping.
 
 use crate::expr::Expr;
-
-/// The operands of a portable operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Family {
-    /// `d, s, t` or `d, s, i`.
-    Binary,
-    /// Like [`Family::Binary`], the immediate being a count below the width.
-    Shift,
-    /// `d, s`.
-    Unary,
-    /// `d, i`.
-    Set,
-    /// `d, s` of different types.
-    Convert,
-    /// `d, s, t` or `d, s, i`: destination, base, index or offset.
-    Load,
-    /// `d, s, t` or `d, s, i`: value, base, index or offset.
-    Store,
-    /// `s`, or nothing for void.
-    Return,
-    /// `s, t, b` or `s, i, b`.
-    Branch,
-    /// `b`.
-    Label,
-    /// `s`.
-    Register,
-    /// Nothing.
-    Nullary,
-    /// `d, s, t`, the destination being read too.
-    Select,
-    /// `d, s, t, b` or `d, s, i, b`.
-    Checked,
-    /// `d, s, t`: a value in and out, an address, a value.
-    Exchange,
-    /// `d, s, t, i`: value, base, index in elements of the type, offset.
-    IndexedLoad,
-    /// `d, s, t, i`, likewise.
-    IndexedStore,
-    /// `s, i`: base and offset, nothing else.
-    Hint,
-    /// A vector instruction.
-    Vector(Shape),
-    /// `i`: the size of a frame. Not part of the portable set.
-    Frame,
-}
-
-/// The operands of a vector instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shape {
-    /// `d, s, t`.
-    Binary,
-    /// `d, s, t`, the destination being read too.
-    Accumulate,
-    /// `d, s`.
-    Unary,
-    /// `d, s`, the destination being read too.
-    Widen,
-    /// `d, s, i`: a count below the width of an element.
-    Shift,
-    /// `d`.
-    Clear,
-    /// `d, s, i`: destination, base, offset.
-    Load,
-    /// `d, s, i`: value, base, offset.
-    Store,
-    /// `d, s, t`: destination, base, mask.
-    MaskedLoad,
-    /// `d, s, t`: value, base, mask.
-    MaskedStore,
-    /// `d, s`: a vector from a register.
-    Splat,
-    /// `d, s`: a register from a vector.
-    Reduce,
-    /// `s, t, label`.
-    Branch,
-}
-
-/// How far above the machine an instruction is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Layer {
-    /// On every machine, by rows of its own.
-    Core,
-    /// On every machine, perhaps in terms of the core.
-    Extension,
-    /// On the machines that have vectors.
-    Vector,
-}
-
-/// A type letter of the paper's Table 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Type {
-    /// Void.
-    V,
-    /// Signed char.
-    C,
-    /// Unsigned char.
-    Uc,
-    /// Signed short.
-    S,
-    /// Unsigned short.
-    Us,
-    /// Int.
-    I,
-    /// Unsigned.
-    U,
-    /// Long.
-    L,
-    /// Unsigned long.
-    Ul,
-    /// Pointer.
-    P,
-    /// Float.
-    F,
-    /// Double.
-    D,
-}
-
-impl Type {
-    /// Every type.
-    pub const ALL: [Type; 12] =
-        [Type::V, Type::C, Type::Uc, Type::S, Type::Us, Type::I, Type::U, Type::L, Type::Ul, Type::P, Type::F, Type::D];
-
-    /// The suffix of instruction names.
-    pub fn letters(self) -> &'static str {
-        match self {
-            Type::V => "v",
-            Type::C => "c",
-            Type::Uc => "uc",
-            Type::S => "s",
-            Type::Us => "us",
-            Type::I => "i",
-            Type::U => "u",
-            Type::L => "l",
-            Type::Ul => "ul",
-            Type::P => "p",
-            Type::F => "f",
-            Type::D => "d",
-        }
-    }
-
-    /// The type with this suffix.
-    pub fn from_letters(letters: &str) -> Option<Type> {
-        Type::ALL.into_iter().find(|ty| ty.letters() == letters)
-    }
-
-    /// Which registers hold it.
-    pub fn class(self) -> Class {
-        match self {
-            Type::F | Type::D => Class::Float,
-            Type::V | Type::C | Type::Uc | Type::S | Type::Us | Type::I | Type::U | Type::L | Type::Ul | Type::P => {
-                Class::Int
-            }
-        }
-    }
-
-    /// Width in bits on a machine whose long has `long` bits.
-    pub fn bits(self, long: u32) -> u32 {
-        match self {
-            Type::V => 0,
-            Type::C | Type::Uc => 8,
-            Type::S | Type::Us => 16,
-            Type::I | Type::U | Type::F => 32,
-            Type::L | Type::Ul | Type::P => long,
-            Type::D => 64,
-        }
-    }
-}
-
-/// A line of `portable.spec`.
-#[derive(Debug, Clone)]
-pub struct PortableOp {
-    /// What its operands are.
-    pub family: Family,
-    /// Base name, `add`.
-    pub name: String,
-    /// The types it takes, in the order of the table.
-    pub types: Vec<Type>,
-    /// What it does.
-    pub doc: String,
-    /// The layer it belongs to.
-    pub layer: Layer,
-}
-
-impl PortableOp {
-    /// The type of the source register when it differs from the type of the instruction: conversions.
-    pub fn source_type(&self, ty: Type) -> Type {
-        match self.family {
-            Family::Convert => self
-                .name
-                .strip_prefix("cv")
-                .and_then(|rest| rest.strip_suffix('2'))
-                .and_then(Type::from_letters)
-                .unwrap_or(ty),
-            Family::Binary
-            | Family::Shift
-            | Family::Unary
-            | Family::Set
-            | Family::Load
-            | Family::Store
-            | Family::Return
-            | Family::Branch
-            | Family::Label
-            | Family::Register
-            | Family::Nullary
-            | Family::Select
-            | Family::Checked
-            | Family::Exchange
-            | Family::IndexedLoad
-            | Family::IndexedStore
-            | Family::Hint
-            | Family::Vector(_)
-            | Family::Frame => ty,
-        }
-    }
-}
-
-/// A register file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
-    /// Integers and pointers.
-    Int,
-    /// Floats and doubles.
-    Float,
-    /// Vectors: whole registers of the floating file.
-    Vector,
-}
-
-impl Class {
-    /// The file that the machine keeps it in.
-    pub fn file(self) -> Class {
-        match self {
-            Class::Int => Class::Int,
-            Class::Float | Class::Vector => Class::Float,
-        }
-    }
-}
+use crate::extension::PortableRow;
+pub use crate::portable::{Class, Family, Layer, PortableOp, Shape, Type};
 
 /// How code is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -536,7 +302,7 @@ pub struct Row {
     pub line: usize,
 }
 
-/// Registers with a duty.
+/// Registers with a fixed role.
 #[derive(Debug, Clone, Default)]
 pub struct Special {
     /// The stack pointer.
@@ -584,7 +350,7 @@ pub struct Machine {
     pub args: Vec<u32>,
     /// Floating argument registers.
     pub fargs: Vec<u32>,
-    /// Registers with a duty.
+    /// Registers with a fixed role.
     pub special: Special,
     /// What not every processor of this machine has, by bit.
     pub features: Vec<String>,
@@ -595,7 +361,7 @@ pub struct Machine {
     /// The mapping.
     pub rows: Vec<Row>,
     /// Rows of extensions that the machine has nothing better for.
-    pub portable_rows: Vec<crate::extension::PortableRow>,
+    pub portable_rows: Vec<PortableRow>,
 }
 
 impl Machine {
@@ -628,6 +394,15 @@ impl Machine {
         self.features.iter().position(|own| own == name)
     }
 
+    /// The widths of vectors: bits, the feature that stands for the width, the features that a processor needs for it.
+    pub fn vector_widths(&self) -> Vec<(u32, u64, u64)> {
+        let bit = |name: &str| 1_u64 << self.feature(name).expect("the reader checked the names of features");
+        self.widths
+            .iter()
+            .map(|(bits, needs)| (*bits, bit(&format!("v{bits}")), needs.iter().map(|name| bit(name)).sum()))
+            .collect()
+    }
+
     /// The row of an operation.
     pub fn row(&self, op: &str, ty: Type) -> Option<&Row> {
         self.rows.iter().find(|row| row.op == op && row.ty == ty)
@@ -635,7 +410,7 @@ impl Machine {
 
     /// The portable row of an operation, if the machine has none of its own. Where long has 32 bits, types of that width
     /// share their rows.
-    pub fn portable_row(&self, op: &str, ty: Type) -> Option<&crate::extension::PortableRow> {
+    pub fn portable_row(&self, op: &str, ty: Type) -> Option<&PortableRow> {
         let find = |ty| self.portable_rows.iter().find(|row| row.op == op && row.ty == ty);
         let short = match ty {
             Type::L if self.long == 32 => find(Type::I),
@@ -700,4 +475,9 @@ impl Machine {
         }
         kinds
     }
+}
+
+/// The bits that pieces cover.
+pub(crate) fn mask_of(pieces: &[Piece]) -> u32 {
+    pieces.iter().fold(0, |mask, (high, low)| mask | ((((1_u64 << (high - low + 1)) - 1) << low) as u32))
 }

@@ -3,10 +3,11 @@
 use std::fmt::Write as _;
 
 use crate::SpecError;
-use crate::emit::{self, Form, Language, Parameter, Print};
+use crate::availability::{has, has_own};
+use crate::c_spelling::{argument_name, immediate_type, paper_name, print};
+use crate::emit::{self, Language, Print};
 use crate::model::*;
-use crate::print_rust::{has, has_own, sentence};
-use crate::read::mask_of;
+use crate::portable::{self, Form, Parameter, sentence};
 use crate::scatter::{self, Term};
 
 /// The header of a machine.
@@ -24,11 +25,11 @@ pub(crate) fn machine(ops: &[PortableOp], machine: &Machine) -> Result<String, S
     let mut late = String::new();
     for op in ops.iter().filter(|op| op.layer != Layer::Vector) {
         for &ty in &op.types {
-            for (form, suffix) in emit::forms(op, ty) {
+            for (form, suffix) in portable::forms(op, ty) {
                 if !has(machine, op, ty, form) {
                     continue;
                 }
-                let name = emit::instruction_name(op, ty, suffix);
+                let name = portable::instruction_name(op, ty, suffix);
                 let Some(row) = machine.row(&op.name, ty).filter(|_| has_own(machine, op, ty, form)) else {
                     portable_emitter(&mut late, machine, op, ty, form, &name);
                     names.push_str(&paper_name(op, ty, form, &name));
@@ -121,7 +122,8 @@ fn registers(out: &mut String, machine: &Machine) {
     let _ = writeln!(out, "#define QJV_HOLDS {}", u32::from(machine.row("hold", Type::V).is_some()));
     let _ = writeln!(out, "#define QJV_REACH {}u", machine.reach());
     if !machine.widths.is_empty() {
-        let list: Vec<String> = crate::print_vectors::widths(machine)
+        let list: Vec<String> = machine
+            .vector_widths()
             .iter()
             .map(|(bits, own, needs)| format!("{{{bits}, UINT64_C(0x{own:x}), UINT64_C(0x{needs:x})}}"))
             .collect();
@@ -179,10 +181,6 @@ fn patch(out: &mut String, machine: &Machine) {
     out.push_str("    default: return 0;\n    }\n    memcpy(site, &word, 4);\n    return 1;\n}\n\n");
 }
 
-pub(crate) fn print<'a>(machine: &'a Machine, op: &'a PortableOp, row: &Row, cursor: &'a str) -> Print<'a> {
-    Print { machine, op, ty: row.ty, language: Language::C, cursor, asm: "c", arguments: String::new() }
-}
-
 fn set_long(out: &mut String, ops: &[PortableOp], machine: &Machine) -> Result<(), SpecError> {
     let Some(op) = ops.iter().find(|op| op.name == "set") else { return Ok(()) };
     let row = machine.row("set", Type::L).expect("the reader checked this row");
@@ -193,44 +191,14 @@ fn set_long(out: &mut String, ops: &[PortableOp], machine: &Machine) -> Result<(
     Ok(())
 }
 
-/// The C type of an immediate.
-pub(crate) fn immediate_type(ty: Type) -> &'static str {
-    match ty {
-        Type::U => "uint32_t",
-        Type::L => "long",
-        Type::Ul => "unsigned long",
-        Type::P => "uintptr_t",
-        Type::F => "float",
-        Type::D => "double",
-        Type::I | Type::V | Type::C | Type::Uc | Type::S | Type::Us => "int32_t",
-    }
-}
-
 /// Registers for rows in terms of portable instructions; defined with functions and frames.
 const BORROW: &str = "static void qjv_borrow(qjv_asm *c, const v_reg *taken, size_t count, v_reg *lent, size_t wanted);\n\
      static void qjv_give_back(qjv_asm *c, const v_reg *lent, size_t count);\n\
      static int64_t qjv_lowered(size_t count);\n\n";
 
-/// The name of the paper for an emitter.
-pub(crate) fn paper_name(op: &PortableOp, ty: Type, form: Form, name: &str) -> String {
-    let arguments: Vec<String> = emit::parameters(op, ty, form).into_iter().map(argument_name).collect();
-    let list = arguments.join(", ");
-    let comma = if list.is_empty() { "" } else { ", " };
-    format!("#define v_{name}({list}) qjv_{name}(&v_self{comma}{list})\n")
-}
-
-pub(crate) fn argument_name(parameter: Parameter) -> String {
-    match parameter {
-        Parameter::Register(letter, _) => letter.to_string(),
-        Parameter::Immediate(_) | Parameter::Offset => "value".into(),
-        Parameter::Local => "local".into(),
-        Parameter::Label => "label".into(),
-    }
-}
-
 fn portable_emitter(out: &mut String, machine: &Machine, op: &PortableOp, ty: Type, form: Form, name: &str) {
     let Some(row) = machine.portable_row(&op.name, ty) else { return };
-    let parameters = emit::parameters(op, ty, form);
+    let parameters = portable::parameters(op, ty, form);
     let (mut declaration, mut arguments, mut conversions) = (String::new(), Vec::new(), String::new());
     for parameter in &parameters {
         let (text, argument) = match parameter {
@@ -283,7 +251,7 @@ fn emitter(
     let mut declaration = String::from("qjv_asm *c");
     let mut arguments = vec!["c".to_string()];
     let mut conversions = String::new();
-    for parameter in emit::parameters(op, ty, form) {
+    for parameter in portable::parameters(op, ty, form) {
         let text = match parameter {
             Parameter::Register(letter, _) => format!("v_reg {letter}"),
             Parameter::Immediate(ty) => format!("{} value", immediate_type(ty)),
@@ -334,15 +302,8 @@ fn emitter(
 }
 
 fn frame(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
-    let operation = |family, name: &str, ty| PortableOp {
-        family,
-        name: name.into(),
-        types: vec![ty],
-        doc: String::new(),
-        layer: Layer::Core,
-    };
     for (name, row) in FRAME_ROWS.into_iter().filter_map(|name| machine.row(name, Type::V).map(|row| (name, row))) {
-        let op = operation(Family::Frame, name, Type::V);
+        let op = PortableOp::internal(Family::Frame, name, Type::V);
         let form = if row.immediate.is_empty() { Form::Register } else { Form::Immediate };
         let body = emit::body(machine, row, form)?;
         let parameter = if name == "return" { "" } else { ", int64_t i" };
@@ -364,7 +325,7 @@ fn frame(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
         }
     }
     if let Some(row) = machine.row("add", Type::P) {
-        let op = operation(Family::Binary, "add", Type::P);
+        let op = PortableOp::internal(Family::Binary, "add", Type::P);
         let body = emit::body(machine, row, Form::Local)?;
         let _ = writeln!(
             out,

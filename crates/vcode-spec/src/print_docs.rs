@@ -2,9 +2,9 @@
 
 use std::fmt::Write as _;
 
-use crate::emit;
+use crate::availability::has;
 use crate::model::*;
-use crate::print_rust::{has, sentence};
+use crate::portable::{self, sentence};
 
 /// The page, in Markdown.
 pub(crate) fn page(ops: &[PortableOp], machines: &[Machine]) -> String {
@@ -15,14 +15,14 @@ pub(crate) fn page(ops: &[PortableOp], machines: &[Machine]) -> String {
         let _ = writeln!(out, "\n## {}\n", op.name);
         let _ = writeln!(out, "| instruction | meaning | machines |\n|---|---|---|");
         for &ty in &op.types {
-            for (form, suffix) in emit::forms(op, ty) {
+            for (form, suffix) in portable::forms(op, ty) {
                 let on: Vec<&str> = machines
                     .iter()
                     .filter(|machine| has(machine, op, ty, form))
                     .map(|machine| machine.name.as_str())
                     .collect();
                 let on = if on.len() == machines.len() { "all".to_string() } else { on.join(", ") };
-                let name = emit::instruction_name(op, ty, suffix);
+                let name = portable::instruction_name(op, ty, suffix);
                 let _ = writeln!(out, "| `{name}` | {} | {on} |", sentence(op, ty, form));
             }
         }

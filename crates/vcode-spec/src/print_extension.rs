@@ -2,10 +2,11 @@
 
 use std::fmt::Write as _;
 
-use crate::emit::{Form, Language, Parameter, Print};
+use crate::emit::{Language, Print};
 use crate::extension::{Argument, Guard, PortableAlternative, PortableRow, PortableStep, Register};
 use crate::model::*;
-use crate::print_rust::marker;
+use crate::portable::{Form, Parameter};
+use crate::rust_spelling::marker;
 
 /// Prints the statements of a portable row. `operands` are the registers that must not be borrowed.
 pub(crate) fn body(print: &Print<'_>, row: &PortableRow, form: Form, parameters: &[Parameter]) -> String {

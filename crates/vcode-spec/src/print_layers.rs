@@ -3,32 +3,10 @@
 
 use std::fmt::Write as _;
 
-use crate::emit::{self, Form, Parameter};
+use crate::availability::{Instruction, common};
 use crate::model::*;
-use crate::print_rust::{has, rust_type, sentence, signature};
-
-/// An instruction of the portable set that all machines have.
-pub(crate) struct Instruction<'a> {
-    pub(crate) op: &'a PortableOp,
-    pub(crate) ty: Type,
-    pub(crate) form: Form,
-    pub(crate) name: String,
-}
-
-/// Those, in order of their numbers.
-pub(crate) fn common<'a>(ops: &'a [PortableOp], machines: &[Machine]) -> Vec<Instruction<'a>> {
-    let mut all = Vec::new();
-    for op in ops.iter().filter(|op| op.layer != Layer::Vector) {
-        for &ty in &op.types {
-            for (form, suffix) in emit::forms(op, ty) {
-                if machines.iter().all(|machine| has(machine, op, ty, form)) {
-                    all.push(Instruction { op, ty, form, name: emit::instruction_name(op, ty, suffix) });
-                }
-            }
-        }
-    }
-    all
-}
+use crate::portable::{self, Parameter, sentence};
+use crate::rust_spelling::{rust_type, signature};
 
 /// Whether an instruction reads or writes its register `letter`.
 fn access(op: &PortableOp, letter: char) -> &'static str {
@@ -71,7 +49,7 @@ pub(crate) fn instructions(ops: &[PortableOp], machines: &[Machine]) -> String {
     for (number, Instruction { op, ty, form, name }) in common(ops, machines).iter().enumerate() {
         let mut kinds = Vec::new();
         let mut arguments = Vec::new();
-        for (index, parameter) in emit::parameters(op, *ty, *form).into_iter().enumerate() {
+        for (index, parameter) in portable::parameters(op, *ty, *form).into_iter().enumerate() {
             let (kind, argument) = match parameter {
                 Parameter::Register(letter, Class::Int) => {
                     (format!("Reg({})", access(op, letter)), format!("o.reg({index})"))
@@ -153,7 +131,7 @@ pub(crate) fn virtual_registers(ops: &[PortableOp], machines: &[Machine]) -> Str
         let core = &mut out;
         let out = if instruction.op.layer == Layer::Extension { &mut extensions } else { core };
         let Instruction { op, ty, form, name } = &instruction;
-        let parameters = emit::parameters(op, *ty, *form);
+        let parameters = portable::parameters(op, *ty, *form);
         let head = signature(op, *ty, *form, name, "Self::");
         let registers: Vec<char> = parameters
             .iter()

@@ -3,10 +3,11 @@
 
 use std::fmt::Write as _;
 
-use crate::emit::{self, Form, Parameter};
+use crate::availability::{Instruction, common};
 use crate::model::*;
-use crate::print_layers::{Instruction, common, immediate};
-use crate::print_rust::signature;
+use crate::portable::{self, Form, Parameter};
+use crate::print_layers::immediate;
+use crate::rust_spelling::signature;
 
 /// Types in the order of the columns of the table of numbers.
 const TYPES: [Type; 12] =
@@ -100,7 +101,7 @@ fn held(out: &mut String, all: &[Instruction<'_>]) {
         let mut to = "NONE".to_owned();
         let mut from = Vec::new();
         let (mut constant, mut label) = ("0", "0");
-        for parameter in emit::parameters(op, *ty, *form) {
+        for parameter in portable::parameters(op, *ty, *form) {
             match parameter {
                 Parameter::Register(letter, class) => {
                     let spelt = match class {
@@ -151,7 +152,7 @@ fn written(out: &mut String, all: &[Instruction<'_>]) {
     );
     for (number, Instruction { op, ty, form, name }) in all.iter().enumerate() {
         let mut next = 0;
-        let arguments: Vec<String> = emit::parameters(op, *ty, *form)
+        let arguments: Vec<String> = portable::parameters(op, *ty, *form)
             .into_iter()
             .map(|parameter| match parameter {
                 Parameter::Register(letter, class) => {

@@ -3,106 +3,21 @@
 use std::fmt::Write as _;
 
 use crate::SpecError;
-use crate::emit::{self, Form, Language, Parameter, Print};
+use crate::availability::{common, has, has_own};
+use crate::emit::{self, Language, Print};
 use crate::model::*;
-use crate::read::mask_of;
+use crate::portable::{self, Form, Parameter, sentence};
+use crate::rust_spelling::{conversions, marker, print, signature};
 use crate::scatter::{self, Term};
-
-pub(crate) fn rust_type(ty: Type) -> &'static str {
-    match ty {
-        Type::I => "i32",
-        Type::U => "u32",
-        Type::L => "i64",
-        Type::Ul | Type::P => "u64",
-        Type::F => "f32",
-        Type::D => "f64",
-        Type::V | Type::C | Type::Uc | Type::S | Type::Us => "i32",
-    }
-}
-
-pub(crate) fn signature(op: &PortableOp, ty: Type, form: Form, name: &str, owner: &str) -> String {
-    let mut text = format!("fn {name}(&mut self");
-    for parameter in emit::parameters(op, ty, form) {
-        let _ = match parameter {
-            Parameter::Register(letter, Class::Int) => write!(text, ", {letter}: {owner}Reg"),
-            Parameter::Register(letter, Class::Float) => write!(text, ", {letter}: {owner}Float"),
-            Parameter::Register(letter, Class::Vector) => write!(text, ", {letter}: {owner}Vector"),
-            Parameter::Immediate(ty) => write!(text, ", i: {}", rust_type(ty)),
-            Parameter::Offset => write!(text, ", i: i32"),
-            Parameter::Local => write!(text, ", local: Local"),
-            Parameter::Label => write!(text, ", b: Label"),
-        };
-    }
-    text.push(')');
-    text
-}
-
-/// A sentence for the documentation of an instruction.
-pub(crate) fn sentence(op: &PortableOp, ty: Type, form: Form) -> String {
-    let operands: Vec<String> = emit::parameters(op, ty, form)
-        .into_iter()
-        .map(|parameter| match parameter {
-            Parameter::Register(letter, _) => letter.to_string(),
-            Parameter::Immediate(_) | Parameter::Offset => "i".into(),
-            Parameter::Label => "b".into(),
-            Parameter::Local => "local".into(),
-        })
-        .collect();
-    let mut doc = op.doc.clone();
-    if let Some(first) = doc.get(..1) {
-        doc = first.to_uppercase() + &doc[1..];
-    }
-    let ty = match ty {
-        Type::V => String::new(),
-        _ => format!(" Type `{}`.", ty.letters()),
-    };
-    match (op.family, operands.is_empty()) {
-        (_, true) => format!("{doc}.{ty}"),
-        (_, false) => format!("{doc}.{ty} Operands `{}`.", operands.join(", ")),
-    }
-}
-
-/// Whether `machine` can emit this form.
-pub(crate) fn has(machine: &Machine, op: &PortableOp, ty: Type, form: Form) -> bool {
-    has_own(machine, op, ty, form) || machine.portable_row(&op.name, ty).is_some_and(|row| !row.form(form).is_empty())
-}
-
-/// Whether `machine` has a row of its own for this form.
-pub(crate) fn has_own(machine: &Machine, op: &PortableOp, ty: Type, form: Form) -> bool {
-    let derived = match op.family {
-        // An immediate that does not fit goes through a register, a local has an offset.
-        Family::Binary | Family::Checked | Family::Load | Family::Store | Family::Branch => true,
-        Family::Shift
-        | Family::Unary
-        | Family::Set
-        | Family::Convert
-        | Family::Return
-        | Family::Label
-        | Family::Register
-        | Family::Nullary
-        | Family::Select
-        | Family::Exchange
-        | Family::IndexedLoad
-        | Family::IndexedStore
-        | Family::Hint
-        | Family::Vector(_)
-        | Family::Frame => false,
-    };
-    machine.row(&op.name, ty).is_some_and(|row| match form {
-        Form::Register if op.family == Family::Set => true,
-        Form::Register => !row.register.is_empty(),
-        Form::Immediate | Form::Local => !row.immediate.is_empty() || derived && !row.register.is_empty(),
-    })
-}
 
 fn trait_methods(out: &mut String, ops: &[PortableOp], machines: &[Machine], layer: Layer) {
     for op in ops.iter().filter(|op| op.layer == layer) {
         for &ty in &op.types {
-            for (form, suffix) in emit::forms(op, ty) {
+            for (form, suffix) in portable::forms(op, ty) {
                 if !machines.iter().all(|machine| has(machine, op, ty, form)) {
                     continue;
                 }
-                let name = emit::instruction_name(op, ty, suffix);
+                let name = portable::instruction_name(op, ty, suffix);
                 let _ = writeln!(out, "    /// {}", sentence(op, ty, form));
                 let _ = writeln!(out, "    {};", signature(op, ty, form, &name, "Self::"));
             }
@@ -160,8 +75,8 @@ pub(crate) fn machine(ops: &[PortableOp], machines: &[Machine], machine: &Machin
             Layer::Vector => continue,
         };
         for &ty in &op.types {
-            for (form, suffix) in emit::forms(op, ty) {
-                let name = emit::instruction_name(op, ty, suffix);
+            for (form, suffix) in portable::forms(op, ty) {
+                let name = portable::instruction_name(op, ty, suffix);
                 if !has(machine, op, ty, form) {
                     continue;
                 }
@@ -189,12 +104,6 @@ pub(crate) fn machine(ops: &[PortableOp], machines: &[Machine], machine: &Machin
     }
     out.push_str(&crate::print_vectors::rust(ops, machine)?);
     Ok(out)
-}
-
-/// The name of the type that stands for a machine.
-pub(crate) fn marker(name: &str) -> String {
-    let mut letters = name.chars();
-    letters.next().map_or(String::new(), |first| first.to_uppercase().collect::<String>() + letters.as_str())
 }
 
 fn registers(out: &mut String, machine: &Machine) {
@@ -330,13 +239,7 @@ fn architecture_impl(
 fn frame_methods(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
     let own = FRAME_ROWS.into_iter().filter_map(|op| machine.row(op, Type::V).map(|row| (op, row)));
     for (op, row) in own {
-        let portable = PortableOp {
-            family: Family::Frame,
-            name: op.into(),
-            types: vec![Type::V],
-            doc: String::new(),
-            layer: Layer::Core,
-        };
+        let portable = PortableOp::internal(Family::Frame, op, Type::V);
         let form = if row.immediate.is_empty() { Form::Register } else { Form::Immediate };
         let body = emit::body(machine, row, form)?;
         let print = print(machine, &portable, row, "c.cursor", "c");
@@ -395,13 +298,7 @@ fn portable_methods(out: &mut String) {
 
 /// The address of a local is an addition to the stack pointer.
 fn frame_address(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
-    let addition = PortableOp {
-        family: Family::Binary,
-        name: "add".into(),
-        types: vec![Type::P],
-        doc: String::new(),
-        layer: Layer::Core,
-    };
+    let addition = PortableOp::internal(Family::Binary, "add", Type::P);
     if let Some(row) = machine.row("add", Type::P) {
         let body = emit::body(machine, row, Form::Local)?;
         let print = print(machine, &addition, row, "c.cursor", "c");
@@ -411,16 +308,6 @@ fn frame_address(out: &mut String, machine: &Machine) -> Result<(), SpecError> {
         out.push_str("    }\n\n");
     }
     Ok(())
-}
-
-pub(crate) fn print<'a>(
-    machine: &'a Machine,
-    op: &'a PortableOp,
-    row: &Row,
-    cursor: &'a str,
-    asm: &'a str,
-) -> Print<'a> {
-    Print { machine, op, ty: row.ty, language: Language::Rust, cursor, asm, arguments: String::new() }
 }
 
 fn patch(out: &mut String, machine: &Machine) {
@@ -499,7 +386,7 @@ fn body(machine: &Machine, op: &PortableOp, row: &Row, form: Form) -> Result<emi
 
 /// How many bytes each instruction that all machines have asks for before it writes.
 fn spaces(ops: &[PortableOp], machines: &[Machine], machine: &Machine) -> Result<Vec<u32>, SpecError> {
-    crate::print_layers::common(ops, machines)
+    common(ops, machines)
         .iter()
         .map(|instruction| match machine.row(&instruction.op.name, instruction.ty) {
             Some(row) => Ok(body(machine, instruction.op, row, instruction.form)?.max_bytes),
@@ -512,7 +399,7 @@ fn spaces(ops: &[PortableOp], machines: &[Machine], machine: &Machine) -> Result
 /// leave its register where it is not called.
 fn portable_method(out: &mut String, machine: &Machine, op: &PortableOp, ty: Type, form: Form, name: &str) {
     let Some(row) = machine.portable_row(&op.name, ty) else { return };
-    let parameters = emit::parameters(op, ty, form);
+    let parameters = portable::parameters(op, ty, form);
     let declaration = signature(op, ty, form, name, "");
     let arguments: Vec<String> = parameters
         .iter()
@@ -548,45 +435,6 @@ fn portable_method(out: &mut String, machine: &Machine, op: &PortableOp, ty: Typ
     let _ = writeln!(out, "        }}\n        self.aside(|c| write(c, {list}));\n    }}\n");
 }
 
-/// What turns the immediate of an emitter into the number `i` of its row.
-pub(crate) fn conversions(
-    out: &mut String,
-    machine: &Machine,
-    op: &PortableOp,
-    ty: Type,
-    parameters: &[Parameter],
-    bits: bool,
-) {
-    let from_bits = bits;
-    for parameter in parameters {
-        let line = match parameter {
-            Parameter::Immediate(ty) => match ty {
-                Type::F if from_bits => "let i = i64::from(i.to_bits());",
-                Type::D if from_bits => "let i = i.to_bits() as i64;",
-                Type::F => "let b = c.constant(u64::from(i.to_bits()), 4);",
-                Type::D => "let b = c.constant(i.to_bits(), 8);",
-                Type::I | Type::V | Type::C | Type::Uc | Type::S | Type::Us => "let i = i64::from(i);",
-                Type::U => "let i = i64::from(i as i32);",
-                Type::L if machine.long == 32 => "let i = c.long32(i);",
-                Type::Ul | Type::P if machine.long == 32 => "let i = c.unsigned32(i);",
-                Type::L => "",
-                Type::Ul | Type::P => "let i = i as i64;",
-            },
-            Parameter::Offset => "let i = i64::from(i);",
-            Parameter::Local => "let i = i64::from(local.offset);",
-            Parameter::Register(..) | Parameter::Label => "",
-        };
-        if !line.is_empty() {
-            let _ = writeln!(out, "        {line}");
-        }
-        if matches!(op.family, Family::Shift | Family::Vector(Shape::Shift))
-            && matches!(parameter, Parameter::Immediate(_))
-        {
-            let _ = writeln!(out, "        let i = c.count(i, {});", ty.bits(machine.long));
-        }
-    }
-}
-
 fn method(
     out: &mut String,
     machine: &Machine,
@@ -601,7 +449,7 @@ fn method(
     let mut print = print(machine, op, row, "c.cursor", "c");
     let _ = writeln!(out, "    #[inline(always)]\n    {visibility}{} {{", signature(op, row.ty, form, name, ""));
     out.push_str("        let c = self;\n");
-    let parameters = emit::parameters(op, row.ty, form);
+    let parameters = portable::parameters(op, row.ty, form);
     if body.falls_back {
         let arguments: Vec<String> = parameters
             .iter()

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 
 use crate::model::*;
-use crate::read::mask_of;
 
 /// The table of a machine.
 pub(crate) fn table(machine: &Machine) -> String {
@@ -30,81 +29,85 @@ pub(crate) fn table(machine: &Machine) -> String {
     }
     out.push_str("    ],\n    insns: &[\n");
     for insn in &machine.insns {
-        let _ = write!(out, "        Insn {{ mnemonic: {:?}, text: &[", insn.mnemonic);
-        for segment in &insn.text {
-            let _ = match segment {
-                Segment::Text(text) => write!(out, "Segment::Text({text:?}), "),
-                Segment::Operand { operand, set } => {
-                    write!(out, "Segment::Operand {{ operand: {operand}, set: {set} }}, ")
-                }
-            };
-        }
-        out.push_str("], operands: &[");
-        for operand in &insn.operands {
-            let kind = match operand.kind {
-                Kind::Register(_) => "Kind::Register".to_string(),
-                Kind::Signed { scale, .. } => format!("Kind::Signed {{ scale: {scale} }}"),
-                Kind::Unsigned { scale, .. } => format!("Kind::Unsigned {{ scale: {scale} }}"),
-                Kind::Down { bits } => format!("Kind::Down {{ bits: {bits} }}"),
-                Kind::Relative { scale, origin, part, .. } => match part {
-                    Part::Whole => {
-                        format!("Kind::Relative {{ scale: {scale}, origin: {origin} }}")
-                    }
-                    Part::High { .. } => "Kind::Unsigned { scale: 0 }".to_string(),
-                    Part::Low => "Kind::Signed { scale: 0 }".to_string(),
-                },
-            };
-            let _ = write!(out, "Field {{ kind: {kind}, pieces: &{:?} }}, ", operand.pieces);
-        }
-        out.push_str("], pattern: ");
-        match &insn.encoding {
-            Encoding::Word(bits) => {
-                let free = insn.operands.iter().fold(0, |mask, operand| mask | mask_of(&operand.pieces));
-                let _ = write!(out, "Pattern::Word {{ bits: 0x{bits:08x}, mask: 0x{:08x} }}", !free);
-            }
-            Encoding::Bytes(tokens) => {
-                out.push_str("Pattern::Bytes(&[");
-                for token in tokens {
-                    let _ = match token {
-                        Token::Byte(byte) => write!(out, "Token::Byte(0x{byte:02x}), "),
-                        Token::Vex { bytes, prefix } => {
-                            write!(out, "Token::Vex {{ bytes: {bytes:?}, prefix: Prefix::{prefix:?} }}, ")
-                        }
-                        Token::Rex { wide } => {
-                            write!(out, "Token::Rex(0x{:02x}), ", if *wide { 0x48 } else { 0x40 })
-                        }
-                        Token::Plus { opcode, register } => {
-                            write!(out, "Token::Plus {{ opcode: 0x{opcode:02x}, register: {register} }}, ")
-                        }
-                        Token::ModRm { reg, second, rm } => {
-                            let reg = match reg {
-                                RegField::Digit(digit) => format!("RegField::Digit({digit})"),
-                                RegField::Operand(operand) => format!("RegField::Operand({operand})"),
-                            };
-                            let rm = match rm {
-                                Rm::Register(operand) => format!("Rm::Register({operand})"),
-                                Rm::Digit(digit) => format!("Rm::Digit({digit})"),
-                                Rm::Offset(base, offset) => format!("Rm::Offset({base}, {offset})"),
-                                Rm::Index { base, index, scale, offset: None } => {
-                                    format!("Rm::Index({base}, {index}, {scale})")
-                                }
-                                Rm::Index { base, index, scale, offset: Some(offset) } => {
-                                    format!("Rm::IndexOffset({base}, {index}, {scale}, {offset})")
-                                }
-                                Rm::Label(operand) => format!("Rm::Label({operand})"),
-                            };
-                            write!(out, "Token::ModRm {{ reg: {reg}, second: {second:?}, rm: {rm} }}, ")
-                        }
-                        Token::Immediate { bytes, operand } => {
-                            write!(out, "Token::Immediate {{ bytes: {bytes}, operand: {operand} }}, ")
-                        }
-                    };
-                }
-                out.push_str("])");
-            }
-        }
-        out.push_str(" },\n");
+        instruction(&mut out, insn);
     }
     out.push_str("    ],\n};\n");
     out
+}
+
+/// The entry of one instruction.
+fn instruction(out: &mut String, insn: &Insn) {
+    let _ = write!(out, "        Insn {{ mnemonic: {:?}, text: &[", insn.mnemonic);
+    for segment in &insn.text {
+        let _ = match segment {
+            Segment::Text(text) => write!(out, "Segment::Text({text:?}), "),
+            Segment::Operand { operand, set } => {
+                write!(out, "Segment::Operand {{ operand: {operand}, set: {set} }}, ")
+            }
+        };
+    }
+    out.push_str("], operands: &[");
+    for operand in &insn.operands {
+        let _ = write!(out, "Field {{ kind: {}, pieces: &{:?} }}, ", kind(operand.kind), operand.pieces);
+    }
+    out.push_str("], pattern: ");
+    match &insn.encoding {
+        Encoding::Word(bits) => {
+            let free = insn.operands.iter().fold(0, |mask, operand| mask | mask_of(&operand.pieces));
+            let _ = write!(out, "Pattern::Word {{ bits: 0x{bits:08x}, mask: 0x{:08x} }}", !free);
+        }
+        Encoding::Bytes(tokens) => {
+            out.push_str("Pattern::Bytes(&[");
+            for token in tokens {
+                let _ = write!(out, "{}, ", self::token(token));
+            }
+            out.push_str("])");
+        }
+    }
+    out.push_str(" },\n");
+}
+
+/// What an operand is. The parts of a split distance are shown as the numbers that they hold.
+fn kind(kind: Kind) -> String {
+    match kind {
+        Kind::Register(_) => "Kind::Register".to_string(),
+        Kind::Signed { scale, .. } => format!("Kind::Signed {{ scale: {scale} }}"),
+        Kind::Unsigned { scale, .. } => format!("Kind::Unsigned {{ scale: {scale} }}"),
+        Kind::Down { bits } => format!("Kind::Down {{ bits: {bits} }}"),
+        Kind::Relative { scale, origin, part, .. } => match part {
+            Part::Whole => format!("Kind::Relative {{ scale: {scale}, origin: {origin} }}"),
+            Part::High { .. } => "Kind::Unsigned { scale: 0 }".to_string(),
+            Part::Low => "Kind::Signed { scale: 0 }".to_string(),
+        },
+    }
+}
+
+fn token(token: &Token) -> String {
+    match token {
+        Token::Byte(byte) => format!("Token::Byte(0x{byte:02x})"),
+        Token::Vex { bytes, prefix } => format!("Token::Vex {{ bytes: {bytes:?}, prefix: Prefix::{prefix:?} }}"),
+        Token::Rex { wide } => format!("Token::Rex(0x{:02x})", if *wide { 0x48 } else { 0x40 }),
+        Token::Plus { opcode, register } => format!("Token::Plus {{ opcode: 0x{opcode:02x}, register: {register} }}"),
+        Token::ModRm { reg, second, rm } => {
+            let reg = match reg {
+                RegField::Digit(digit) => format!("RegField::Digit({digit})"),
+                RegField::Operand(operand) => format!("RegField::Operand({operand})"),
+            };
+            format!("Token::ModRm {{ reg: {reg}, second: {second:?}, rm: {} }}", self::rm(rm))
+        }
+        Token::Immediate { bytes, operand } => format!("Token::Immediate {{ bytes: {bytes}, operand: {operand} }}"),
+    }
+}
+
+fn rm(rm: &Rm) -> String {
+    match rm {
+        Rm::Register(operand) => format!("Rm::Register({operand})"),
+        Rm::Digit(digit) => format!("Rm::Digit({digit})"),
+        Rm::Offset(base, offset) => format!("Rm::Offset({base}, {offset})"),
+        Rm::Index { base, index, scale, offset: None } => format!("Rm::Index({base}, {index}, {scale})"),
+        Rm::Index { base, index, scale, offset: Some(offset) } => {
+            format!("Rm::IndexOffset({base}, {index}, {scale}, {offset})")
+        }
+        Rm::Label(operand) => format!("Rm::Label({operand})"),
+    }
 }

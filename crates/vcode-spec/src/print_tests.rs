@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
-use crate::emit::{self, Form, Parameter};
+use crate::availability::has;
 use crate::model::*;
-use crate::print_rust::has;
+use crate::portable::{self, Form, Parameter};
 
 /// The list, as a Rust module of the tests of `quaject-vcode`.
 pub(crate) fn list(ops: &[PortableOp], machines: &[Machine]) -> String {
@@ -29,11 +29,11 @@ fn section(out: &mut String, ops: &[&PortableOp], machines: &[Machine], [list, e
     let mut index = 0;
     for &op in ops {
         for &ty in &op.types {
-            for (form, suffix) in emit::forms(op, ty) {
+            for (form, suffix) in portable::forms(op, ty) {
                 if form == Form::Local || !machines.iter().all(|machine| has(machine, op, ty, form)) {
                     continue;
                 }
-                let name = emit::instruction_name(op, ty, suffix);
+                let name = portable::instruction_name(op, ty, suffix);
                 let immediate = form == Form::Immediate;
                 let source = op.source_type(ty);
                 let _ = writeln!(
@@ -41,7 +41,7 @@ fn section(out: &mut String, ops: &[&PortableOp], machines: &[Machine], [list, e
                     "    Instruction {{ name: {name:?}, op: {:?}, family: Family::{:?}, ty: Type::{ty:?}, source: Type::{source:?}, immediate: {immediate} }},",
                     op.name, op.family
                 );
-                let arguments: Vec<String> = emit::parameters(op, ty, form)
+                let arguments: Vec<String> = portable::parameters(op, ty, form)
                     .into_iter()
                     .map(|parameter| match parameter {
                         Parameter::Register(letter, Class::Int) => format!("o.{letter}"),
@@ -80,8 +80,8 @@ fn vectors(out: &mut String, ops: &[&PortableOp]) {
     let mut index = 0;
     for &op in ops {
         for &ty in &op.types {
-            for (form, suffix) in emit::forms(op, ty) {
-                let name = emit::instruction_name(op, ty, suffix);
+            for (form, suffix) in portable::forms(op, ty) {
+                let name = portable::instruction_name(op, ty, suffix);
                 let shape = match op.family {
                     Family::Vector(shape) => format!("Some(Shape::{shape:?})"),
                     _ => "None".into(),
@@ -91,7 +91,7 @@ fn vectors(out: &mut String, ops: &[&PortableOp]) {
                     "    VectorInstruction {{ name: {name:?}, op: {:?}, shape: {shape}, ty: Type::{ty:?} }},",
                     op.name
                 );
-                let arguments: Vec<String> = emit::parameters(op, ty, form)
+                let arguments: Vec<String> = portable::parameters(op, ty, form)
                     .into_iter()
                     .map(|parameter| match parameter {
                         Parameter::Register('d', Class::Int) => "o.register".into(),

@@ -3,18 +3,19 @@
 use std::fmt::Write as _;
 
 use crate::SpecError;
-use crate::emit::{self, Form, Parameter};
+use crate::c_spelling::{self, argument_name, immediate_type, paper_name};
+use crate::emit;
 use crate::model::*;
-use crate::print_c::{argument_name, immediate_type, paper_name};
-use crate::print_rust::{conversions, marker, sentence, signature};
+use crate::portable::{self, Form, Parameter, sentence};
+use crate::rust_spelling::{self, conversions, marker, signature};
 
 /// Every vector instruction: operation, type, form, name.
 fn instructions(ops: &[PortableOp]) -> Vec<(&PortableOp, Type, Form, String)> {
     let mut all = Vec::new();
     for op in ops.iter().filter(|op| op.layer == Layer::Vector) {
         for &ty in &op.types {
-            for (form, suffix) in emit::forms(op, ty) {
-                all.push((op, ty, form, emit::instruction_name(op, ty, suffix)));
+            for (form, suffix) in portable::forms(op, ty) {
+                all.push((op, ty, form, portable::instruction_name(op, ty, suffix)));
             }
         }
     }
@@ -44,16 +45,6 @@ pub(crate) fn rust_trait(ops: &[PortableOp]) -> String {
     out
 }
 
-/// The widths of a machine: bits, the feature that stands for the width, the features it needs.
-pub(crate) fn widths(machine: &Machine) -> Vec<(u32, u64, u64)> {
-    let bit = |name: &str| 1_u64 << machine.feature(name).expect("the reader checked the names of features");
-    machine
-        .widths
-        .iter()
-        .map(|(bits, needs)| (*bits, bit(&format!("v{bits}")), needs.iter().map(|name| bit(name)).sum()))
-        .collect()
-}
-
 /// The methods of a machine. They are out of line: code for vectors is written seldom, and three widths take room.
 pub(crate) fn rust(ops: &[PortableOp], machine: &Machine) -> Result<String, SpecError> {
     if machine.widths.is_empty() {
@@ -61,7 +52,7 @@ pub(crate) fn rust(ops: &[PortableOp], machine: &Machine) -> Result<String, Spec
     }
     let marker = marker(&machine.name);
     let mut out = format!("\nimpl VectorMachine for {marker} {{\n    type Vector = Vector;\n");
-    let list: Vec<String> = widths(machine).iter().map(|width| format!("{width:?}")).collect();
+    let list: Vec<String> = machine.vector_widths().iter().map(|width| format!("{width:?}")).collect();
     let _ = writeln!(out, "    const WIDTHS: &'static [(u32, u64, u64)] = &[{}];\n}}\n", list.join(", "));
     let _ = writeln!(
         out,
@@ -73,7 +64,7 @@ pub(crate) fn rust(ops: &[PortableOp], machine: &Machine) -> Result<String, Spec
     );
     for (op, ty, form, name) in instructions(ops) {
         let declaration = signature(op, ty, form, &name, "");
-        let parameters = emit::parameters(op, ty, form);
+        let parameters = portable::parameters(op, ty, form);
         let names: Vec<String> = parameters
             .iter()
             .map(|parameter| match parameter {
@@ -101,7 +92,7 @@ pub(crate) fn rust(ops: &[PortableOp], machine: &Machine) -> Result<String, Spec
         if body.uses_label {
             out.push_str("            let at = c.target(b);\n");
         }
-        out.push_str(&crate::print_rust::print(machine, op, row, "c.cursor", "c").body(&body, 3));
+        out.push_str(&rust_spelling::print(machine, op, row, "c.cursor", "c").body(&body, 3));
         let comma = if names.is_empty() { "" } else { ", " };
         let _ = writeln!(out, "        }}\n        self.aside(|c| write(c{comma}{names}));\n    }}\n");
     }
@@ -118,7 +109,7 @@ pub(crate) fn c(ops: &[PortableOp], machine: &Machine) -> Result<String, SpecErr
     );
     let mut names = String::new();
     for (op, ty, form, name) in instructions(ops) {
-        let parameters = emit::parameters(op, ty, form);
+        let parameters = portable::parameters(op, ty, form);
         let mut declaration = String::new();
         let mut conversions = String::new();
         for parameter in &parameters {
@@ -156,7 +147,7 @@ pub(crate) fn c(ops: &[PortableOp], machine: &Machine) -> Result<String, SpecErr
                 if body.uses_label {
                     out.push_str("    uint32_t at = qjv_label_at(c, b);\n");
                 }
-                out.push_str(&crate::print_c::print(machine, op, row, "c->ip").body(&body, 1));
+                out.push_str(&c_spelling::print(machine, op, row, "c->ip").body(&body, 1));
             }
             None => {
                 if parameters.iter().any(|parameter| matches!(parameter, Parameter::Immediate(_) | Parameter::Offset)) {

@@ -1,9 +1,14 @@
 //! Reads specification files. Names are resolved and operands checked here, so that printers cannot fail on them.
 
+mod byte_encoding;
+
+use byte_encoding::byte_insn;
+
 use crate::expand::expand;
 use crate::expr::{self, Defs, Expr};
 use crate::extension::{self, PortableRow};
 use crate::model::*;
+use crate::portable::operand_class;
 use crate::{Source, SpecError};
 
 /// Lines with continuation joined and comments removed: number of the first line, text.
@@ -359,7 +364,7 @@ impl<'a> Reader<'a> {
         }
         let (encoding, operands, text) = match self.machine.code {
             Code::Word { .. } => self.word_insn(rest.trim())?,
-            Code::Bytes => self.byte_insn(rest.trim())?,
+            Code::Bytes => byte_insn(&self.machine.sets, rest.trim())?,
         };
         self.machine.insns.push(Insn {
             name: name.into(),
@@ -400,131 +405,8 @@ impl<'a> Reader<'a> {
         Ok((Encoding::Word(word), operands, text))
     }
 
-    fn byte_insn(&self, rest: &str) -> Result<(Encoding, Vec<Operand>, Vec<Segment>), String> {
-        let (encoding, operand_text) = rest.split_once('=').unwrap_or((rest, ""));
-        let mut letters: Vec<char> = Vec::new();
-        let mut operands: Vec<Operand> = Vec::new();
-        let mut tokens_out = Vec::new();
-        let int = self.machine.sets.iter().position(|set| set.class == Class::Int).ok_or("no names yet")?;
-        let float = self.machine.sets.iter().position(|set| set.class == Class::Float).ok_or("no names yet")?;
-        let mut operand = |letter: char, kind: Kind| {
-            letters.push(letter);
-            operands.push(Operand { kind, pieces: Vec::new() });
-            operands.len() - 1
-        };
-        let register = |letter: char| Kind::Register(if letter.is_ascii_uppercase() { float } else { int });
-        let label = Kind::Relative { bits: 32, scale: 0, origin: 4, part: Part::Whole };
-        for word in encoding.split_whitespace() {
-            let bad = || format!("`{word}` is not a part of an encoding");
-            let letter_of = |text: &str| text.chars().next().filter(|_| text.len() == 1).ok_or_else(bad);
-            let token = match word {
-                "R" => Token::Rex { wide: false },
-                "W" => Token::Rex { wide: true },
-                "i8" => Token::Immediate { bytes: 1, operand: operand('i', Kind::Signed { bits: 8, scale: 0 }) },
-                "u8" => Token::Immediate { bytes: 1, operand: operand('i', Kind::Unsigned { bits: 8, scale: 0 }) },
-                "i32" => Token::Immediate { bytes: 4, operand: operand('i', Kind::Signed { bits: 32, scale: 0 }) },
-                "u32" => Token::Immediate { bytes: 4, operand: operand('i', Kind::Unsigned { bits: 32, scale: 0 }) },
-                "i64" => Token::Immediate { bytes: 8, operand: operand('i', Kind::Signed { bits: 64, scale: 0 }) },
-                "b32" => Token::Immediate { bytes: 4, operand: operand('b', label) },
-                _ if word.contains("VEX.") => vex(word).ok_or_else(bad)?,
-                _ if word.starts_with('/') => {
-                    let (reg, rm) = word[1..].split_once(',').ok_or_else(bad)?;
-                    let (second, rm) = match rm.split_once(',') {
-                        Some((second, rm)) => (Some(second), rm),
-                        None => (None, rm),
-                    };
-                    let reg = match reg.parse::<u8>() {
-                        Ok(digit) => RegField::Digit(digit),
-                        Err(_) => {
-                            let letter = letter_of(reg)?;
-                            RegField::Operand(operand(letter, register(letter)))
-                        }
-                    };
-                    let second = match second {
-                        Some(second) => {
-                            let letter = letter_of(second)?;
-                            Some(operand(letter, register(letter)))
-                        }
-                        None => None,
-                    };
-                    let rm = match rm.strip_prefix('[').and_then(|rm| rm.strip_suffix(']')) {
-                        None if rm.parse::<u8>().is_ok() => Rm::Digit(rm.parse().map_err(|_| bad())?),
-                        None => {
-                            let letter = letter_of(rm)?;
-                            Rm::Register(operand(letter, register(letter)))
-                        }
-                        Some("rip+b") => Rm::Label(operand('b', label)),
-                        Some("s+i") => {
-                            Rm::Offset(operand('s', register('s')), operand('i', Kind::Signed { bits: 32, scale: 0 }))
-                        }
-                        Some(text) => {
-                            let rest = text.strip_prefix("s+t").ok_or_else(bad)?;
-                            let (scaled, has_offset) = match rest.strip_suffix("+i") {
-                                Some(scaled) => (scaled, true),
-                                None => (rest, false),
-                            };
-                            let scale = match scaled {
-                                "" => 0,
-                                "*2" => 1,
-                                "*4" => 2,
-                                "*8" => 3,
-                                _ => return Err(bad()),
-                            };
-                            let base = operand('s', register('s'));
-                            let index = operand('t', register('t'));
-                            let offset = has_offset.then(|| operand('i', Kind::Signed { bits: 32, scale: 0 }));
-                            Rm::Index { base, index, scale, offset }
-                        }
-                    };
-                    Token::ModRm { reg, second, rm }
-                }
-                _ => match word.split_once('+') {
-                    Some((opcode, letter)) => {
-                        let letter = letter_of(letter)?;
-                        Token::Plus {
-                            opcode: u8::from_str_radix(opcode, 16).map_err(|_| bad())?,
-                            register: operand(letter, register(letter)),
-                        }
-                    }
-                    None => Token::Byte(u8::from_str_radix(word, 16).map_err(|_| bad())?),
-                },
-            };
-            tokens_out.push(token);
-        }
-        let mut text = Vec::new();
-        for token in tokens(operand_text.trim()) {
-            let (set, letter) = match token.split_once('.') {
-                Some((set, letter)) => (Some(set), letter),
-                None => (None, token.as_str()),
-            };
-            let position = letters.iter().position(|own| letter.len() == 1 && letter.starts_with(*own));
-            match position {
-                None => push_text(&mut text, &token),
-                Some(operand) => {
-                    let set = match set {
-                        None => 0,
-                        Some(set) => self
-                            .machine
-                            .sets
-                            .iter()
-                            .position(|own| own.name == set)
-                            .ok_or_else(|| format!("no names `{set}`"))?,
-                    };
-                    text.push(Segment::Operand { operand, set });
-                }
-            }
-        }
-        Ok((Encoding::Bytes(tokens_out), operands, text))
-    }
-
     fn row(&mut self, line: usize, op: &str, rest: &str) -> Result<(), String> {
-        let frame = PortableOp {
-            family: Family::Frame,
-            name: op.into(),
-            types: vec![Type::V],
-            doc: String::new(),
-            layer: Layer::Core,
-        };
+        let frame = PortableOp::internal(Family::Frame, op, Type::V);
         let portable = match op {
             _ if FRAME_ROWS.contains(&op) => &frame,
             _ => self.ops.iter().find(|own| own.name == op).ok_or_else(|| {
@@ -640,47 +522,12 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A prefix in the words of the manuals: `VEX.256.66.0f38.W1`, and `.k1` or `.k1z` for what is masked.
-fn vex(word: &str) -> Option<Token> {
-    let parts: Vec<&str> = word.split('.').collect();
-    let (["VEX" | "EVEX", length, pp, map, w], mask) = parts.split_at_checked(5)? else { return None };
-    let length = ["128", "256", "512"].iter().position(|own| own == length)? as u8;
-    let pp = ["", "66", "f3", "f2"].iter().position(|own| own == pp)? as u8;
-    let map = ["", "0f", "0f38", "0f3a"].iter().position(|own| own == map)? as u8;
-    let w = ["W0", "W1"].iter().position(|own| own == w)? as u8;
-    let mask = match mask {
-        [] => 0,
-        ["k1"] => 1,
-        ["k1z"] => 0x81,
-        _ => return None,
-    };
-    // The registers, which are inverted, come later; the highest registers are never used.
-    Some(match parts[0] {
-        "VEX" => Token::Vex { bytes: [0xc4, map, w << 7 | length << 2 | pp, 0], prefix: Prefix::Vex },
-        _ => Token::Vex { bytes: [0x62, 0x10 | map, w << 7 | 4 | pp, mask | length << 5 | 8], prefix: Prefix::Evex },
-    })
-}
-
 /// Data of a row: `k` and 32 hexadecimal digits.
 fn data(text: &str) -> Result<Arg, String> {
     let bad = || format!("`{text}` is not `k` and 32 hexadecimal digits");
     let digits = text.strip_prefix('k').filter(|digits| digits.len() == 32).ok_or_else(bad)?;
     let value = u128::from_str_radix(digits, 16).map_err(|_| bad())?;
     Ok(Arg::Data((value >> 64) as u64, value as u64))
-}
-
-/// The register file of operand `d`, `s` or `t`.
-pub(crate) fn operand_class(op: &PortableOp, ty: Type, letter: char) -> Class {
-    match (op.family, letter) {
-        (Family::Vector(Shape::Load | Shape::Store | Shape::MaskedLoad | Shape::MaskedStore | Shape::Splat), 's')
-        | (Family::Vector(Shape::Reduce), 'd') => Class::Int,
-        (Family::Vector(_), _) => Class::Vector,
-        (Family::Load | Family::Store | Family::IndexedLoad | Family::IndexedStore, 's' | 't')
-        | (Family::Exchange, 's')
-        | (Family::Register | Family::Hint, _) => Class::Int,
-        (Family::Convert, 's') => op.source_type(ty).class(),
-        _ => ty.class(),
-    }
 }
 
 fn name_range(word: &str) -> Result<Vec<String>, String> {
@@ -721,9 +568,4 @@ fn push_text(text: &mut Vec<Segment>, token: &str) {
         Some(Segment::Text(last)) => last.push_str(token),
         _ => text.push(Segment::Text(token.to_string())),
     }
-}
-
-/// The bits that pieces cover.
-pub(crate) fn mask_of(pieces: &[Piece]) -> u32 {
-    pieces.iter().fold(0, |mask, (high, low)| mask | ((((1_u64 << (high - low + 1)) - 1) << low) as u32))
 }
